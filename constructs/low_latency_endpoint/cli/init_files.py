@@ -29,13 +29,7 @@ _BEFORE_PIN = ("LLE343", "LLE344")
 
 
 def has_app(folder: Path) -> bool:
-    """Whether a ``cdk.json`` is there, of an app in Python.
-
-    Raises
-    ------
-    typer.BadParameter
-        For one in another language.
-    """
+    """Whether a ``cdk.json`` is there, of an app in Python."""
     path = folder / "cdk.json"
     if not path.exists():
         return False
@@ -60,12 +54,7 @@ def _files(settings: str, app: bool) -> dict[str, str]:
 
 
 def check_room(folder: Path, settings: str, app: bool) -> None:
-    """Refuse before anything is written, where a file would be overwritten.
-
-    Raises
-    ------
-    typer.BadParameter
-    """
+    """Refuse before anything is written, where a file would be overwritten."""
     if Path(settings).name != settings or not settings.endswith((".yaml", ".yml")):
         raise typer.BadParameter("--settings is a name such as endpoint.yaml, without a folder")
     there = [name for name in (settings, *_files(settings, app)) if (folder / name).exists()]
@@ -78,13 +67,7 @@ def check_room(folder: Path, settings: str, app: bool) -> None:
 
 
 def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator[Path]:
-    """Check the settings, then write everything; nothing where they have a mistake.
-
-    Raises
-    ------
-    SettingsError
-        For a value that cannot be, with its line in what would have been written.
-    """
+    """Check the settings, then write everything; nothing where they have a mistake."""
     from ..errors import SettingsError
     from ..settings.loading import check_text
 

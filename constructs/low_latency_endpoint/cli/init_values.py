@@ -28,43 +28,23 @@ _LEAST_ZONES = 2
 
 @dataclass(frozen=True)
 class InitValues:
-    """What the files say.
-
-    Attributes
-    ----------
-    model_data : str
-        In S3; with the template of the Hub, the model's name there.
-    zones : list of str
-        IDs, or names.
-    zones_are_said : bool
-        Whether somebody said where the callers run.
-    account, vpc_id : str or None
-    subnets : dict of str to str
-        The existing VPC's subnet of each zone; empty where they are looked up by name.
-    others : dict of str to list of str
-        Further subnets of each zone that would do.
-    """
+    """What the files say."""
 
     template: str
     name: str
-    model_data: str
+    model_data: str  # in S3; with the template of the Hub, the model's name there
     region: str
-    zones: list[str]
-    zones_are_said: bool
+    zones: list[str]  # IDs, or names
+    zones_are_said: bool  # whether somebody said where the callers run
     account: str | None
     vpc_id: str | None
+    # the existing VPC's subnet of each zone; empty where they are looked up by name
     subnets: dict[str, str]
-    others: dict[str, list[str]]
+    others: dict[str, list[str]]  # further subnets of each zone that would do
 
 
 def init_values(options: InitOptions) -> InitValues:
-    """Put together what is given and what the account has.
-
-    Raises
-    ------
-    typer.BadParameter
-        With all options that are missing.
-    """
+    """Put together what is given and what the account has."""
     from ..plan.zones import region_of_zone
 
     template, vpc_id = options.template.value, options.vpc_id

@@ -103,20 +103,7 @@ Region = Annotated[
 
 
 def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:
-    """A field of a group that is an option.
-
-    Parameters
-    ----------
-    help : str
-    default : object
-        By default the option need not be given, and is ``None``.
-    short : str
-        Another name, such as ``-y``.
-    names : str
-        Its names where they are not the field's, such as ``--constant/--poisson``.
-    **more
-        Further arguments of ``typer.Option``.
-    """
+    """A field of a group that is an option."""
     return field(
         default=default, metadata={"names": (names, short), "more": {"help": help, **more}}
     )

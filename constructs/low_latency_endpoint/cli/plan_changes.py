@@ -340,16 +340,7 @@ def limited(
     most: int = MOST_CHARACTERS,
     rest: str = "Without --markdown the command prints everything.",
 ) -> str:
-    """The lines, or as many as a comment takes and a last one that says how many are missing.
-
-    Examples
-    --------
-    >>> print(limited(["one", "two", "three"], 80))
-    one
-    two
-    three
-    <BLANKLINE>
-    """
+    """The lines, or as many as a comment takes and a last one that says how many are missing."""
     text = "\n".join([*lines, ""])
     if len(text) <= most:
         return text

@@ -66,18 +66,7 @@ def review_markdown(
     found: Sequence[Breach],
     limits: Sequence[Limit],
 ) -> str:
-    """All files as a comment, never longer than GitHub takes.
-
-    Parameters
-    ----------
-    reviews : sequence of FileReview
-    against, head : str
-        Both revisions in words.
-    found : sequence of (Limit, str)
-        What the change fails because of.
-    limits : sequence of Limit
-        What the team chose to fail on.
-    """
+    """All files as a comment, never longer than GitHub takes."""
     lines = [f"### {summary(reviews)}", "", *verdict_markdown(found, limits)]
     for each in reviews:
         lines += _measures(each)

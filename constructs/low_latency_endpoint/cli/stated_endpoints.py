@@ -21,21 +21,7 @@ class StatedSides(NamedTuple):
 def stated_name(
     path: Path, profile: str | None, region: str | None, given: str | None = None
 ) -> tuple[str, str | None]:
-    """The name at AWS of a settings file's endpoint, and the Region that the file states.
-
-    Parameters
-    ----------
-    path : Path
-    profile, region : str or None
-        To ask for the name of an endpoint of which the file states none.
-    given : str or None
-        Its key or its name; not needed for a file with one endpoint.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT111`` for a file with several endpoints, or one that is not deployed.
-    """
+    """The name at AWS of a settings file's endpoint, and the Region that the file states."""
     from ..settings import load_settings
 
     settings = load_settings(path)

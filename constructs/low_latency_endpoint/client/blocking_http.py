@@ -81,19 +81,7 @@ class BlockingConnection:
         reused: bool,
         silence: float | None = None,
     ) -> None:
-        """Send a request and read its answer: to its end, or the head of a stream's.
-
-        Parameters
-        ----------
-        silence : float, optional
-            Longest silence of the peer in seconds, until the next exchange; by default the read
-            timeout.
-
-        Raises
-        ------
-        botocore.exceptions.HTTPClientError
-            The connection is closed then.
-        """
+        """Send a request and read its answer: to its end, or the head of a stream's."""
         reader = self.reader
         reader.expect()
         self._deadline, self._reused = deadline, reused
@@ -117,18 +105,7 @@ class BlockingConnection:
             raise
 
     def part(self, deadline: float = _NEVER) -> bytes:
-        """The next bytes of a stream's body; empty at its end.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            In the seconds of ``time.monotonic()``; of the wait, not of bytes that are here.
-
-        Raises
-        ------
-        botocore.exceptions.HTTPClientError
-            The connection is closed then.
-        """
+        """The next bytes of a stream's body; empty at its end."""
         reader = self.reader
         self._deadline = deadline
         try:
@@ -213,15 +190,7 @@ class BlockingPool:
     def exchange(
         self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
     ) -> BlockingConnection:
-        """Send a request and get its answer, in the connection's reader; then ``give_back()`` it.
-
-        Raises
-        ------
-        botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
-            As boto3 does.
-        ConfigurationError
-            ``LLC111``.
-        """
+        """Send a request and get its answer, in the connection's reader; then ``give_back()`` it."""
         connection = None if attempts.fresh else self._take(origin, attempts)
         reused = connection is not None
         if connection is None:

@@ -35,15 +35,7 @@ class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # unty
 
 
 def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
-    """Whether a failed attempt may be made again.
-
-    Examples
-    --------
-    >>> may_retry(sent=True, status=503, timed_out=False, idempotent=True)
-    True
-    >>> may_retry(sent=True, status=424, timed_out=False, idempotent=True)  # the model's own error
-    False
-    """
+    """Whether a failed attempt may be made again."""
     if not sent:
         return True
     if timed_out or not idempotent:
@@ -53,17 +45,7 @@ def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bo
 
 def is_idempotent(parameters: Mapping[str, Any]) -> bool:
     """What the call says itself. By default not with a session, which has a state, nor when it asks
-    for a generation, whose second copy takes an accelerator's time as the first does.
-
-    Examples
-    --------
-    >>> is_idempotent({"Body": b'{"inputs": "fine"}'})
-    True
-    >>> is_idempotent({"Body": b'{"messages": []}'})
-    False
-    >>> is_idempotent({"Body": b'{"messages": []}', "Idempotent": True})
-    True
-    """
+    for a generation, whose second copy takes an accelerator's time as the first does."""
     stated = parameters.get("Idempotent")
     if stated is not None:
         return bool(stated)
@@ -167,18 +149,7 @@ class Attempts:
         return self._again(sent=True, status=status, timed_out=False)
 
     def failed(self, origin: str, error: Exception, *, sent: bool | None = None) -> float | None:
-        """Report an attempt without an answer.
-
-        Parameters
-        ----------
-        origin : str
-            Where it went.
-        error : Exception
-            One of botocore's.
-        sent : bool, optional
-            Whether anything may have been sent; by default, whether the error says that a
-            connection was made.
-        """
+        """Report an attempt without an answer."""
         self.made += 1
         rules = self._rules
         timed_out = isinstance(error, ReadTimeoutError)

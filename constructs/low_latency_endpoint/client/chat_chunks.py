@@ -44,16 +44,7 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
 
 
 def error_of(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The error that a chunk reports in place of tokens: vLLM's two forms of it.
-
-    Examples
-    --------
-    >>> error_of({"error": {"message": "out of memory", "code": 500}})["code"]
-    500
-    >>> error_of({"object": "error", "message": "out of memory"})["message"]
-    'out of memory'
-    >>> error_of({"choices": []})
-    """
+    """The error that a chunk reports in place of tokens: vLLM's two forms of it."""
     error = chunk.get("error")
     if error:
         return error if isinstance(error, Mapping) else {"message": str(error)}

@@ -200,17 +200,7 @@ def opened_ahead(
 def takes(
     options: Callable[Fields, Options],
 ) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
-    """Let an ``__init__`` of options be called with their fields, as typed as those are.
-
-    Examples
-    --------
-    >>> class Client:
-    ...     @takes(ClientOptions)
-    ...     def __init__(self, options):
-    ...         self.retries = options.retries
-    >>> Client(latency_target=timedelta(milliseconds=50), retries=2).retries
-    2
-    """
+    """Let an ``__init__`` of options be called with their fields, as typed as those are."""
 
     def decorated(
         make: Callable[[Owner, Options], None],

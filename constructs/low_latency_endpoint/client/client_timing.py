@@ -159,11 +159,6 @@ class CallTiming:
         is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency`` connections.
         boto3's own client (``runtime_client``) cannot promise it: there the read timeout begins
         anew with each byte, and name resolution has no limit.
-
-        Examples
-        --------
-        >>> call_timing(timedelta(milliseconds=200)).longest_call
-        datetime.timedelta(seconds=4, microseconds=900000)
         """
         attempts = self.retries + 1
         return (self.connect_timeout + self.read_timeout) * attempts + (
@@ -178,14 +173,7 @@ def call_timing(
     read_timeout: timedelta | None = None,
     retries: int = 1,
 ) -> CallTiming:
-    """Timing fit to a latency target.
-
-    Examples
-    --------
-    >>> timing = call_timing(timedelta(milliseconds=200))
-    >>> timing.connect_timeout.total_seconds(), timing.read_timeout.total_seconds()
-    (0.4, 2.0)
-    """
+    """Timing fit to a latency target."""
     target = _milliseconds(latency_target, "latency_target")
     CLIENT_RETRIES.check(retries, "retries")
     connect = min(max(2 * target, 250), 3_000)
@@ -235,16 +223,7 @@ def socket_options(keepalive: timedelta, connect_timeout: timedelta) -> list[tup
 
 
 class Budget:
-    """A share of all requests that may be spent on extra ones; safe across threads.
-
-    Examples
-    --------
-    >>> budget = Budget(share=0.5, reserve=1)
-    >>> budget.spend(), budget.spend()
-    (True, False)
-    >>> budget.earn(); budget.earn(); budget.spend()
-    True
-    """
+    """A share of all requests that may be spent on extra ones; safe across threads."""
 
     def __init__(self, share: float, reserve: float = 10) -> None:
         self._share = share

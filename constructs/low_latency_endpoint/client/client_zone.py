@@ -48,13 +48,7 @@ class ClientZone:
 
     @classmethod
     def of(cls, text: str, source: str = "given") -> ClientZone | None:
-        """A zone from an ID or a name; ``None`` when the text is neither.
-
-        Examples
-        --------
-        >>> ClientZone.of("use1-az4").zone_id, ClientZone.of("us-east-1a").name
-        ('use1-az4', 'us-east-1a')
-        """
+        """A zone from an ID or a name; ``None`` when the text is neither."""
         text = text.strip()
         if _ZONE_ID.fullmatch(text):
             return cls(zone_id=text, source=source)

@@ -39,11 +39,6 @@ def generation_body(body: Any) -> bytes:
 
     The mapping's order is kept and what is added comes last: prefix-aware routing looks at the
     body's first bytes.
-
-    Examples
-    --------
-    >>> generation_body({"messages": []})
-    b'{"messages": [], "stream": true, "stream_options": {"include_usage": true}}'
     """
     if not isinstance(body, Mapping):
         return body_bytes(body)
@@ -72,17 +67,7 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
 
 
 def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None = None) -> str:
-    """An identifier for ``PrefixAwareId`` that messages with the same beginning share.
-
-    Examples
-    --------
-    >>> opened = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-    >>> later = [*opened, {"role": "assistant", "content": "Hi."}]
-    >>> prefix_aware_id(opened) == prefix_aware_id(later)
-    True
-    >>> prefix_aware_id(opened) == prefix_aware_id(opened, leading=1)
-    False
-    """
+    """An identifier for ``PrefixAwareId`` that messages with the same beginning share."""
     beginning: list[Any] = []
     for message in messages:
         if leading is not None and len(beginning) >= leading:

@@ -18,32 +18,7 @@ class MalformedAnswer(Exception):
 
 
 class AnswerReader:
-    """Reads the answers of one connection, one after the other.
-
-    Attributes
-    ----------
-    status : int
-        Of the answer; 0 until its head is there. Interim answers (1xx) are passed over.
-    headers : dict of str to str
-        By names in lower case; repeated ones joined with a comma.
-    parts : list of bytes
-        Of the body; whoever reads takes them out.
-    started : bool
-        Whether any byte came since :meth:`expect`.
-    complete : bool
-        Whether the answer is at its end.
-    keep : bool
-        Whether another request may follow on this connection.
-
-    Examples
-    --------
-    >>> reader = AnswerReader()
-    >>> reader.expect()
-    >>> reader.feed(b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nfi")
-    >>> reader.feed(b"ne")
-    >>> reader.status, b"".join(reader.parts), reader.complete, reader.keep
-    (200, b'fine', True, True)
-    """
+    """Reads the answers of one connection, one after the other."""
 
     __slots__ = (
         "_checked",
@@ -69,12 +44,12 @@ class AnswerReader:
         self._problem = ""
         self._until_closed = False
         self._without_body = 0
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.parts: list[bytes] = []
-        self.started = False
+        self.status = 0  # until the answer's head is there; interim answers (1xx) are passed over
+        self.headers: dict[str, str] = {}  # names in lower case; repeated ones joined with a comma
+        self.parts: list[bytes] = []  # of the body; whoever reads takes them out
+        self.started = False  # whether any byte came since expect()
         self.complete = False
-        self.keep = True
+        self.keep = True  # whether another request may follow on this connection
 
     def expect(self) -> None:
         """Begin with the next answer."""

@@ -70,15 +70,7 @@ def _service_model() -> ServiceModel:
 
 
 class Wire:
-    """Serializes, signs and parses for one client.
-
-    Parameters
-    ----------
-    signer : Sigv4Signer
-        Signs every request.
-    headers : mapping
-        Sent with every request, such as the User-Agent.
-    """
+    """Serializes, signs and parses for one client."""
 
     def __init__(self, signer: Sigv4Signer, headers: Mapping[str, str]) -> None:
         service = _service_model()
@@ -95,13 +87,7 @@ class Wire:
         self.stream = Operation(service.operation_model("InvokeEndpointWithResponseStream"))
 
     def prepare(self, origin: str, operation: Operation, parameters: dict[str, Any]) -> Prepared:
-        """Everything but the body, from the cache where the same was asked before.
-
-        Raises
-        ------
-        botocore.exceptions.ParamValidationError
-            As boto3 does for unknown, missing or ill-typed parameters.
-        """
+        """Everything but the body, from the cache where the same was asked before."""
         try:
             key = (origin, operation.name, *parameters.items())
             known = self._prepared.get(key)
@@ -181,13 +167,7 @@ class Wire:
         return made
 
     def events(self, buffer: EventStreamBuffer, data: bytes) -> Iterator[dict[str, Any]]:
-        """boto3's events that are complete with these bytes.
-
-        Raises
-        ------
-        botocore.exceptions.EventStreamError
-            When the event reports an error.
-        """
+        """boto3's events that are complete with these bytes."""
         shape = self.stream.model.get_event_stream_output()
         buffer.add_data(data)
         for message in buffer:

@@ -17,18 +17,6 @@ class ServerSentEvents:
     Lines end with ``\\n``, ``\\r\\n`` or ``\\r``; an event ends with an empty line; one that does
     not end is not told (WHATWG HTML, 9.2.6). Comments and the fields ``event``, ``id`` and
     ``retry`` are passed over.
-
-    Examples
-    --------
-    >>> events = ServerSentEvents()
-    >>> events.feed(b'data: {"choices": []}\\r\\n\\r\\nda')
-    [b'{"choices": []}']
-    >>> events.unfinished
-    True
-    >>> events.feed(b"ta: [DONE]\\n\\n")
-    [b'[DONE]']
-    >>> events.unfinished
-    False
     """
 
     __slots__ = ("_after_return", "_begun", "_data", "_line")

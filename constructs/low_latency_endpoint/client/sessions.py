@@ -33,13 +33,7 @@ NEW_SESSION = "NEW_SESSION"
 
 
 def opening(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of the call that opens a session.
-
-    Examples
-    --------
-    >>> opening({"EndpointName": "chat"})["Body"]
-    b'{"requestType": "NEW_SESSION"}'
-    """
+    """Parameters of the call that opens a session."""
     return _asking("NEW_SESSION", NEW_SESSION, parameters)
 
 
@@ -55,13 +49,7 @@ def _asking(kind: str, session: str, parameters: Mapping[str, Any]) -> dict[str,
 
 
 def session_id(told: str | None) -> str:
-    """The ID of ``NewSessionId``, which names the session's end beside it.
-
-    Examples
-    --------
-    >>> session_id("5f0c; Expires=2026-11-25T12:34:56Z")
-    '5f0c'
-    """
+    """The ID of ``NewSessionId``, which names the session's end beside it."""
     found = (told or "").partition(";")[0].strip()
     if not found:
         raise NO_SESSION.error(got="an answer without NewSessionId", allowed="one with it")

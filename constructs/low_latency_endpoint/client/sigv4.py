@@ -60,21 +60,7 @@ class _Second(NamedTuple):
 
 
 class Sigv4Signer:
-    """Signs requests of one service in one Region.
-
-    Examples
-    --------
-    >>> from botocore.credentials import Credentials
-    >>> signer = Sigv4Signer(Credentials("AKIDEXAMPLE", "secret"), region="us-east-1")
-    >>> request = signer.prepare(
-    ...     "POST", "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations",
-    ...     {"Content-Type": "application/json"})
-    >>> date, authorization = request.sign(b"{}", now=1_700_000_000).decode().splitlines()
-    >>> date
-    'X-Amz-Date: 20231114T221320Z'
-    >>> authorization.split(",")[0]
-    'Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/sagemaker/aws4_request'
-    """
+    """Signs requests of one service in one Region."""
 
     __slots__ = ("_credentials", "_key", "region", "service")
 

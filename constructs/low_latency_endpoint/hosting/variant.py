@@ -167,13 +167,7 @@ class InferenceAmi:
 @checked_arguments
 @dataclass(frozen=True)
 class CoreDump:
-    """Where the instances write core dumps of a crashed container.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE418 for anything but an s3:// URI.
-    """
+    """Where the instances write core dumps of a crashed container."""
 
     destination: str
     key: kms.IKey | None = None

@@ -50,14 +50,7 @@ def choose_files(
     exclude: Sequence[str] = (),
     where: str = "",
 ) -> Choice:
-    """Choose what serving a model needs.
-
-    Examples
-    --------
-    >>> choose_files(["README.md", "config.json", "model.safetensors", "pytorch_model.bin"])
-    Choice(kept=('config.json', 'model.safetensors'), left_out={'README.md': 'not needed to serve', \
-'pytorch_model.bin': 'pickle, which runs code when it is loaded'})
-    """
+    """Choose what serving a model needs."""
     everything = sorted(paths)
     tensors = {_folder(path) for path in everything if path.endswith(".safetensors")}
     has_others = any(

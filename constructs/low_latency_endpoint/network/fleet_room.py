@@ -18,18 +18,11 @@ from .vpc_zones import is_subnet_of_pending_lookup
 
 @dataclass
 class FleetRoom:
-    """What the endpoints of one set of subnets have together, against the subnets' addresses.
+    """What the endpoints of one set of subnets have together, against the subnets' addresses."""
 
-    Attributes
-    ----------
-    prefix_lengths : sequence of int
-        Sizes of the subnets that are known at synth.
-    existing : bool
-        Whether the subnets were there before. Their owner may know that instances spread over
-        them, so only what does not fit at all is refused.
-    """
-
-    prefix_lengths: Sequence[int]
+    prefix_lengths: Sequence[int]  # sizes of the subnets that are known at synth
+    # whether the subnets were there before. Their owner may know that instances spread over them,
+    # so only what does not fit at all is refused
     existing: bool = False
     _held: dict[str, tuple[int, int]] = field(default_factory=dict)
     _warned: bool = False
@@ -37,26 +30,7 @@ class FleetRoom:
     def hold(
         self, fleet: str, instances: int, *, in_update: int, network: Construct, where: str
     ) -> None:
-        """Hold room for a fleet, or more room for one that has some.
-
-        Parameters
-        ----------
-        fleet : str
-            Names it among the others: endpoint and variant.
-        instances : int
-            The most instances outside of updates. A token holds nothing: it is not known yet.
-        in_update : int
-            The most instances in an update.
-        network : Construct
-            Bears a warning.
-        where : str
-            Path of the endpoint, for the error.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE157.
-        """
+        """Hold room for a fleet, or more room for one that has some."""
         if is_token(instances):
             return
         self._held[fleet] = max(self._held.get(fleet, (0, 0)), (instances, in_update))

@@ -31,25 +31,13 @@ def zone_count(client_zones: int | Sequence[str]) -> int:
 
 
 def counted_instances(count: float) -> str:
-    """A number of instances in words; a mean may have a fraction.
-
-    Examples
-    --------
-    >>> counted_instances(1), counted_instances(1200), counted_instances(4.4956)
-    ('1 instance', '1,200 instances', '4.496 instances')
-    """
+    """A number of instances in words; a mean may have a fraction."""
     text = f"{count:,}" if float(count).is_integer() else f"{count:,.4g}"
     return f"{text.removesuffix('.0')} instance" + ("s" if count != 1 else "")
 
 
 def instances_for(tps: float, tps_per_instance: float, share: float | Fraction = 1.0) -> int:
-    """Instances that hold a load at a share of what each was measured to hold.
-
-    Examples
-    --------
-    >>> instances_for(1000, 200), instances_for(1000, 200, 0.65)
-    (5, 8)
-    """
+    """Instances that hold a load at a share of what each was measured to hold."""
     return math.ceil(stated(tps) / (stated(tps_per_instance) * stated(share)))
 
 
@@ -59,13 +47,7 @@ def instances_at_peak(
     safety_factor: float,
     client_zones: int | Sequence[str],
 ) -> int:
-    """Instances that hold the peak: at least one per client zone and at least two.
-
-    Examples
-    --------
-    >>> instances_at_peak(1000, 200, 1.0, 2), instances_at_peak(1000, 200, 0.65, 2)
-    (5, 8)
-    """
+    """Instances that hold the peak: at least one per client zone and at least two."""
     PEAK_TPS.check(peak_tps, "peak_tps")
     TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
@@ -74,13 +56,7 @@ def instances_at_peak(
 
 
 def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
-    """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute.
-
-    Examples
-    --------
-    >>> invocations_target(200, 1.0), invocations_target(200, 0.65)
-    (12000.0, 7800.0)
-    """
+    """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute."""
     TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
     target = stated(tps_per_instance) * stated(safety_factor) * 60

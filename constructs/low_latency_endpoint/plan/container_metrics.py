@@ -111,13 +111,7 @@ def promql_regions() -> frozenset[str]:
 
 
 def container_metric(server: str, meaning: str, where: str = "") -> ContainerMetric:
-    """The metric of a server that means something.
-
-    Examples
-    --------
-    >>> container_metric("vllm", "kv_cache_use").names
-    ('vllm:kv_cache_usage_perc', 'vllm_kv_cache_usage_perc')
-    """
+    """The metric of a server that means something."""
     found = container_metrics().get((server, meaning))
     if found is None:
         servers = sorted({each.server for each in container_metrics().values()})
@@ -126,26 +120,14 @@ def container_metric(server: str, meaning: str, where: str = "") -> ContainerMet
 
 
 def server_of(images: Iterable[str]) -> str | None:
-    """The server whose metrics these images' containers publish; ``None`` for another.
-
-    Examples
-    --------
-    >>> server_of(["huggingface-vllm"]), server_of(["my.registry/team/pytorch:vllm"])
-    ('vllm', None)
-    """
+    """The server whose metrics these images' containers publish; ``None`` for another."""
     names = [each.rpartition("/")[2].partition(":")[0].lower() for each in images]
     servers = dict.fromkeys(each.server for each in container_metrics().values())
     return next((each for each in servers if any(each in name for name in names)), None)
 
 
 def percentile_share(name: str, where: str = "") -> float:
-    """The share that a percentile's name says.
-
-    Examples
-    --------
-    >>> percentile_share("p95"), percentile_share("p99.9")
-    (0.95, 0.999)
-    """
+    """The share that a percentile's name says."""
     match = _PERCENTILE.fullmatch(name) if isinstance(name, str) else None
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
@@ -171,14 +153,6 @@ def percentile_query(
     query asks for either name in either form, and takes what there is. Percentiles of exponential
     histograms are estimates; within a wide bucket of the server's, such as vLLM's from 250 to
     500 ms, so are the others.
-
-    Examples
-    --------
-    >>> ttft = container_metric("vllm", "time_to_first_token")
-    >>> query = percentile_query(ttft, 0.95, endpoint="chat", variant="primary")
-    >>> print(query.partition(" or ")[0])
-    histogram_quantile(0.95, sum(rate({"vllm:time_to_first_token_seconds",
-    "aws.sagemaker.endpoint.name"="chat", "aws.sagemaker.variant.name"="primary"}[300s])))
     """
     own, underscored = metric.names
     whole, of_buckets = (f' by ("{by}") ', f'(le, "{by}")') if by else ("", "(le)")
@@ -204,12 +178,6 @@ def count_query(
     """How many measurements a histogram took in the last minutes, of all of a variant's instances.
 
     Either name, either form, as :func:`percentile_query`.
-
-    Examples
-    --------
-    >>> ttft = container_metric("vllm", "time_to_first_token")
-    >>> count_query(ttft, endpoint="chat", variant="primary").count(" or ")
-    3
     """
     own, underscored = metric.names
 
@@ -232,13 +200,6 @@ def fullest_query(
     """A gauge's average over the last minutes, on the instance where it is highest.
 
     Either name, as :func:`percentile_query`.
-
-    Examples
-    --------
-    >>> waiting = container_metric("sglang", "requests_waiting")
-    >>> query = fullest_query(waiting, endpoint="chat", variant="primary")
-    >>> [part[:44] for part in query.split(" or ")]
-    ['max(avg_over_time({"sglang:num_queue_reqs", ', 'max(avg_over_time({"sglang_num_queue_reqs", ']
     """
     return " or ".join(
         f"max(avg_over_time({_selector(name, endpoint, variant)}[{window_seconds}s]))"
@@ -247,13 +208,7 @@ def fullest_query(
 
 
 def above(data: str, threshold: float, *, least: tuple[str, float] | None = None) -> str:
-    """The query of an alarm: what breaches, and nothing otherwise.
-
-    Examples
-    --------
-    >>> above("max(a) or max(b)", 0.5, least=("sum(c)", 20))
-    '(max(a) or max(b)) > 0.5 and (sum(c)) >= 20'
-    """
+    """The query of an alarm: what breaches, and nothing otherwise."""
     compared = f"({data}) > {_plain(threshold)}"
     return f"{compared} and ({least[0]}) >= {_plain(least[1])}" if least else compared
 
@@ -268,13 +223,7 @@ def _plain(number: float) -> str:
 
 
 def check_interval(seconds: float, where: str = "") -> int:
-    """An alarm's evaluation interval in seconds.
-
-    Examples
-    --------
-    >>> check_interval(60.0)
-    60
-    """
+    """An alarm's evaluation interval in seconds."""
     if seconds not in (10, 20, 30) and (seconds % 60 or not 60 <= seconds <= 3600):
         raise EVALUATION_INTERVAL.error(
             got=f"{seconds:g} seconds",

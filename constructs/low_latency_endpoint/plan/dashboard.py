@@ -92,16 +92,7 @@ def dashboard_body(
     shadow: DashboardVariant | None = None,
     tokens: Sequence[TokenPanels] = (),
 ) -> dict[str, Any]:
-    """The body, ready for JSON.
-
-    Examples
-    --------
-    >>> body = dashboard_body(endpoint_name="sentiment", region="us-east-1",
-    ...                       variants=[DashboardVariant(name="primary")],
-    ...                       thresholds={"p99": 160}, targets={"p99": 200})
-    >>> [widget["properties"].get("title") for widget in body["widgets"]][1:3]
-    ['Is the target met?', 'Where does the time go?']
-    """
+    """The body, ready for JSON."""
     targets = targets or {}
     limits = list(_limits(thresholds))
     graphs = []

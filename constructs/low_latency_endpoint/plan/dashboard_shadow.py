@@ -17,13 +17,7 @@ _COLORS = {
 def shadow_panels(
     endpoint_name: str, region: str, production: str, shadow: str
 ) -> list[dict[str, Any]]:
-    """ModelLatency of both in one graph, and the share of requests that fail on each.
-
-    Examples
-    --------
-    >>> [panel["title"] for panel in shadow_panels("scorer", "us-east-1", "primary", "next")]
-    ['Is the shadow next as fast as primary?', 'Does the shadow next fail more often?']
-    """
+    """ModelLatency of both in one graph, and the share of requests that fail on each."""
     roles = {"production": production, "shadow": shadow}
     return [
         _latencies(endpoint_name, region, roles).properties(),

@@ -19,35 +19,18 @@ _LIMIT = "#d62728"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenPanels:
-    """What to draw of one variant's tokens.
+    """What to draw of one variant's tokens."""
 
-    Attributes
-    ----------
-    server : str
-        ``vllm`` or ``sglang``: whose metrics they are.
-    variant : str
-    limits : mapping of str to mapping of str to float
-        Where an alarm starts, in milliseconds by percentile, of ``time_to_first_token`` and
-        ``inter_token_latency``.
-    waiting, kv_cache_use : float, optional
-        Where alarms on them start: requests, and a share.
-    """
-
-    server: str
+    server: str  # vllm or sglang: whose metrics they are
     variant: str
+    # where an alarm starts, in milliseconds by percentile, of time_to_first_token and
+    # inter_token_latency
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    waiting: float | None = None
-    kv_cache_use: float | None = None
+    waiting: float | None = None  # requests that wait, above which an alarm is on
+    kv_cache_use: float | None = None  # the share above which one is
 
     def charts(self, endpoint: str, region: str, suffix: str = "") -> list[dict[str, Any]]:
-        """The properties of the graphs, each a widget of the type ``chart``.
-
-        Examples
-        --------
-        >>> charts = TokenPanels(server="vllm", variant="primary").charts("chat", "us-east-1")
-        >>> [chart["title"] for chart in charts][:2]
-        ['How long until the first token?', 'How long between two tokens?']
-        """
+        """The properties of the graphs, each a widget of the type ``chart``."""
 
         def percentiles(title: str, meaning: str) -> dict[str, Any]:
             metric = container_metric(self.server, meaning)

@@ -34,46 +34,20 @@ _TITLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """One decision.
+    """One decision."""
 
-    Attributes
-    ----------
-    name : str
-        Stable name, such as ``instances_at_peak``.
-    value : Any
-        The value: text, number, list or ``None`` when nothing is decided. JSON-safe.
-    unit : str
-        Unit of the value; empty when it has none.
-    rule : str
-        The rule that gives it, in words.
-    inputs : dict
-        What went into the rule.
-    source : str
-        Page that states the rule; empty when the rule is this library's own.
-    overridden : bool
-        Whether the caller chose the value and the rule did not.
-    note : str
-        What to know besides: what the rule would have given, what is not certain.
-    """
-
-    name: str
-    value: Any
-    unit: str = ""
-    rule: str
-    inputs: dict[str, Any] = field(default_factory=dict, hash=False)
-    source: str = ""
-    overridden: bool = False
-    note: str = ""
+    name: str  # stable name, such as instances_at_peak
+    value: Any  # text, number, list, or None when nothing is decided. JSON-safe
+    unit: str = ""  # of the value; empty when it has none
+    rule: str  # the rule that gives it, in words
+    inputs: dict[str, Any] = field(default_factory=dict, hash=False)  # what went into the rule
+    source: str = ""  # page that states the rule; empty when the rule is this library's own
+    overridden: bool = False  # whether the caller chose the value and the rule did not
+    note: str = ""  # what the rule would have given, what is not certain
 
     @property
     def title(self) -> str:
-        """The name in words.
-
-        Examples
-        --------
-        >>> Decision(name="instances_at_peak", value=8, rule="").title
-        'Instances at peak'
-        """
+        """The name in words."""
         if "metric" in self.inputs:
             return f"Alarm on {self.inputs['metric']} {self.inputs['statistic']}"
         if "measures" in self.inputs:
@@ -85,15 +59,7 @@ class Decision:
 
     @property
     def value_text(self) -> str:
-        """The value with its unit, for people.
-
-        Examples
-        --------
-        >>> Decision(name="target", value=12000.0, unit="invocations", rule="").value_text
-        '12,000 invocations'
-        >>> Decision(name="cost", value=None, unit="USD per hour", rule="").value_text
-        'not known'
-        """
+        """The value with its unit, for people."""
         if self.value is None:  # what has a unit is a number, which nobody knows
             return "not known" if self.unit else "none"
         text = _text(self.value)
@@ -122,13 +88,7 @@ class Decision:
 
 
 def alarm_name(metric: str, statistic: str) -> str:
-    """The name of the decision on an alarm's threshold.
-
-    Examples
-    --------
-    >>> alarm_name("ModelLatency", "p99.9")
-    'alarm_model_latency_p99_9'
-    """
+    """The name of the decision on an alarm's threshold."""
     words = metric.replace("Latency", "_latency").lower()
     return f"alarm_{words}_{statistic.lower().replace('.', '_')}"
 
@@ -152,14 +112,7 @@ def _text(value: Any) -> str:
 
 
 class PlanWarning(str):
-    """A warning: text with a stable ``id``, by which it can be acknowledged.
-
-    Examples
-    --------
-    >>> warning = PlanWarning("zone-outage", "a zone outage leaves 4 of 8 instances")
-    >>> warning.id, warning.startswith("a zone")
-    ('zone-outage', True)
-    """
+    """A warning: text with a stable ``id``, by which it can be acknowledged."""
 
     __slots__ = ("id",)
     id: str
@@ -171,12 +124,7 @@ class PlanWarning(str):
 
 
 class SummaryLine(NamedTuple):
-    """One of a plan's first lines.
-
-    Attributes
-    ----------
-    title, text : str
-    """
+    """One of a plan's first lines."""
 
     title: str
     text: str
@@ -184,27 +132,12 @@ class SummaryLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a plan is what it is, to be printed: nothing is read back out of it.
+    """Why a plan is what it is, to be printed: nothing is read back out of it."""
 
-    Attributes
-    ----------
-    decisions : tuple of Decision
-        In the order in which a reader needs them.
-    warnings : tuple of PlanWarning
-        What is suspicious, assumed, or stated by no page of AWS's: texts, each with an ``id``.
-    summary : tuple of SummaryLine
-        The plan in six lines.
-
-    Examples
-    --------
-    >>> made = Explanation((Decision(name="subnets", value=2, rule="one per client zone"),))
-    >>> made["subnets"].value
-    2
-    """
-
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Decision, ...]  # in the order in which a reader needs them
+    # what is suspicious, assumed, or stated by no page of AWS's: texts, each with an id
     warnings: tuple[PlanWarning, ...] = ()
-    summary: tuple[SummaryLine, ...] = ()
+    summary: tuple[SummaryLine, ...] = ()  # the plan in six lines
 
     def __getitem__(self, name: str) -> Decision:
         for decision in self.decisions:

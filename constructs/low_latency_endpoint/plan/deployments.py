@@ -8,15 +8,9 @@ from .rules import INF1_HAS_NO_GUARDRAILS
 
 
 def takes_guardrails(instance_type: str) -> bool:
-    """Whether SageMaker watches deployments on an instance type: on all but Inf1, where it falls
-    back to blue/green all at once without a final baking period, in silence (SageMaker guide,
-    "Deployment guardrails: exclusions").
-
-    Examples
-    --------
-    >>> takes_guardrails("ml.inf1.xlarge"), takes_guardrails("ml.inf2.xlarge")
-    (False, True)
-    """
+    """Whether SageMaker watches deployments on an instance type: on all but Inf1."""
+    # There it falls back to blue/green all at once without a final baking period, in silence
+    # (SageMaker guide, "Deployment guardrails: exclusions").
     return not instance_type.startswith("ml.inf1.")
 
 
@@ -41,11 +35,6 @@ def instances_in_update(instances: int, rolling_batch_percent: int | None = None
     be set to 100% of total capacity which means to bring up the whole capacity of the old fleet at
     once during rollback" (API reference, RollingUpdatePolicy). So ours always says it, or the
     rollback would need room that nobody kept.
-
-    Examples
-    --------
-    >>> instances_in_update(10, 25), instances_in_update(10)
-    (13, 20)
     """
     if rolling_batch_percent is None:
         return 2 * instances

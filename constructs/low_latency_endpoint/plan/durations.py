@@ -16,13 +16,7 @@ DURATION = rule(
 
 
 def milliseconds_of(value: Any, where: str = "") -> float:
-    """Milliseconds of anything with ``to_milliseconds()``, or of a ``timedelta``.
-
-    Examples
-    --------
-    >>> milliseconds_of(timedelta(microseconds=7500))
-    7.5
-    """
+    """Milliseconds of anything with ``to_milliseconds()``, or of a ``timedelta``."""
     if isinstance(value, timedelta):
         return value / timedelta(milliseconds=1)
     convert = getattr(value, "to_milliseconds", None)

@@ -16,22 +16,12 @@ _IN_BELOW = 0.9
 
 @dataclass(frozen=True)
 class FleetAlong:
-    """Instances along a day.
-
-    Attributes
-    ----------
-    least, most : int
-        The fewest and the most of the day.
-    mean : float
-        On average over its time: what is paid for.
-    tps : float or None
-        Requests per second on average; ``None`` where they are not known.
-    """
+    """Instances along a day."""
 
     least: int
-    mean: float
+    mean: float  # over the time of the day: what is paid for
     most: int
-    tps: float | None
+    tps: float | None  # requests per second on average; None where they are not known
 
 
 def fleet_along(
@@ -48,14 +38,6 @@ def fleet_along(
     until the load of all of the last 15 minutes was below nine tenths of the target, as the alarms
     do that target tracking makes, and for the cooldown; then it keeps what the busiest of these
     minutes needs.
-
-    Examples
-    --------
-    12 hours at 100 requests a second need two instances of 50, 12 hours at 20 need one; the second
-    one goes 15 minutes after the fall.
-
-    >>> fleet_along([(43_200, 100), (43_200, 20)], target_tps=50, minimum=1, maximum=4)
-    FleetAlong(least=1, mean=1.5104166666666667, most=2, tps=60.0)
     """
     rates = list(_minutes(levels))
     # The day repeats: it begins with the fleet with which the one before it ended.

@@ -36,33 +36,13 @@ _BYTES_PER_GB = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class BilledItem:
-    """Something beside the instances that is billed for every hour.
+    """Something beside the instances that is billed for every hour."""
 
-    Parameters
-    ----------
-    what : str
-        In words, with how many.
-    item : str
-        Its name among the prices.
-    per_hour : float
-        Units in an hour.
-    price : Price or None
-        Of a unit; ``None`` where nobody stated it.
-    assumed : str
-        What the number of units rests on besides the settings.
-
-    Examples
-    --------
-    >>> BilledItem(what="23 metrics in alarms", item="alarm", per_hour=23 / HOURS_PER_MONTH,
-    ...            price=Price(0.1, "yours")).usd
-    0.0032
-    """
-
-    what: str
-    item: str
-    per_hour: float
-    price: Price | None
-    assumed: str = ""
+    what: str  # in words, with how many
+    item: str  # its name among the prices
+    per_hour: float  # units in an hour
+    price: Price | None  # of a unit; None where nobody stated it
+    assumed: str = ""  # what the number of units rests on besides the settings
 
     @property
     def usd(self) -> float | None:
@@ -83,43 +63,18 @@ class BilledItem:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointCost:
-    """Instances of one endpoint and what belongs to it, and what they cost.
-
-    Parameters
-    ----------
-    instance_type : str
-        What the endpoint runs on.
-    at_least, at_first, at_most, in_an_update : int
-        Instances; see :data:`MOMENTS`.
-    price : Price or None
-        Of one instance for an hour; ``None`` where nobody stated it.
-    others : tuple of BilledItem
-        Its alarms and functions.
-    peak_tps : float or None
-        Requests per second at the planned peak.
-    at_peak : int or None
-        Instances that serve it.
-    request_gb : BilledItem or None
-        A request through the interface endpoint, where its size is known; ``per_hour`` is then GB
-        in one request.
-
-    Examples
-    --------
-    >>> cost = EndpointCost(instance_type="ml.g5.xlarge", at_least=2, at_first=8, at_most=12,
-    ...                     in_an_update=24, price=Price(1.5, "yours"))
-    >>> cost.usd("at_least"), cost.usd("in_an_update")
-    (3.0, 36.0)
-    """
+    """Instances of one endpoint and what belongs to it, and what they cost."""
 
     instance_type: str
-    at_least: int
+    at_least: int  # instances, at each of the MOMENTS
     at_first: int
     at_most: int
     in_an_update: int
-    price: Price | None
-    others: tuple[BilledItem, ...] = ()
-    peak_tps: float | None = None
-    at_peak: int | None = None
+    price: Price | None  # of one instance for an hour; None where nobody stated it
+    others: tuple[BilledItem, ...] = ()  # its alarms and functions
+    peak_tps: float | None = None  # requests per second at the planned peak
+    at_peak: int | None = None  # instances that serve it
+    # a request through the interface endpoint, where its size is known; per_hour is GB in one
     request_gb: BilledItem | None = None
 
     def instances(self, moment: str) -> int:
@@ -188,33 +143,10 @@ class EndpointCost:
 
 @dataclass(frozen=True, kw_only=True)
 class StackCost:
-    """What all endpoints of a stack, and what they share, cost.
+    """What all endpoints of a stack, and what they share, cost."""
 
-    Parameters
-    ----------
-    endpoints : mapping of str to EndpointCost
-        By the endpoint's key.
-    shared : tuple of BilledItem
-        Interface endpoints.
-
-    Examples
-    --------
-    >>> fleet = EndpointCost(instance_type="ml.g5.xlarge", at_least=2, at_first=8, at_most=12,
-    ...                      in_an_update=24, price=Price(1.5, "yours"), peak_tps=1000, at_peak=8)
-    >>> zones = BilledItem(what="an interface endpoint in 2 zones", item="interface_endpoint",
-    ...                    per_hour=2, price=Price(0.01, "list price"))
-    >>> cost = StackCost(endpoints={"mood": fleet}, shared=(zones,))
-    >>> cost.usd("at_least"), cost.usd("at_most"), cost.without_price
-    (3.02, 18.02, ())
-
-    A million requests at the peak, of which an hour has 3.6 million: 12.02 / 3.6.
-
-    >>> cost.usd_per_million("mood")
-    3.3389
-    """
-
-    endpoints: Mapping[str, EndpointCost]
-    shared: tuple[BilledItem, ...] = ()
+    endpoints: Mapping[str, EndpointCost]  # by the endpoint's key
+    shared: tuple[BilledItem, ...] = ()  # interface endpoints
 
     @property
     def items(self) -> tuple[BilledItem, ...]:
@@ -271,15 +203,6 @@ class StackCost:
         """US dollars for a million requests to an endpoint.
 
         What :meth:`usd_for` counts, and the requests' way through the interface endpoint.
-
-        Parameters
-        ----------
-        key : str
-        instances : float, optional
-            That serve; by default those at the planned peak.
-        tps : float, optional
-            Requests per second; by default the planned peak. ``None`` comes back without one, and
-            without a price.
         """
         each = self.endpoints[key]
         instances = each.at_peak if instances is None else instances
@@ -290,13 +213,7 @@ class StackCost:
         return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
 
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
-        """What it costs along a day that repeats; ``None`` when a price or a fleet is missing.
-
-        Parameters
-        ----------
-        fleets : mapping of str to FleetAlong or None
-            Each endpoint's; ``None`` where it is not known.
-        """
+        """What it costs along a day that repeats; ``None`` when a price or a fleet is missing."""
         parts: list[float | None] = []
         for key, each in self.endpoints.items():
             fleet = fleets[key]
@@ -338,24 +255,10 @@ class StackCost:
 
 @dataclass(frozen=True)
 class CostAlong:
-    """What a stack costs along a day that repeats.
+    """What a stack costs along a day that repeats."""
 
-    Attributes
-    ----------
-    usd_per_hour : float
-        On average.
-    requests_per_hour : float or None
-        On average; ``None`` where an endpoint's traffic is not known.
-
-    Examples
-    --------
-    >>> day = CostAlong(9.5, 1_800_000)
-    >>> day.usd_per_month, day.usd_per_million
-    (6935.0, 5.2778)
-    """
-
-    usd_per_hour: float
-    requests_per_hour: float | None
+    usd_per_hour: float  # on average
+    requests_per_hour: float | None  # on average; None where an endpoint's traffic is not known
 
     @property
     def usd_per_month(self) -> float:

@@ -32,32 +32,17 @@ PERMISSIVE = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class HubModel:
-    """A pinned model, and what is asked of the way it is served.
-
-    Parameters
-    ----------
-    pinned : PinnedModel
-    accept_license : str, optional
-        The licence by its name; needed where the model is gated or its licence asks something of
-        who runs it. By default only permissive licences are taken, and models without one.
-    server : str, optional
-        By default the one for its task and the accelerator.
-    context_length : int, optional
-        Tokens of the longest request with its answer; by default the model's own, or as many as
-        one request has room for.
-    trust_remote_code : bool, optional
-        Whether the model's own code runs; has to be said where it brings some.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE346 for a licence that is not accepted.
-    """
+    """A pinned model, and what is asked of the way it is served."""
 
     pinned: PinnedModel
+    # the licence by its name; needed where the model is gated or its licence asks something of who
+    # runs it. By default only permissive licences are taken, and models without one
     accept_license: str | None = None
-    server: str | None = None
+    server: str | None = None  # by default the one for its task and the accelerator
+    # tokens of the longest request with its answer; by default the model's own, or as many as one
+    # request has room for
     context_length: int | None = None
+    # whether the model's own code runs; has to be said where it brings some
     trust_remote_code: bool | None = None
 
     def __post_init__(self) -> None:
@@ -77,18 +62,11 @@ class HubModel:
 
 @dataclass(frozen=True, kw_only=True)
 class HubServing:
-    """How a model is served on its instance types.
-
-    Attributes
-    ----------
-    model : HubModel
-    instance_types : tuple of str
-    containers : tuple of ServingContainer
-        One for each type: the same image and environment, each with how the model lies in memory.
-    """
+    """How a model is served on its instance types."""
 
     model: HubModel
     instance_types: tuple[str, ...]
+    # one for each type: the same image and environment, each with how the model lies in memory
     containers: tuple[ServingContainer, ...] = field(hash=False)
 
     @property

@@ -60,13 +60,7 @@ class InferenceAmiFacts(NamedTuple):
 
 @cache
 def dlc_accounts() -> Mapping[str, str]:
-    """Account of the Deep Learning Containers' registry by Region.
-
-    Examples
-    --------
-    >>> dlc_accounts()["us-east-1"], dlc_accounts()["af-south-1"]
-    ('763104351884', '626614931356')
-    """
+    """Account of the Deep Learning Containers' registry by Region."""
     return MappingProxyType({row["region"]: row["account"] for row in rows("dlc_accounts")})
 
 
@@ -77,13 +71,7 @@ def dlc_account(region: str) -> str | None:
 
 @cache
 def inference_amis() -> Mapping[str, InferenceAmiFacts]:
-    """The inference AMI versions by name.
-
-    Examples
-    --------
-    >>> inference_amis()["al2023-ami-sagemaker-inference-gpu-4-1"].cuda
-    (13, 0)
-    """
+    """The inference AMI versions by name."""
     return MappingProxyType(
         {
             row["name"]: InferenceAmiFacts(
@@ -132,13 +120,7 @@ def _floating_cuda(repository: str, tag: str) -> tuple[int, int] | None:
 
 @cache
 def tei_accounts() -> Mapping[str, str]:
-    """Account of the registry of Text Embeddings Inference by Region: another than the others'.
-
-    Examples
-    --------
-    >>> tei_accounts()["us-east-1"], tei_accounts()["eu-west-1"]
-    ('683313688378', '141502667606')
-    """
+    """Account of the registry of Text Embeddings Inference by Region: another than the others'."""
     return MappingProxyType({row["region"]: row["account"] for row in rows("tei_accounts")})
 
 
@@ -153,18 +135,7 @@ def _repository(name: str) -> tuple[str, str] | None:
 
 
 def image_needs(image: str) -> ImageNeeds:
-    """What an image needs, by AWS's naming rules.
-
-    Examples
-    --------
-    >>> needs = image_needs("huggingface-pytorch-inference:2.6.0-transformers4.49.0-gpu-py312-"
-    ...                     "cu124-ubuntu22.04")
-    >>> needs.accelerator, needs.cuda, needs.architecture
-    ('nvidia', (12, 4), 'x86_64')
-    >>> image_needs("registry.example.com/team/scorer:7")
-    ImageNeeds(accelerator=None, neuron_generation=None, architecture=None, cuda=None, \
-cpu_only=None, certain=False)
-    """
+    """What an image needs, by AWS's naming rules."""
     if "${Token[" in image.rpartition("/")[2]:
         return ImageNeeds()  # CDK fills in the name at synthesis or later
     registry, _, name = image.partition("@")[0].rpartition("/")

@@ -120,18 +120,7 @@ def known_dlc_account(region: str, where: str = "") -> str:
 def check_image_runs_on(
     image: str, instance_type: str, ami: str | None = None, where: str = ""
 ) -> list[str]:
-    """Raise when an image cannot run on an instance type; return what is only suspicious.
-
-    Examples
-    --------
-    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
-    ...                     "ml.m5.xlarge")
-    []
-    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
-    ...                     "ml.g5.xlarge")
-    ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle: take its gpu \
-tag']
-    """
+    """Raise when an image cannot run on an instance type; return what is only suspicious."""
     facts = instance_facts(instance_type)
     warnings = [_TGI_ARCHIVED] if _TGI in image else []
     if facts is None:
@@ -159,11 +148,6 @@ def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str
     SageMaker's SDK sets it for CUDA 13 images on some families, because with the default one "some
     instances crash at startup". Which families have which default, AWS documents nowhere, and its
     own pages deploy such an image on ``ml.g6.2xlarge`` without an AMI.
-
-    Examples
-    --------
-    >>> needed_inference_ami([(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"], "ml.g6e.12xlarge")])
-    'al2023-ami-sagemaker-inference-gpu-4-1'
     """
     known = [(images, facts) for images, name in placements if (facts := instance_facts(name))]
     for ami in inference_amis().values():
@@ -185,10 +169,6 @@ def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
     """What may keep an image's CUDA from running on the instances' driver; empty when nothing.
 
     Unlike :func:`check_image_runs_on` it never raises: it is asked about what is deployed already.
-
-    >>> driver_doubts("vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "ml.g6.xlarge",
-    ...               "al2-ami-sagemaker-inference-gpu-2")
-    ["the inference AMI's driver is too old for the image's CUDA"]
     """
     facts = instance_facts(instance_type)
     if facts is None:
@@ -199,11 +179,7 @@ def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
 
 
 def cuda_words(images: Sequence[str]) -> str:
-    """The CUDA versions that the images' names say, for people.
-
-    >>> cuda_words(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "team/scorer:7"])
-    '13.0'
-    """
+    """The CUDA versions that the images' names say, for people."""
     return ", ".join(sorted({_dotted(cuda) for cuda in _cudas(images)}))
 
 
@@ -211,10 +187,6 @@ def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
     """Raise when an inference AMI is for another accelerator than the instance type has.
 
     Unlike :func:`check_image_runs_on` it needs no image, so it also holds for one yet to be built.
-
-    Examples
-    --------
-    >>> check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g5.xlarge")
     """
     facts, chosen = instance_facts(instance_type), inference_amis().get(ami)
     for broken, allowed in _ami_elsewhere(facts, chosen) if facts and chosen else ():
@@ -222,13 +194,7 @@ def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
 
 
 def check_built_image_runs_on(architecture: str, instance_type: str, where: str = "") -> str:
-    """Raise when an image is built for another architecture than the instance type has.
-
-    Examples
-    --------
-    >>> check_built_image_runs_on("x86_64", "ml.m5.xlarge")
-    ''
-    """
+    """Raise when an image is built for another architecture than the instance type has."""
     facts = instance_facts(instance_type)
     if facts is None or facts.architecture is None:
         return ""

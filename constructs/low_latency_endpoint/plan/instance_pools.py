@@ -26,22 +26,13 @@ SIZED_FOR_ANOTHER = rule(
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPool:
-    """One of the instance types that a variant may run on.
-
-    Parameters
-    ----------
-    instance_type : str
-    priority : int
-        1 is tried first.
-    tps_per_instance : float, optional
-        Requests per second that an instance of the type held within the latency target.
-    own_model : bool
-        Whether another model serves on it, so that the plan's images are not its own.
-    """
+    """One of the instance types that a variant may run on."""
 
     instance_type: str
-    priority: int
+    priority: int  # 1 is tried first
+    # requests per second that an instance of the type held within the latency target
     tps_per_instance: float | None = None
+    # whether another model serves on it, so that the plan's images are not its own
     own_model: bool = False
 
     def __post_init__(self) -> None:
@@ -59,14 +50,7 @@ class PlannedPool:
 
 
 def planned_for(pools: Sequence[PlannedPool]) -> PlannedPool:
-    """The slowest pool, for which a plan is made; the first by priority where none is measured.
-
-    Examples
-    --------
-    >>> planned_for([PlannedPool(instance_type="ml.g6.xlarge", priority=1, tps_per_instance=300),
-    ...              PlannedPool(instance_type="ml.g5.xlarge", priority=2, tps_per_instance=200)]).text
-    'ml.g5.xlarge (200 TPS)'
-    """
+    """The slowest pool, for which a plan is made; the first by priority where none is measured."""
     measured = [each for each in pools if each.tps_per_instance is not None]
     if len(measured) < len(pools):
         return min(pools, key=lambda each: each.priority)

@@ -17,64 +17,28 @@ SOURCE = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_Producti
 
 
 class InstanceFacts(NamedTuple):
-    """Facts of one instance type; ``None`` in a number means unknown.
+    """Facts of one instance type; ``None`` in a number means unknown."""
 
-    Attributes
-    ----------
-    name, family, size : str
-        ``ml.g5.xlarge``, ``g5``, ``xlarge``.
-    vcpus : int or None
-        CPUUtilization reaches 100 times this number.
-    memory_gib : float or None
-        Main memory in GiB.
-    architecture : str or None
-        ``x86_64`` or ``arm64``.
-    accelerator : str or None
-        ``nvidia``, ``neuron`` (Inferentia, Trainium), ``gaudi``, or ``None`` for a CPU type.
-    accelerator_name : str
-        The accelerator's product name; empty without one.
-    accelerator_count : int or None
-        GPUs, Inferentia chips, Trainium chips.
-    accelerator_memory_mib : int or None
-        Memory of all accelerators together, in MiB.
-    neuron_cores : int or None
-        Neuron cores of all chips together; 0 on types without Neuron.
-    local_storage_gb : int or None
-        NVMe instance storage in GB; 0 means none, ``None`` means unknown.
-    burstable : bool
-        Whether the CPU runs on credits (T2), which auto scaling excludes.
-    network_gbps : float or None
-        Baseline bandwidth of the default network card in Gbit/s.
-    note : str
-        Why the row is less certain than the others; empty for most.
-    """
-
-    name: str
+    name: str  # such as ml.g5.xlarge, of the family g5 and the size xlarge
     family: str
     size: str
-    vcpus: int | None
-    memory_gib: float | None
-    architecture: str | None
-    accelerator: str | None
-    accelerator_name: str
-    accelerator_count: int | None
-    accelerator_memory_mib: int | None
-    neuron_cores: int | None
-    local_storage_gb: int | None
-    burstable: bool
-    network_gbps: float | None
-    note: str = ""
+    vcpus: int | None  # CPUUtilization reaches 100 times this number
+    memory_gib: float | None  # main memory in GiB
+    architecture: str | None  # x86_64 or arm64
+    accelerator: str | None  # nvidia, neuron (Inferentia, Trainium), gaudi, or None for a CPU type
+    accelerator_name: str  # the accelerator's product name; empty without one
+    accelerator_count: int | None  # GPUs, Inferentia chips, Trainium chips
+    accelerator_memory_mib: int | None  # memory of all accelerators together, in MiB
+    neuron_cores: int | None  # neuron cores of all chips together; 0 on types without Neuron
+    local_storage_gb: int | None  # NVMe instance storage in GB; 0 means none, None means unknown
+    burstable: bool  # whether the CPU runs on credits (T2), which auto scaling excludes
+    network_gbps: float | None  # baseline bandwidth of the default network card in Gbit/s
+    note: str = ""  # why the row is less certain than the others; empty for most
 
 
 @cache
 def instance_types() -> Mapping[str, InstanceFacts]:
-    """All instance types that SageMaker hosting takes, by name.
-
-    Examples
-    --------
-    >>> len(instance_types()), instance_types()["ml.g5.12xlarge"].accelerator_count
-    (277, 4)
-    """
+    """All instance types that SageMaker hosting takes, by name."""
     return MappingProxyType(
         {
             row["name"]: InstanceFacts(
@@ -100,19 +64,5 @@ def instance_types() -> Mapping[str, InstanceFacts]:
 
 
 def instance_facts(name: str) -> InstanceFacts | None:
-    """Facts of one instance type; ``None`` when the table does not know it.
-
-    Parameters
-    ----------
-    name : str
-        The type with its ``ml.`` prefix.
-
-    Examples
-    --------
-    >>> facts = instance_facts("ml.m5.12xlarge")
-    >>> facts.vcpus, facts.memory_gib, facts.architecture, facts.accelerator
-    (48, 192.0, 'x86_64', None)
-    >>> instance_facts("ml.m9.nano") is None
-    True
-    """
+    """Facts of one instance type; ``None`` when the table does not know it."""
     return instance_types().get(name)

@@ -57,15 +57,9 @@ PLAN_OF_ANOTHER = rule(
 
 @dataclass(frozen=True)
 class Fleet:
-    """Numbers of instances that hold together.
+    """Numbers of instances that hold together."""
 
-    Attributes
-    ----------
-    at_peak : int
-        That hold the peak; at least one per client zone and at least two, unless fewer are stated.
-    minimum, initial, maximum : int
-    """
-
+    # that hold the peak; at least one per client zone and at least two, unless fewer are stated
     at_peak: int
     minimum: int
     initial: int
@@ -103,46 +97,23 @@ class AlarmThreshold(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Every number of an endpoint; :attr:`explanation` says why.
+    """Every number of an endpoint; :attr:`explanation` says why."""
 
-    Attributes
-    ----------
-    request : EndpointRequest
-        What it was made from.
-    fleet : Fleet
-    addresses_per_subnet, subnet_prefix_length : int
-        Of each client zone's subnet.
-    routing : str
-        The routing strategy.
-    routing_advice : RoutingRecommendation
-        What the rule gives, whatever was chosen.
-    inference_ami : str or None
-        ``None`` for SageMaker's own.
-    scaling : ScalingPolicy or None
-        ``None`` where the number of instances stays.
-    alarms : tuple of AlarmThreshold
-        On whole calls; empty without such a target.
-    warm_up_requests : int
-    caller_connections : int or None
-        In flight at the peak, over all callers; ``None`` without a target or a throughput.
-    caller_keepalive_seconds : int
-    tokens : TokenPlan or None
-        Of a language model that streams: its capacity in tokens, requests in flight, and the
-        limits of the alarms on tokens.
-    """
-
-    request: EndpointRequest
+    request: EndpointRequest  # what it was made from
     fleet: Fleet
-    addresses_per_subnet: int
+    addresses_per_subnet: int  # of each client zone's subnet
     subnet_prefix_length: int
     routing: str
-    routing_advice: RoutingRecommendation
-    inference_ami: str | None
-    scaling: ScalingPolicy | None
-    alarms: tuple[AlarmThreshold, ...]
+    routing_advice: RoutingRecommendation  # what the rule gives, whatever was chosen
+    inference_ami: str | None  # None for SageMaker's own
+    scaling: ScalingPolicy | None  # None where the number of instances stays
+    alarms: tuple[AlarmThreshold, ...]  # on whole calls; empty without such a target
     warm_up_requests: int
+    # in flight at the peak, over all callers; None without a target or a throughput
     caller_connections: int | None
     caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+    # of a language model that streams: its capacity in tokens, requests in flight, and the limits
+    # of the alarms on tokens
     tokens: TokenPlan | None = None
 
     @property
@@ -188,13 +159,7 @@ class Plan:
         return self.most if self.request.scaling.enabled else self.fleet.initial
 
     def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
-        """This plan, where it is that of the request.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLE808``.
-        """
+        """This plan, where it is that of the request."""
         if self.request != request:
             differs = [
                 each.name
@@ -221,32 +186,7 @@ class Plan:
 
 
 def make_plan(request: EndpointRequest) -> Plan:
-    """Derive every number of a low-latency endpoint.
-
-    Parameters
-    ----------
-    request : EndpointRequest
-        Where callers are, what they must see, what one instance holds, and what you chose.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
-        ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
-        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps.
-
-    Examples
-    --------
-    >>> from datetime import timedelta
-    >>> plan = make_plan(EndpointRequest(
-    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
-    ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
-    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
-    >>> plan.fleet.at_peak, plan.scaling.target
-    (8, 7800.0)
-    >>> plan.explanation["scaling_target"].rule
-    'TPS per instance x safety factor x 60'
-    """
+    """Derive every number of a low-latency endpoint."""
     tokens = token_plan(request, _kept_for_overhead(request))
     in_flight = _followed(request, tokens)
     fleet = _fleet(request, in_flight)

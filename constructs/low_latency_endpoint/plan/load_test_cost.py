@@ -17,39 +17,14 @@ def _usd_per_million(usd_per_hour: float, tps: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadTestCost:
-    """The endpoint's instances while a load test ran.
-
-    Parameters
-    ----------
-    instance_type : str
-    instances : int
-        That served.
-    seconds : float
-        From the first step to the last one.
-    price : Price or None
-        Of one instance for an hour.
-    tps_per_instance : float or None
-        What one holds; ``None`` without a limit.
-    lower_bound : bool
-        Whether it holds more, and nobody looked how much.
-
-    Examples
-    --------
-    >>> cost = LoadTestCost(instance_type="ml.g5.xlarge", instances=2, seconds=1800,
-    ...                     price=Price(1.5, "yours"), tps_per_instance=50)
-    >>> cost.instance_hours, cost.usd, cost.usd_per_million
-    (1.0, 1.5, 8.3333)
-    >>> print(*cost.lines(), sep="\\n")
-    A million requests cost 8.33 US dollars at the limit: ml.g5.xlarge for 1.5 an hour (yours).
-    While the load test ran, its 2 instances cost 1.50 US dollars (1 instance hours).
-    """
+    """The endpoint's instances while a load test ran."""
 
     instance_type: str
-    instances: int
-    seconds: float
-    price: Price | None
-    tps_per_instance: float | None = None
-    lower_bound: bool = False
+    instances: int  # that served
+    seconds: float  # from the first step to the last one
+    price: Price | None  # of one instance for an hour
+    tps_per_instance: float | None = None  # what one holds; None without a limit
+    lower_bound: bool = False  # whether it holds more, and nobody looked how much
 
     @property
     def instance_hours(self) -> float:

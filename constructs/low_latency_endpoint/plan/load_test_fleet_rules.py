@@ -98,12 +98,7 @@ ENDPOINT_KIND = rule(
 
 
 def check_task_size(cpu: int, memory_mib: int, where: str = "") -> None:
-    """Check that Fargate has tasks of this size.
-
-    Examples
-    --------
-    >>> check_task_size(1024, 2048)
-    """
+    """Check that Fargate has tasks of this size."""
     TASK_CPU.check(cpu, where)
     allowed = _MEMORY_BY_CPU[cpu]
     if memory_mib not in allowed:
@@ -124,11 +119,5 @@ def _wrong_memory(
 
 
 def descriptions_path(endpoint_name: str) -> str:
-    """Path of the parameters that describe an endpoint's fleets, one for each stack with one.
-
-    Examples
-    --------
-    >>> descriptions_path("sentiment")
-    '/low-latency-endpoint/load-test-fleet/sentiment'
-    """
+    """Path of the parameters that describe an endpoint's fleets, one for each stack with one."""
     return f"{PARAMETER_PREFIX}{endpoint_name}"

@@ -100,14 +100,7 @@ def metrics() -> tuple[MetricFacts, ...]:
 
 
 def metric_facts(name: str, namespace: str | None = None, where: str = "") -> MetricFacts:
-    """Facts of a metric by name.
-
-    Examples
-    --------
-    >>> facts = metric_facts("ModelLatency")
-    >>> facts.namespace, facts.unit, facts.percentiles
-    ('AWS/SageMaker', 'Microseconds', True)
-    """
+    """Facts of a metric by name."""
     for facts in metrics():
         if facts.name == name and namespace in (None, facts.namespace):
             return facts
@@ -119,11 +112,6 @@ def check_statistic(metric: str, statistic: str, where: str = "") -> str:
     """Return the statistic, or raise when CloudWatch does not list it as valid for the metric.
 
     Where AWS lists no statistics for a metric (the utilizations), any well-formed one passes.
-
-    Examples
-    --------
-    >>> check_statistic("ModelLatency", "p99.9"), check_statistic("OverheadLatency", "Average")
-    ('p99.9', 'Average')
     """
     facts = metric_facts(metric, where=where)
     if not _well_formed(statistic):
@@ -151,24 +139,12 @@ def _well_formed(statistic: object) -> bool:
 
 
 def microseconds_from_milliseconds(milliseconds: float) -> float:
-    """Milliseconds in SageMaker's unit, exactly: the decimals stay as stated.
-
-    Examples
-    --------
-    >>> microseconds_from_milliseconds(200), microseconds_from_milliseconds(33.3)
-    (200000.0, 33300.0)
-    """
+    """Milliseconds in SageMaker's unit, exactly: the decimals stay as stated."""
     return _scaled(milliseconds, 3)
 
 
 def milliseconds_from_microseconds(microseconds: float) -> float:
-    """SageMaker's unit in milliseconds, exactly.
-
-    Examples
-    --------
-    >>> milliseconds_from_microseconds(33300)
-    33.3
-    """
+    """SageMaker's unit in milliseconds, exactly."""
     return _scaled(microseconds, -3)
 
 

@@ -74,11 +74,7 @@ class Attention(NamedTuple):
 
 
 def kept_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of ``config.json`` that a lock file keeps: :data:`CONFIG_KEYS`, where it has them.
-
-    >>> kept_config({"model_type": "llama", "bos_token_id": 1, "text_config": {"eos_token_id": 2}})
-    {'model_type': 'llama'}
-    """
+    """The part of ``config.json`` that a lock file keeps: its :data:`CONFIG_KEYS`."""
     kept = {key: config[key] for key in CONFIG_KEYS if config.get(key) is not None}
     nested = kept.pop("text_config", None)
     if isinstance(nested, Mapping) and (text := kept_config(nested)):
@@ -104,14 +100,6 @@ def attention(config: Mapping[str, Any]) -> Attention | None:
     No formula holds for latent attention (DeepSeek's MLA), for state space and linear layers and
     for encoders with decoders. Where the config names a window but not the layers that have it, as
     Mistral 7B v0.1 does, all layers count as keeping every token: a bound on the safe side.
-
-    Examples
-    --------
-    Qwen3-4B says its ``head_dim``; hidden size over heads would be 80:
-
-    >>> attention({"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32,
-    ...            "num_key_value_heads": 8, "head_dim": 128})
-    Attention(layers=36, window_layers=0, window=0, heads=32, key_value_heads=8, head_dim=128)
     """
     config = text_config(config)
     if config.get("is_encoder_decoder") or any(config.get(key) for key in _OTHER_ATTENTION):

@@ -157,22 +157,7 @@ def model_fit(
     volume_gb: int | None = None,
     where: str = "",
 ) -> ModelFit:
-    """How a pinned model lies in the memory of an instance type.
-
-    Examples
-    --------
-    Qwen3-8B on one GPU of 22,888 MiB: its own context does not fit, and vLLM would not start.
-
-    >>> from low_latency_endpoint.plan.pinned_model import PinnedFile
-    >>> qwen = PinnedModel(
-    ...     model="Qwen/Qwen3-8B", revision="main", commit="9" * 40, task="text-generation",
-    ...     files=(PinnedFile("model.safetensors", 16_381_470_720, "0" * 64),),
-    ...     config={"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-    ...             "hidden_size": 4096, "head_dim": 128, "max_position_embeddings": 40960})
-    >>> fit = model_fit(qwen, "ml.g6.2xlarge")
-    >>> fit.kv_bytes_per_token, fit.context_length, fit.concurrent_requests
-    (147456, 27648, 1)
-    """
+    """How a pinned model lies in the memory of an instance type."""
     own = own_context(pinned.config)
     if context_length is not None and not 1 <= context_length <= (own or context_length):
         allowed = f"1 to {own:,} tokens" if own else "at least 1 token"

@@ -24,21 +24,11 @@ _WEIGHTS = (".safetensors", ".gguf", *_PICKLED)
 
 
 class PinnedFile(NamedTuple):
-    """One file of a pinned model.
+    """One file of a pinned model."""
 
-    Attributes
-    ----------
-    path : str
-        Below the repository's root, and below ``/opt/ml/model`` where it is served.
-    size : int
-        In bytes.
-    sha256 : str
-        Of its bytes, 64 hexadecimal digits.
-    """
-
-    path: str
-    size: int
-    sha256: str
+    path: str  # below the repository's root, and below /opt/ml/model where it is served
+    size: int  # in bytes
+    sha256: str  # of its bytes, 64 hexadecimal digits
 
     @property
     def is_weights(self) -> bool:
@@ -53,53 +43,21 @@ class PinnedFile(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedModel:
-    """One model of a lock file.
+    """One model of a lock file."""
 
-    Parameters
-    ----------
-    model : str
-        Its name on the Hub: ``Qwen/Qwen3-8B``.
-    revision : str
-        What was asked for: a branch, a tag or a commit.
-    commit : str
-        What that was: 40 hexadecimal digits.
-    files : tuple of PinnedFile
-        All that is staged and served.
-    task : str, optional
-        The Hub's ``pipeline_tag``, such as ``text-generation``.
-    library : str, optional
-        The Hub's ``library_name``, such as ``transformers``.
-    license : str, optional
-        As the model's card says it, such as ``apache-2.0``.
-    gated : bool
-        Whether its files are for accounts whose request was granted.
-    parameters : mapping of str to int
-        How many of each type, as the safetensors files say: ``{"BF16": 8190735360}``.
-    config : mapping
-        What ``config.json`` says of the model's shape: :data:`.model_config.CONFIG_KEYS` of it.
-    left_out : tuple of str
-        Files of the repository that are not staged.
-
-    Examples
-    --------
-    >>> pinned = PinnedModel(
-    ...     model="acme/tiny", revision="main", commit="7" * 40, license="mit",
-    ...     files=(PinnedFile("model.safetensors", 2048, "0" * 64),))
-    >>> pinned.prefix.startswith(f"hub/acme/tiny/{'7' * 40}/"), pinned.total_bytes
-    (True, 2048)
-    """
-
-    model: str
-    revision: str
-    commit: str
-    files: tuple[PinnedFile, ...]
-    task: str | None = None
-    library: str | None = None
-    license: str | None = None
-    gated: bool = False
+    model: str  # its name on the Hub: Qwen/Qwen3-8B
+    revision: str  # what was asked for: a branch, a tag or a commit
+    commit: str  # what that was: 40 hexadecimal digits
+    files: tuple[PinnedFile, ...]  # all that is staged and served
+    task: str | None = None  # the Hub's pipeline_tag, such as text-generation
+    library: str | None = None  # the Hub's library_name, such as transformers
+    license: str | None = None  # as the model's card says it, such as apache-2.0
+    gated: bool = False  # whether its files are for accounts whose request was granted
+    # how many of each type, as the safetensors files say: {"BF16": 8190735360}
     parameters: Mapping[str, int] = field(default_factory=dict, hash=False)
+    # what config.json says of the model's shape: model_config.CONFIG_KEYS of it
     config: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # files of the repository that are not staged
 
     @property
     def prefix(self) -> str:

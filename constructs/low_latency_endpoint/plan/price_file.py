@@ -57,16 +57,7 @@ _COLUMNS = tuple(each.name for each in fields(ListedPrice))
 
 
 def price_file_text(prices: Iterable[ListedPrice]) -> str:
-    """The file's text, items in order.
-
-    Examples
-    --------
-    >>> text = price_file_text([ListedPrice(
-    ...     item="ml.g5.xlarge", region="us-east-1", usd=1.408, unit="instance-hour",
-    ...     published="2026-09-20", version="20260920170512", read="2026-11-23", source="a.csv")])
-    >>> parse_price_file(text)["ml.g5.xlarge"].usd
-    1.408
-    """
+    """The file's text, items in order."""
     ordered = sorted(prices, key=lambda each: each.item)
     text = io.StringIO()
     places = ", ".join(dict.fromkeys(each.region for each in ordered))
@@ -134,14 +125,7 @@ def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
 
 
 def days_old(prices: Iterable[Price], today: date) -> int | None:
-    """The age of the oldest price that was read, from the day on that it should be told.
-
-    Examples
-    --------
-    >>> days_old([Price(1.0, "", read="2026-05-01")], date(2026, 11, 23))
-    206
-    >>> days_old([Price(1.0, "yours"), Price(1.0, "", read="2026-11-01")], date(2026, 11, 23))
-    """
+    """The age of the oldest price that was read, from the day on that it should be told."""
     read = [date.fromisoformat(each.read) for each in prices if each.read]
     oldest = (today - min(read)).days if read else 0
     return oldest if oldest > STALE_AFTER_DAYS else None

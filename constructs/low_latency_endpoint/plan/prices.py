@@ -49,13 +49,7 @@ class PricedItem:
 
 @cache
 def priced_items() -> dict[str, PricedItem]:
-    """What is billed beside the instances, by the names of settings and price files.
-
-    Examples
-    --------
-    >>> priced_items()["alarm"].unit, priced_items()["alarm"].usage_type
-    ('alarm-month', 'CW:AlarmMonitorUsage')
-    """
+    """What is billed beside the instances, by the names of settings and price files."""
     return {row.pop("item"): PricedItem(**row) for row in rows("priced_items")}
 
 
@@ -98,24 +92,12 @@ PRICE_REGION = rule(
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one item costs.
+    """What one item costs."""
 
-    Attributes
-    ----------
-    usd : float
-        US dollars for one unit of one item; of an instance, for an hour.
-    origin : str
-        Whose number it is: ``yours``, or AWS's with place and date.
-    region : str
-        Where it holds; empty where nobody says so.
-    read : str
-        The day on which it was read, as ``2026-11-23``; empty for the user's own.
-    """
-
-    usd: float
-    origin: str
-    region: str = ""
-    read: str = ""
+    usd: float  # US dollars for one unit of one item; of an instance, for an hour
+    origin: str  # whose number it is: yours, or AWS's with place and date
+    region: str = ""  # where it holds; empty where nobody says so
+    read: str = ""  # the day on which it was read, as 2026-11-23; empty for the user's own
 
 
 def your_price(usd: float) -> Price:
@@ -125,13 +107,7 @@ def your_price(usd: float) -> Price:
 
 @cache
 def list_prices(region: str) -> dict[str, Price]:
-    """AWS's list prices in a Region by item; empty where none was read.
-
-    Examples
-    --------
-    >>> list_prices("us-east-1")["interface_endpoint"].origin
-    'list price in us-east-1 of 2026-11-20'
-    """
+    """AWS's list prices in a Region by item; empty where none was read."""
     return {
         row["item"]: Price(
             float(row["usd"]), f"list price in {region} of {row['read']}", region, row["read"]
@@ -142,17 +118,7 @@ def list_prices(region: str) -> dict[str, Price]:
 
 
 def price_of(item: str, region: str | None, given: Mapping[str, Price]) -> Price | None:
-    """The price of an item; ``None`` where nobody has stated it, never a guess.
-
-    Examples
-    --------
-    >>> price_of("interface_endpoint", "us-east-1", {}).usd
-    0.01
-    >>> price_of("ml.g5.xlarge", "us-east-1", {"ml.g5.xlarge": your_price(1.5)}).origin
-    'yours'
-    >>> price_of("ml.g5.xlarge", "us-east-1", {}) is None
-    True
-    """
+    """The price of an item; ``None`` where nobody has stated it, never a guess."""
     found = given.get(item)
     if found is None:
         return list_prices(region).get(item) if region else None
@@ -164,13 +130,7 @@ def price_of(item: str, region: str | None, given: Mapping[str, Price]) -> Price
 
 
 def parse_price(text: str) -> tuple[str, float]:
-    """An item and its price from ``ITEM=USD``.
-
-    Examples
-    --------
-    >>> parse_price("ml.g5.xlarge=1.5")
-    ('ml.g5.xlarge', 1.5)
-    """
+    """An item and its price from ``ITEM=USD``."""
     item, _, number = text.partition("=")
     try:
         usd = float(number)

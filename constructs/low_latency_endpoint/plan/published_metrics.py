@@ -44,13 +44,7 @@ METRIC_OF_ALARM: Mapping[str, str] = MappingProxyType(
 
 
 def endpoint_shape(containers: int, *, multi_model: bool) -> str:
-    """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published.
-
-    Examples
-    --------
-    >>> endpoint_shape(1, multi_model=False), endpoint_shape(2, multi_model=False)
-    ('single-model', 'pipeline')
-    """
+    """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published."""
     if multi_model:
         return "multi-model"
     return "pipeline" if containers > 1 else "single-model"

@@ -21,13 +21,7 @@ class WatchedMetric(NamedTuple):
 
 
 def watched_metric(query: str) -> WatchedMetric | None:
-    """The metric that a query compares with a threshold; ``None`` where that cannot be told.
-
-    Examples
-    --------
-    >>> watched_metric('(max({"vllm:num_requests_waiting", "x"="y"})) > 4')
-    WatchedMetric(meaning='requests_waiting', percentile='', threshold=4.0)
-    """
+    """The metric that a query compares with a threshold; ``None`` where that cannot be told."""
     data = data_part(query)
     names = set(metric_names_in(data or ""))  # further conditions may ask for other metrics
     found = next(
@@ -60,16 +54,6 @@ def data_part(query: str) -> str | None:
     """What an alarm's query compares, without threshold and further conditions.
 
     ``None`` where that cannot be told: more than one comparison outside of parentheses, or none.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.plan.container_metrics import above
-    >>> data_part(above("max(a) or max(b)", 0.5, least=("sum(c)", 20)))
-    'max(a) or max(b)'
-    >>> data_part('my_gauge{x="a > b"} < 20')
-    'my_gauge{x="a > b"}'
-    >>> data_part("a > 1 or b > 2") is None
-    True
     """
     parts = _at_top(query)
     comparisons = [at for at, text in parts if text in _COMPARISONS]
@@ -83,25 +67,12 @@ def data_part(query: str) -> str | None:
 
 
 def metric_names_in(query: str) -> tuple[str, ...]:
-    """The metrics that a query selects by a quoted name, in the order of their first mention.
-
-    Examples
-    --------
-    >>> metric_names_in('max({"vllm:a", "b"="c"}) or max({"vllm_a", "b"="c"})')
-    ('vllm:a', 'vllm_a')
-    """
+    """The metrics that a query selects by a quoted name, in the order of their first mention."""
     return tuple(dict.fromkeys(re.findall(r'\{\s*"([^"]+)"\s*[,}]', query)))
 
 
 def label_in(query: str, label: str) -> str:
-    """The value that a query's selectors want of a label; empty when they want none.
-
-    Examples
-    --------
-    >>> query = 'max({"vllm:a", "aws.sagemaker.endpoint.name"="chat"})'
-    >>> label_in(query, "aws.sagemaker.endpoint.name")
-    'chat'
-    """
+    """The value that a query's selectors want of a label; empty when they want none."""
     found = re.search(rf"""["']{re.escape(label)}["']\s*=\s*"([^"]*)\"""", query)
     return found[1] if found else ""
 

@@ -40,11 +40,6 @@ def recommend_routing(
     sentence is more careful: below hundreds of milliseconds "you may benefit more from random
     routing", and it recommends to test. The simulator knows no cost of the routing itself, so it
     cannot refute that: ``low-latency compare-routing`` measures it on your model.
-
-    Examples
-    --------
-    >>> recommend_routing(instances=1).reason
-    'one instance serves every request; any strategy does'
     """
     if instances == 1:
         return RoutingRecommendation(LEAST, "one instance serves every request; any strategy does")
@@ -68,13 +63,7 @@ def check_routing(
     concurrency_threshold: int | None = None,
     where: str = "",
 ) -> str:
-    """Return the strategy, or raise when it or its settings cannot be deployed; tokens pass.
-
-    Examples
-    --------
-    >>> check_routing("PREFIX_AWARE", prefix_length=4096, concurrency_threshold=8)
-    'PREFIX_AWARE'
-    """
+    """Return the strategy, or raise when it or its settings cannot be deployed; tokens pass."""
     if is_token(strategy):
         return strategy
     ROUTING_STRATEGY.check(strategy, where)

@@ -23,36 +23,20 @@ BUCKET_NAME = rule(
 
 
 def bucket_of(uri: str) -> str | None:
-    """The bucket that an ``s3://`` URI names; None for another scheme.
-
-    Examples
-    --------
-    >>> bucket_of("s3://models/llama/"), bucket_of("https://models.s3.amazonaws.com/a")
-    ('models', None)
-    """
+    """The bucket that an ``s3://`` URI names; None for another scheme."""
     scheme, _, rest = uri.partition("://")
     return rest.partition("/")[0] if scheme == "s3" else None
 
 
 def check_bucket(uri: str, region: str | None, where: str = "") -> None:
-    """Raise for an ``s3://`` URI whose bucket cannot exist.
-
-    Examples
-    --------
-    >>> check_bucket("s3://my-bucket/model.tar.gz", "eu-west-1")
-    """
+    """Raise for an ``s3://`` URI whose bucket cannot exist."""
     name = bucket_of(uri)
     if name is not None:
         check_bucket_name(name, region, where)
 
 
 def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
-    """Refuse a name that no bucket has, as :func:`check_bucket` does.
-
-    Examples
-    --------
-    >>> check_bucket_name("my-bucket", None)
-    """
+    """Refuse a name that no bucket has, as :func:`check_bucket` does."""
     if _TODAY.fullmatch(name):
         return
     old = region in (None, _REGION_OF_OLD)
@@ -70,13 +54,7 @@ def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
 
 
 def doubtful_bucket(uri: str) -> str:
-    """What is doubtful about the bucket of a URI that :func:`check_bucket` lets through.
-
-    Examples
-    --------
-    >>> doubtful_bucket("s3://my-bucket/model.tar.gz")
-    ''
-    """
+    """What is doubtful about the bucket of a URI that :func:`check_bucket` lets through."""
     name = bucket_of(uri)
     if name is None or _TODAY.fullmatch(name):
         return ""

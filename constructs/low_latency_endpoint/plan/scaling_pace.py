@@ -31,13 +31,7 @@ caching)."""
 
 
 def jump_seconds(instance_seconds: int | None) -> int:
-    """From a jump at the start of a minute until the instances that it needs serve; by default an instance's start is assumed.
-
-    Examples
-    --------
-    >>> jump_seconds(None) / 60
-    9.0
-    """
+    """From a jump at the start of a minute until the instances that it needs serve."""
     start = instance_seconds or INSTANCE_SECONDS
     return OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + start
 
@@ -48,11 +42,6 @@ def rise_seconds(instance_seconds: int | None) -> int:
     The last value seen is of the middle of a minute (a minute and a half before, with the delay);
     the endpoint takes one update at a time, so what is decided now serves after one start, and is
     all there is until the next one, decided up to a minute after it, has ended.
-
-    Examples
-    --------
-    >>> rise_seconds(None) / 60
-    12.5
     """
     start = instance_seconds or INSTANCE_SECONDS
     return METRIC_DELAY_SECONDS + METRIC_PERIOD_SECONDS * 3 // 2 + 2 * start

@@ -33,12 +33,7 @@ STEPS_COVER_A_RANGE = rule(
 
 
 def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str = "") -> None:
-    """Raise unless the ranges follow each other without overlap and gap, and none runs backwards.
-
-    Examples
-    --------
-    >>> check_steps([(0, 10), (10, None)])
-    """
+    """Raise unless the ranges follow each other without overlap and gap, none of them backwards."""
 
     def broken(got: str, allowed: str) -> ConfigurationError:
         return STEPS_COVER_A_RANGE.error(got=got, allowed=allowed, where=where)

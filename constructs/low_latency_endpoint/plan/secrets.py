@@ -93,11 +93,6 @@ def looks_secret(name: str, value: str) -> str | None:
 
     Values that point to where a secret is (ARNs, paths, CloudFormation's dynamic references) are
     no secrets, neither are numbers and switches.
-
-    Examples
-    --------
-    >>> looks_secret("HF_TOKEN", "some-text-of-mine"), looks_secret("MAX_TOKENS", "512")
-    ('its name says so', None)
     """
     for what, shape in _SHAPES.items():
         if re.search(shape, value):

@@ -23,12 +23,7 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.)")
 
 
 def served_task(pinned: PinnedModel) -> str | None:
-    """The Hub's task of a model; where its card names none, what its class is for.
-
-    >>> served_task(PinnedModel(model="a/b", revision="main", commit="1" * 40, files=(),
-    ...                         config={"architectures": ["LlamaForCausalLM"]}))
-    'text-generation'
-    """
+    """The Hub's task of a model; where its card names none, what its class is for."""
     if pinned.task:
         return pinned.task
     for architecture in architectures(pinned):

@@ -54,52 +54,26 @@ class ServingImage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServingContainer:
-    """The container that serves a model, and what its variant needs.
+    """The container that serves a model, and what its variant needs."""
 
-    Attributes
-    ----------
-    server : str
-        ``vllm``, ``sglang``, ``tei``, ``huggingface``, ``llama-cpp``, ``vllm-neuronx`` or
-        ``huggingface-neuronx``.
-    repository, tag : str
-        Of the image.
-    registry : str
-        Whose accounts have the repository: ``dlc`` (the Deep Learning Containers'), or ``tei``
-        (those of Text Embeddings Inference); :meth:`account` knows both.
-    environment : mapping of str to str
-        What the container needs to serve ``/opt/ml/model`` without network.
-    start_timeout, download_timeout : timedelta
-        From the sizes of the files.
-    inference_ami : str or None
-        The inference AMI version that the image needs; ``None`` where its name tells.
-    fit : ModelFit
-        How the model lies in memory.
-    warnings : tuple of str
-        What is doubtful, those of ``fit`` included.
-    source : str
-        Where the tag was read, and when.
-    """
-
-    server: str
-    repository: str
+    server: str  # vllm, sglang, tei, huggingface, llama-cpp, vllm-neuronx or huggingface-neuronx
+    repository: str  # of the image
     tag: str
+    # whose accounts have the repository: dlc (the Deep Learning Containers'), or tei (those of Text
+    # Embeddings Inference); account knows both
     registry: str
+    # what the container needs to serve /opt/ml/model without network
     environment: Mapping[str, str]
-    start_timeout: timedelta
+    start_timeout: timedelta  # from the sizes of the files
     download_timeout: timedelta
+    # the inference AMI version that the image needs; None where its name tells
     inference_ami: str | None
-    fit: ModelFit
-    warnings: tuple[str, ...]
-    source: str
+    fit: ModelFit  # how the model lies in memory
+    warnings: tuple[str, ...]  # what is doubtful, those of fit included
+    source: str  # where the tag was read, and when
 
     def account(self, region: str, where: str = "") -> str:
-        """The account of the image's registry in a Region.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE328 where it is not known.
-        """
+        """The account of the image's registry in a Region."""
         if self.registry != "tei":
             return known_dlc_account(region, where)
         if region not in tei_accounts():
@@ -109,11 +83,7 @@ class ServingContainer:
 
 @cache
 def serving_images() -> tuple[ServingImage, ...]:
-    """All images that serve models, in the table's order.
-
-    >>> len({image.server for image in serving_images()})
-    7
-    """
+    """All images that serve models, in the table's order."""
     return tuple(
         ServingImage(
             server=row["server"],
@@ -144,20 +114,7 @@ def serving_container(
     trust_remote_code: bool | None = None,
     where: str = "",
 ) -> ServingContainer:
-    """The container that serves a pinned model on an instance type.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.plan.pinned_model import PinnedFile
-    >>> embedder = PinnedModel(
-    ...     model="BAAI/bge-small-en-v1.5", revision="main", commit="5" * 40,
-    ...     task="feature-extraction", config={"model_type": "bert"},
-    ...     files=(PinnedFile("model.safetensors", 133_466_304, "0" * 64),
-    ...            PinnedFile("tokenizer.json", 711_396, "1" * 64)))
-    >>> container = serving_container(embedder, "ml.c7i.xlarge")
-    >>> container.repository, container.environment["HF_MODEL_ID"]
-    ('tei-cpu', '/opt/ml/model')
-    """
+    """The container that serves a pinned model on an instance type."""
     facts = instance_facts(instance_type)
     if server is not None and server not in {image.server for image in serving_images()}:
         names = dict.fromkeys(image.server for image in serving_images())

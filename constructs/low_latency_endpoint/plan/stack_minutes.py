@@ -38,13 +38,7 @@ class StackMinutes:
 
 
 def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
-    """How long creating and deleting take.
-
-    Examples
-    --------
-    >>> [(each.what, each.minutes) for each in stack_minutes(warm_up=True)]
-    [('create', 'about 10 to 20 minutes'), ('delete', 'about 20 to 45 minutes')]
-    """
+    """How long creating and deleting take."""
     create = StackMinutes(
         "create",
         "about 10 to 20 minutes",

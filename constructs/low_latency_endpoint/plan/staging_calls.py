@@ -28,15 +28,7 @@ CALLS_AT_ONCE = 8
 def staging_calls(
     pinned: PinnedModel, *, staged_before: bool = False
 ) -> tuple[tuple[PinnedFile, ...], ...]:
-    """A model's files in order, packed into calls.
-
-    Examples
-    --------
-    >>> files = tuple(PinnedFile(f"{part}.safetensors", 5 * GB, "0" * 64) for part in "abc")
-    >>> pinned = PinnedModel(model="acme/tiny", revision="main", commit="7" * 40, files=files)
-    >>> [[each.path for each in call] for call in staging_calls(pinned)]
-    [['a.safetensors'], ['b.safetensors'], ['c.safetensors']]
-    """
+    """A model's files in order, packed into calls."""
     if len(pinned.files) > FILES_OF_A_MODEL:
         raise TOO_MANY_FILES.error(
             got=len(pinned.files), allowed=f"up to {FILES_OF_A_MODEL}", where=pinned.model

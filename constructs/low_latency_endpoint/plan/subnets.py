@@ -51,11 +51,6 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True)
     Two addresses per instance; twice the maximum, because a blue/green update runs two fleets;
     all of them possibly in one zone, because nothing forces SageMaker to spread them evenly; the
     five that AWS keeps; one for the interface endpoint; and a spare.
-
-    Examples
-    --------
-    >>> addresses_per_subnet(16)
-    86
     """
     MAX_INSTANCES.check(max_instances, "max_instances")
     return (
@@ -67,13 +62,7 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True)
 
 
 def subnet_prefix_length(addresses: int) -> int:
-    """Prefix length of the smallest subnet with that many addresses, between /28 and /16.
-
-    Examples
-    --------
-    >>> subnet_prefix_length(86), subnet_prefix_length(3)
-    (25, 28)
-    """
+    """Prefix length of the smallest subnet with that many addresses, between /28 and /16."""
     prefix_length = 32 - max(addresses - 1, 1).bit_length()
     if prefix_length < LARGEST_SUBNET:
         raise SUBNET_HOLDS_FLEET.error(
@@ -84,24 +73,12 @@ def subnet_prefix_length(addresses: int) -> int:
 
 
 def roomy_prefix_length(addresses: int) -> int:
-    """Prefix length with that many addresses, but of no subnet smaller than a /24.
-
-    Examples
-    --------
-    >>> roomy_prefix_length(86), roomy_prefix_length(300)
-    (24, 23)
-    """
+    """Prefix length with that many addresses, but of no subnet smaller than a /24."""
     return min(subnet_prefix_length(addresses), ROOMY_SUBNET)
 
 
 def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") -> None:
-    """Raise unless subnets of this size hold the largest fleet, as :func:`addresses_per_subnet`
-    counts it.
-
-    Examples
-    --------
-    >>> check_fleet_fits(24, 58)
-    """
+    """Raise unless subnets of this size hold the largest fleet."""
     needed = addresses_per_subnet(max_instances)
     there = 2 ** (32 - prefix_length)
     if needed > there:
@@ -116,12 +93,7 @@ def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") ->
 def check_fleets_fit(
     prefix_lengths: Sequence[int], instances: int, in_update: int, where: str = ""
 ) -> None:
-    """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them.
-
-    Examples
-    --------
-    >>> check_fleets_fit([24, 24], 58, 116)
-    """
+    """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them."""
     smallest = max(prefix_lengths)
     needed = _of_instances(in_update) + _IN_EACH_SUBNET + SPARE_ADDRESSES
     there = 2 ** (32 - smallest)
@@ -141,11 +113,6 @@ def check_fleets_fit_existing(
 
     Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
     subnets are as they are: only what does not fit at all is refused.
-
-    Examples
-    --------
-    >>> check_fleets_fit_existing([24, 24], 50, 100)
-    ''
     """
     needed = _of_instances(in_update)
     free = [2 ** (32 - length) - _IN_EACH_SUBNET for length in prefix_lengths]
@@ -171,13 +138,7 @@ def _of_instances(count: int) -> int:
 
 
 def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:
-    """The block of a VPC.
-
-    Examples
-    --------
-    >>> vpc_block("10.0.0.0/16").num_addresses
-    65536
-    """
+    """The block of a VPC."""
     if is_token(vpc_cidr):
         raise VPC_BLOCK.error(got="a token", allowed="such as 10.0.0.0/16, known at synth")
     try:
@@ -199,13 +160,7 @@ def network_blocks(
     prefix_length: int | None = None,
     where: str = "",
 ) -> dict[str, str]:
-    """The block of each zone's subnet in a new VPC, with room for the largest fleet.
-
-    Examples
-    --------
-    >>> network_blocks("10.0.0.0/16", ["use1-az4", "use1-az1"], 100)
-    {'use1-az4': '10.0.6.0/23', 'use1-az1': '10.0.0.0/23'}
-    """
+    """The block of each zone's subnet in a new VPC, with room for the largest fleet."""
     vpc_block(vpc_cidr)
     if prefix_length is not None:
         check_fleet_fits(prefix_length, max_instances, where)
@@ -221,11 +176,6 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
     and everything in it. Local zones, and zones whose place is taken or lies past the end of the
     VPC's block, get a block of their own from the upper half, chosen by their name; only those
     can move, when another zone claims the same block.
-
-    Examples
-    --------
-    >>> plan_subnets("10.0.0.0/16", ["use1-az4", "use1-az1"], 24)
-    {'use1-az4': '10.0.3.0/24', 'use1-az1': '10.0.0.0/24'}
     """
     try:
         vpc = ipaddress.IPv4Network(vpc_cidr)

@@ -17,23 +17,7 @@ DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 def summary_of(
     plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None, named: bool = True
 ) -> tuple[SummaryLine, ...]:
-    """The six lines of an endpoint; one more for a model of the Hub, for tokens, without a name.
-
-    Examples
-    --------
-    >>> from datetime import timedelta
-    >>> from low_latency_endpoint.plan.latency_plan import (
-    ...     EndpointRequest, LatencyTarget, MeasuredThroughput, make_plan)
-    >>> plan = make_plan(EndpointRequest(
-    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
-    ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
-    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
-    >>> for line in summary_of(plan)[:3]:
-    ...     print(f"{line.title}: {line.text}")
-    Instances: 2 at least, 8 at peak, 16 at most; 8 at first
-    Routing: LEAST_OUTSTANDING_REQUESTS
-    Scaling: 7,800 invocations per instance and minute, 65 % of its limit
-    """
+    """The six lines of an endpoint; one more for a model of the Hub, for tokens, without a name."""
     return (
         *_hub_model(plan),
         SummaryLine("Instances", _instances(plan)),
@@ -68,13 +52,7 @@ def _hub_model(plan: Plan) -> Iterator[SummaryLine]:
 
 
 def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) -> str:
-    """Alarms for people: thresholds in milliseconds by metric and statistic, and how many others.
-
-    Examples
-    --------
-    >>> alarms_text({"ModelLatency": {"p50": 40.0, "p99": 160.0}}, 5)
-    'ModelLatency p50 40, p99 160 ms; 5 others'
-    """
+    """Thresholds in milliseconds by metric and statistic, and how many other alarms, in words."""
     parts = [
         f"{metric} " + ", ".join(f"{name} {value:,.6g}" for name, value in found.items()) + " ms"
         for metric, found in thresholds.items()

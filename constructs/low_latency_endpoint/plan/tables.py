@@ -9,13 +9,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def rows(table: str) -> Iterator[dict[str, str]]:
-    """The rows of ``data/<table>.csv`` as dictionaries of text; an empty value is unknown.
-
-    Examples
-    --------
-    >>> next(rows("zone_id_prefixes"))
-    {'prefix': 'afs1', 'region': 'af-south-1'}
-    """
+    """The rows of ``data/<table>.csv`` as dictionaries of text; an empty value is unknown."""
     from csv import DictReader  # with the first table, and not with the package
 
     with (DATA / f"{table}.csv").open(encoding="utf-8", newline="") as file:

@@ -161,13 +161,7 @@ def watched_thresholds(plan: Plan) -> tuple[TokenThreshold, ...]:
 
 
 def alarm_name_of(threshold: TokenThreshold) -> str:
-    """The name of the decision on a limit.
-
-    Examples
-    --------
-    >>> alarm_name_of(TokenThreshold("time to first token", "p95", 500.0, 0.8, 0.4))
-    'alarm_time_to_first_token_p95'
-    """
+    """The name of the decision on a limit."""
     words = threshold.measures.replace(" ", "_").replace("-", "_")
     return f"alarm_{words}_{threshold.percentile}"
 

@@ -62,32 +62,20 @@ class InFlight(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenPlan:
-    """Of an endpoint that states tokens, or targets on them.
-
-    Attributes
-    ----------
-    thresholds : tuple of TokenThreshold
-    call_seconds, long_call_seconds : float or None
-        How long a call takes at the targets, with an answer of mean length and of the 95th
-        percentile; None without lengths or without a target of the inter-token latency.
-    output_tokens, input_tokens : float or None
-        Per second at the peak, of the whole variant; None without lengths or throughput.
-    output_tokens_per_instance : float or None
-        Per second at one instance's measured limit.
-    room : int or None
-        Requests of these lengths that the KV cache of one instance has room for.
-    in_flight : InFlight or None
-        None where nothing is measured.
-    """
+    """Of an endpoint that states tokens, or targets on them."""
 
     thresholds: tuple[TokenThreshold, ...] = ()
+    # how long a call takes at the targets, with an answer of mean length and of the 95th
+    # percentile; None without lengths or without a target of the inter-token latency
     call_seconds: float | None = None
     long_call_seconds: float | None = None
+    # per second at the peak, of the whole variant; None without lengths or throughput
     output_tokens: float | None = None
     input_tokens: float | None = None
-    output_tokens_per_instance: float | None = None
+    output_tokens_per_instance: float | None = None  # per second at one instance's measured limit
+    # requests of these lengths that the KV cache of one instance has room for
     room: int | None = None
-    in_flight: InFlight | None = None
+    in_flight: InFlight | None = None  # None where nothing is measured
 
 
 def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan | None:

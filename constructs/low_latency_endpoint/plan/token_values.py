@@ -23,13 +23,7 @@ PLAN_NEEDS_VALUES = rule(
 
 
 def is_token(value: Any) -> bool:
-    """Whether CDK will resolve this value later (no call into jsii, so cheap).
-
-    Examples
-    --------
-    >>> is_token("${Token[TOKEN.12]}"), is_token("us-east-1"), is_token(7)
-    (True, False, False)
-    """
+    """Whether CDK will resolve this value later (no call into jsii, so cheap)."""
     if isinstance(value, str):
         return "${Token[" in value or "#{Token[" in value
     if isinstance(value, (int, float)):

@@ -7,15 +7,7 @@ from .metrics import metric_facts
 
 
 def highest_utilization(metric: str, instance_type: str) -> float | None:
-    """Highest value of a utilization metric on one instance; ``None`` when the type is unknown.
-
-    Examples
-    --------
-    >>> highest_utilization("CPUUtilization", "ml.m5.12xlarge")
-    4800.0
-    >>> highest_utilization("MemoryUtilization", "ml.m5.12xlarge")
-    100.0
-    """
+    """Highest value of a utilization metric on one instance; ``None`` when the type is unknown."""
     metric_known = metric_facts(metric)
     if not (metric_known.per_vcpu or metric_known.per_gpu):
         return 100.0

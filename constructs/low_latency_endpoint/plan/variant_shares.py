@@ -37,33 +37,16 @@ COUNTS_ARE_KEPT_BY_ALL = rule(
 
 @dataclass(frozen=True, kw_only=True)
 class VariantShare:
-    """The part of an endpoint's traffic that one of several variants gets.
-
-    Attributes
-    ----------
-    variant : str
-    weight : float
-    of : float
-        The weights of all production variants together; of a shadow, the production variant's.
-    shadow : bool
-        Whether it gets copies.
-    endpoint : MeasuredThroughput or None
-        That of the whole endpoint.
-    measured_on : str
-        The instance type whose throughput is taken for this variant's, where it runs on another
-        and states none.
-
-    Examples
-    --------
-    >>> VariantShare(variant="challenger", weight=1, of=10).text
-    '10 % of the requests (weight 1 of 10)'
-    """
+    """The part of an endpoint's traffic that one of several variants gets."""
 
     variant: str
     weight: float
+    # the weights of all production variants together; of a shadow, the production variant's
     of: float
-    shadow: bool = False
-    endpoint: MeasuredThroughput | None = None
+    shadow: bool = False  # whether it gets copies
+    endpoint: MeasuredThroughput | None = None  # that of the whole endpoint
+    # the instance type whose throughput is taken for this variant's, where it runs on another and
+    # states none
     measured_on: str = ""
 
     @property

@@ -90,11 +90,6 @@ def least_unreserved(quota: int) -> int:
 
     That is 100, and in an account that has fewer all of them: users of new accounts, whose quota
     is 10, report a "minimum value of [10]".
-
-    Examples
-    --------
-    >>> least_unreserved(1000), least_unreserved(10)
-    (100, 10)
     """
     return min(LEAST_UNRESERVED, quota)
 
@@ -170,13 +165,7 @@ def keep_warm_threshold(
     below_tps: float | None,
     where: str = "",
 ) -> float:
-    """The traffic, in requests per second, below which an endpoint is kept warm.
-
-    Examples
-    --------
-    >>> keep_warm_threshold(zones=2, requests_per_zone=60, every_seconds=60, below_tps=None)
-    4.0
-    """
+    """The traffic, in requests per second, below which an endpoint is kept warm."""
     own = zones * requests_per_zone / every_seconds
     threshold = max(1.0, 2 * own) if below_tps is None else BELOW_TPS.check(below_tps, where)
     if threshold <= own:

@@ -30,23 +30,12 @@ def is_stand_in(zone: str) -> bool:
     The first run of an app works with these three, and no others: ``dummy1a`` to ``dummy1c``
     (``Stack.availabilityZones`` and ``Vpc.fromLookup`` of aws-cdk-lib). The CLI then looks the
     zones up and runs the app again.
-
-    Examples
-    --------
-    >>> is_stand_in("dummy1a"), is_stand_in("dummy"), is_stand_in("us-east-1a")
-    (True, False, False)
     """
     return _STAND_IN.fullmatch(zone) is not None
 
 
 def zone_ordinal(zone: str) -> int | None:
-    """Place of a zone in its Region, counted from zero; ``None`` for local zones.
-
-    Examples
-    --------
-    >>> zone_ordinal("use1-az4"), zone_ordinal("us-east-1c"), zone_ordinal("us-east-1-bos-1a")
-    (3, 2, None)
-    """
+    """Place of a zone in its Region, counted from zero; ``None`` for local zones."""
     if is_stand_in(zone):  # blocks as the first zones will have them
         return ord(zone[-1]) - ord("a")
     if match := _ID.fullmatch(zone):
@@ -64,13 +53,7 @@ def zone_id_prefixes() -> Mapping[str, str]:
 
 
 def region_of_zone(zone: str) -> str | None:
-    """Region of a zone; ``None`` when the ID's prefix is not in the table.
-
-    Examples
-    --------
-    >>> region_of_zone("euw1-az3"), region_of_zone("eu-west-1b"), region_of_zone("xyz9-az1")
-    ('eu-west-1', 'eu-west-1', None)
-    """
+    """Region of a zone; ``None`` when the ID's prefix is not in the table."""
     if match := _ID.fullmatch(zone):
         return zone_id_prefixes().get(match["prefix"])
     if match := _NAME.fullmatch(zone):

@@ -61,13 +61,7 @@ def shown(value: object) -> str:
 
 
 def path_of(place: Place) -> str:
-    """A place as text.
-
-    Examples
-    --------
-    >>> path_of(("endpoints", "sentiment", "containers", 0, "image"))
-    'endpoints.sentiment.containers[0].image'
-    """
+    """A place as text."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)

@@ -89,13 +89,7 @@ class HuggingFaceSettings(SettingsModel):
 
     @property  # not kept: a copy with another value would keep it too
     def hub_model(self) -> HubModel:
-        """The model as the lock file pins it.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE343 to LLE346.
-        """
+        """The model as the lock file pins it."""
         return HubModel(
             pinned=pinned_model(self.lock, self.model),
             accept_license=self.accept_license,

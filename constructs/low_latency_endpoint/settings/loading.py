@@ -53,24 +53,7 @@ def load_settings(
 
 
 def parse_settings(text: str, *, path: str = "settings") -> Settings:
-    """Check settings given as YAML text; like :func:`load_settings` otherwise.
-
-    Parameters
-    ----------
-    text : str
-        The YAML.
-    path : str
-        What errors call the source. By default ``settings``.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.errors import SettingsError
-    >>> try:
-    ...     parse_settings("client_zones: {ids: [use1-az1, use1-az2]}")
-    ... except SettingsError as error:
-    ...     [(line, problem.code) for line, problem in error.problems]
-    [(1, 'LLE905')]
-    """
+    """Check settings given as YAML text; like :func:`load_settings` otherwise."""
     return _validated(parse_yaml(text), path, None)
 
 

@@ -30,22 +30,12 @@ _plan_of = lru_cache(maxsize=256)(make_plan)
 
 @dataclass(frozen=True)
 class PlannedVariant:
-    """One variant of one endpoint of a settings file, with its plan.
+    """One variant of one endpoint of a settings file, with its plan."""
 
-    Attributes
-    ----------
-    key : str
-        The endpoint's.
-    variant : str
-    plan : Plan
-    further : Further or None
-        What the file says of it; ``None`` of the first variant.
-    """
-
-    key: str
+    key: str  # the endpoint's
     variant: str
     plan: Plan
-    further: Further | None
+    further: Further | None  # what the file says of it; None of the first variant
 
     @property
     def label(self) -> str:
@@ -67,11 +57,6 @@ def planned_variants(settings: Settings, key: str | None = None) -> Iterator[Pla
     """All variants of a file, or of one endpoint, each with its plan, the first one's first.
 
     Whatever counts instances counts these.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`.
     """
     for name in settings.endpoints if key is None else [key]:
         endpoint = _endpoint(settings, name)
@@ -200,13 +185,6 @@ def plan_endpoint(settings: Settings, key: str) -> Plan:
     """The plan of an endpoint's first variant, made once however often it is asked for.
 
     :func:`planned_variants` has those of the others.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`endpoint_request`, and the codes of
-        :func:`~low_latency_endpoint.plan.latency_plan.make_plan`; neither can occur for
-        settings loaded from a file: loading makes the plan.
     """
     return _plan_of(endpoint_request(settings, key))
 

@@ -28,13 +28,7 @@ SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
 
 def explain_variants(settings: Settings, key: str | None = None) -> dict[str, Explanation]:
-    """Why the plans are what they are, of all variants of a file or of one endpoint, by label.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`.
-    """
+    """Why the plans are what they are, of all variants of a file or of one endpoint, by label."""
     return {
         each.label: explain_endpoint(settings, each.key)
         if each.further is None
@@ -71,13 +65,7 @@ def _explain_further(settings: Settings, variant: PlannedVariant) -> Explanation
 
 
 def explain_endpoint(settings: Settings, key: str) -> Explanation:
-    """Why the plan is what it is, what it costs, and what is doubtful about the settings.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`.
-    """
+    """Why the plan is what it is, what it costs, and what is doubtful about the settings."""
     plan, endpoint = plan_endpoint(settings, key), settings.endpoints[key]
     cost = endpoint_cost(settings, key, plan)
     # Not in the constructs' explanation, which goes into the template: a price that changes must
@@ -191,24 +179,12 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
 
 
 def largest_fleet(settings: Settings) -> int:
-    """The most instances that all endpoints of a settings file have together, outside of updates.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`.
-    """
+    """The most instances that all endpoints of a settings file have together, outside of updates."""
     return sum(each.plan.largest_fleet for each in planned_variants(settings))
 
 
 def stack_cost(settings: Settings) -> StackCost:
-    """What the stack of a settings file costs, as far as the prices are known.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`; ``LLE891`` for prices of another Region.
-    """
+    """What the stack of a settings file costs, as far as the prices are known."""
     return cost_of_plans(settings, list(planned_variants(settings)))
 
 
@@ -216,10 +192,5 @@ def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | Non
     """The instances of each variant along a day of that shape, whose peak is the planned one.
 
     ``None`` where scaling follows requests in flight, which traffic alone does not tell.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`plan_endpoint`.
     """
     return fleets_of_plans(list(planned_variants(settings)), shape)

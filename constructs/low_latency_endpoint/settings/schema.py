@@ -23,12 +23,6 @@ def settings_json_schema() -> dict[str, Any]:
 
     It carries the description, an example and the limits of every setting. What must hold between
     several settings is checked by :func:`load_settings` alone, but for "exactly one of".
-
-    Examples
-    --------
-    >>> schema = settings_json_schema()
-    >>> schema["properties"]["stack_name"]["default"]
-    'LowLatencyEndpoint'
     """
     schema = Settings.model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")

@@ -23,36 +23,17 @@ class QuotaNeed(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedResources:
-    """What the endpoints of a settings file share.
+    """What the endpoints of a settings file share."""
 
-    Attributes
-    ----------
-    blocks : dict of str to str
-        The block of each client zone's new subnet; empty where the VPC exists.
-    zones : tuple of str
-    prefix_length : int or None
-        Of the new subnets; ``None`` where the VPC exists.
-    addresses_per_subnet : int
-        That each subnet must have for the fleets of all endpoints.
-    instances : int
-        The most instances of all endpoints, outside of updates.
-    quotas : tuple of QuotaNeed
-        By instance type.
-    connections : int or None
-        Requests in flight at the peaks of all endpoints together; ``None`` where one has no
-        throughput.
-    interface_endpoints : int
-        That the stack makes, each with an address in each client zone.
-    """
-
-    blocks: dict[str, str]
+    blocks: dict[str, str]  # the block of each client zone's new subnet; empty where the VPC exists
     zones: tuple[str, ...]
-    prefix_length: int | None
-    addresses_per_subnet: int
-    instances: int
-    quotas: tuple[QuotaNeed, ...]
+    prefix_length: int | None  # of the new subnets; None where the VPC exists
+    addresses_per_subnet: int  # that each subnet must have for the fleets of all endpoints
+    instances: int  # the most instances of all endpoints, outside of updates
+    quotas: tuple[QuotaNeed, ...]  # by instance type
+    # requests in flight at the peaks of all endpoints together; None where one has no throughput
     connections: int | None
-    interface_endpoints: int
+    interface_endpoints: int  # that the stack makes, each with an address in each client zone
 
     def lines(self) -> list[tuple[str, str]]:
         """What, and how much of it."""
@@ -104,13 +85,7 @@ class SharedResources:
 
 
 def shared_resources(settings: Settings) -> SharedResources:
-    """What all endpoints of a settings file share, as the stack deploys it.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`.plans.plan_endpoint`; what does not fit, loading refuses.
-    """
+    """What all endpoints of a settings file share, as the stack deploys it."""
     network, zones = settings.network, tuple(settings.client_zones.zones)
     variants = list(planned_variants(settings))
     instances = largest_fleet(settings)

@@ -144,23 +144,13 @@ class ShadowSettings(FurtherSettings):
 
 @dataclass(frozen=True)
 class Further:
-    """A variant beside the first, wherever the file states it.
-
-    Attributes
-    ----------
-    name : str
-    weight : float
-    shadow : bool
-    settings : FurtherSettings
-    place : tuple
-        Below the endpoint's.
-    """
+    """A variant beside the first, wherever the file states it."""
 
     name: str
     weight: float
     shadow: bool
     settings: FurtherSettings
-    place: Place
+    place: Place  # below the endpoint's
 
 
 def further_variants(endpoint: EndpointSettings) -> list[Further]:
@@ -194,12 +184,6 @@ def volume_of(endpoint: EndpointSettings, further: FurtherSettings | None) -> in
 
 
 def container_id(key: str, place: Place) -> str:
-    """What the stack calls the parts of a container, by its place below the endpoint's.
-
-    Examples
-    --------
-    >>> container_id("mood", ("containers", 0)), container_id("mood", ("variants", "b", "containers", 0))
-    ('mood-0', 'mood.b-0')
-    """
+    """What the stack calls the parts of a container, by its place below the endpoint's."""
     *above, _, index = place
     return f"{'.'.join([key, *map(str, above[-1:])])}-{index}"

@@ -133,13 +133,7 @@ def _anchor(value: Any) -> Any:
 
 
 def _made(value: Any) -> Any:
-    """A value as it is written: text stays text when it is read back.
-
-    >>> [_made(value) for value in (True, 200, 200.0, 0.65, "ml.m5.large", "1.10", "")]
-    ['true', '200', '200', '0.65', 'ml.m5.large', '1.10', '']
-    >>> type(_made("1.10")).__name__
-    'DoubleQuotedScalarString'
-    """
+    """A value as it is written: text stays text when it is read back."""
     if isinstance(value, dict):
         return CommentedMap({key: _made(each) for key, each in value.items()})
     if isinstance(value, list):

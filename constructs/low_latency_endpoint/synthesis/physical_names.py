@@ -19,15 +19,6 @@ def name_of(construct: Construct) -> str:
 
     A stack that is not called as its path says (``stack_name=``) is one of several that an app may
     make of the same constructs: there the name follows the stack's name too.
-
-    Examples
-    --------
-    >>> from aws_cdk import App, Stack
-    >>> from constructs import Construct
-    >>> name_of(Construct(Stack(App(), "Serving"), "Ranking"))
-    'serving-ranking-a315abf9'
-    >>> name_of(Construct(Stack(App(), "Serving", stack_name="Dev"), "Ranking"))
-    'dev-ranking-5c1d0f1b-859fe9a0'
     """
     stack = _outermost(stack_of(construct))
     name = stack.stack_name

@@ -11,11 +11,6 @@ def split_s3_uri(uri: str) -> tuple[str, str] | None:
     """Bucket and key of an ``s3://`` URI, either of which may have tokens in it.
 
     None for another scheme, and for a URI that is known at deployment only.
-
-    Examples
-    --------
-    >>> split_s3_uri("s3://models/llama/"), split_s3_uri("https://models.s3.amazonaws.com/a")
-    (('models', 'llama/'), None)
     """
     text, restored = masked(uri)
     if not text.startswith("s3://"):

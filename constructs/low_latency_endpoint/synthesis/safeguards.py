@@ -131,16 +131,7 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
 
 
 class FunctionRole:
-    """The role of a function: ``Role`` below its scope, or the one that the safeguards name.
-
-    Attributes
-    ----------
-    arn : str
-    carriers : list of IConstruct
-        What carries the statements.
-    before : list of IDependable
-        What has to be there before a function runs with the role, beside the role.
-    """
+    """The role of a function: ``Role`` below its scope, or the one that the safeguards name."""
 
     def __init__(
         self,
@@ -153,8 +144,8 @@ class FunctionRole:
     ) -> None:
         self._owner = owner
         self.arn: str
-        self.carriers: list[IConstruct]
-        self.before: list[IDependable]
+        self.carriers: list[IConstruct]  # of the statements
+        self.before: list[IDependable]  # beside the role, what a function needs before it runs
         given = safeguards.function_role
         if given is None:
             made, self._rights, self.before = RoleRights.made(

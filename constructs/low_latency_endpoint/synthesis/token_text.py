@@ -13,12 +13,6 @@ def masked(text: str) -> tuple[str, Callable[[str], str]]:
     """The text with one character for each token, and what puts the tokens back.
 
     A token's own spelling has dots and colons, so text that has some can only be split like this.
-
-    Examples
-    --------
-    >>> text, restored = masked("s3://${Token[Bucket.12]}/captured")
-    >>> restored(text.removeprefix("s3://").split("/")[0])
-    '${Token[Bucket.12]}'
     """
     tokens: list[str] = []
 
@@ -35,11 +29,5 @@ def masked(text: str) -> tuple[str, Callable[[str], str]]:
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens in a text, as they are spelled there.
-
-    Examples
-    --------
-    >>> tokens("s3://${Token[Bucket.12]}/captured")
-    ['${Token[Bucket.12]}']
-    """
+    """The tokens in a text, as they are spelled there."""
     return _TOKEN.findall(text)

@@ -27,11 +27,7 @@ class StagingFailed(Exception):
 
 
 def origin_of(url: str) -> Origin:
-    """Scheme, host and port: to whom a token may go.
-
-    >>> origin_of("https://huggingface.co/gpt2") == origin_of("HTTPS://HuggingFace.co:443")
-    True
-    """
+    """Scheme, host and port: to whom a token may go."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
 
@@ -43,13 +39,7 @@ def is_guarded(url: str) -> bool:
 
 
 def hub_endpoint(url: str) -> str:
-    """The Hub's endpoint without the slash at its end.
-
-    Examples
-    --------
-    >>> hub_endpoint("https://huggingface.co/")
-    'https://huggingface.co'
-    """
+    """The Hub's endpoint without the slash at its end."""
     try:
         parts = urlsplit(url)
         guarded = is_guarded(url)
@@ -68,9 +58,5 @@ def hub_endpoint(url: str) -> str:
 
 
 def file_url(endpoint: str, model: str, commit: str, path: str) -> str:
-    """Where the Hub has a file of a commit.
-
-    >>> file_url("https://huggingface.co", "acme/tiny", "7" * 7, "a b.json")
-    'https://huggingface.co/acme/tiny/resolve/7777777/a%20b.json'
-    """
+    """Where the Hub has a file of a commit."""
     return f"{endpoint}/{quote(model)}/resolve/{quote(commit)}/{quote(path)}"

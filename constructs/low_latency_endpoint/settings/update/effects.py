@@ -22,13 +22,7 @@ class Effect(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it is printed.
-
-        Examples
-        --------
-        >>> Effect.IN_PLACE.word
-        'in place'
-        """
+        """As it is printed."""
         return self.name.lower().replace("_", " ")
 
 
@@ -54,13 +48,7 @@ class Consequence(NamedTuple):
 
 
 def greatest(effects: Iterable[Effect]) -> Effect:
-    """The one that counts; nothing of none.
-
-    Examples
-    --------
-    >>> greatest([Effect.IN_PLACE, Effect.DEPLOYMENT]).word
-    'deployment'
-    """
+    """The one that counts; nothing of none."""
     return max(effects, default=Effect.NOTHING)
 
 

@@ -37,13 +37,7 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
 
 
 def policy_words(stated: DeploymentSettings) -> str:
-    """How a new version takes over.
-
-    Examples
-    --------
-    >>> policy_words(DeploymentSettings.model_validate({"canary": {"size_percent": 20}}))
-    'a canary of 20 % for 5m, then all of it'
-    """
+    """How a new version takes over."""
     if stated.canary:
         part = stated.canary
         return f"a canary of {part.size_percent} % for {duration_text(part.wait)}, then all of it"

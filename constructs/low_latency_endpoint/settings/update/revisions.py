@@ -33,11 +33,6 @@ def is_file_name(against: str) -> bool:
 
     A file that happens to be there decides nothing: a pull request could add one that is called
     as the revision.
-
-    Examples
-    --------
-    >>> [is_file_name(each) for each in ("old.yaml", "./old", "/dev/stdin", "origin/main", "v1...")]
-    [True, True, True, False, False]
     """
     return against.endswith((".yaml", ".yml")) or against.startswith(("/", "."))
 
@@ -50,25 +45,13 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A checkout.
+    """A checkout."""
 
-    Attributes
-    ----------
-    root : pathlib.Path
-        The checkout's folder, without symbolic links.
-    """
-
-    root: Path
+    root: Path  # the checkout's folder, without symbolic links
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
-        """The checkout that a folder belongs to.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLE980`` outside of a checkout, or without Git.
-        """
+        """The checkout that a folder belongs to."""
         return cls(Path(cls(folder)._git("rev-parse", "--show-toplevel")).resolve())
 
     def commits(self, against: str) -> tuple[str, str | None]:
@@ -99,11 +82,6 @@ class Repository:
         """The files of a commit in a folder of their own, byte for byte as Git holds them.
 
         No attribute or filter applies, which in a checkout are the other revision's.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLE980``, also for names that no checkout would write.
         """
         with tempfile.TemporaryDirectory(prefix="low-latency-") as made:
             folder = Path(made).resolve() / "files"

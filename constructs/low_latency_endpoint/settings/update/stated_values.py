@@ -27,13 +27,7 @@ class Stated(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The setting as the file has it.
-
-        Examples
-        --------
-        >>> Stated(("containers", 0, "data", "s3"), None, None).path
-        'containers[0].data.s3'
-        """
+        """The setting as the file has it."""
         return path_of(self.place)
 
     @property
@@ -43,13 +37,7 @@ class Stated(NamedTuple):
 
 
 def differences(before: Any, after: Any, place: Place = ()) -> Iterator[Stated]:
-    """Each setting that differs, as deep as both sides have the same groups.
-
-    Examples
-    --------
-    >>> [each.path for each in differences({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})]
-    ['a.c']
-    """
+    """Each setting that differs, as deep as both sides have the same groups."""
     if before == after or _same_files(before, after):
         return
     if isinstance(before, SettingsModel) and type(before) is type(after):
@@ -87,13 +75,7 @@ def _same_files(before: Any, after: Any) -> bool:
 
 
 def with_value(model: Any, place: Place, value: Any) -> Any:
-    """A copy in which the setting at a place has another value.
-
-    Examples
-    --------
-    >>> with_value({"a": {"b": 1}}, ("a", "b"), 2)
-    {'a': {'b': 2}}
-    """
+    """A copy in which the setting at a place has another value."""
     if not place:
         return value
     first, *rest = place
@@ -128,13 +110,7 @@ def assets_of(value: Any) -> Iterator[Path]:
 
 
 def value_text(value: Any, place: Place = ()) -> str:
-    """A value as a settings file writes it, on one line.
-
-    Examples
-    --------
-    >>> value_text(timedelta(minutes=5)), value_text(("a", "b")), value_text(None)
-    ('5m', '[a, b]', '')
-    """
+    """A value as a settings file writes it, on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -162,13 +138,7 @@ def value_text(value: Any, place: Place = ()) -> str:
 
 
 def both_texts(was: Any, now: Any) -> str:
-    """A value before and after; of mappings only what differs.
-
-    Examples
-    --------
-    >>> both_texts({"min": 2, "max": 16}, {"min": 2, "max": 20}), both_texts(8, None)
-    ('max 16 -> 20', '8 -> none')
-    """
+    """A value before and after; of mappings only what differs."""
     if isinstance(was, Mapping) and isinstance(now, Mapping) and was and now:
         return ", ".join(
             f"{name} {both_texts(was.get(name), now.get(name))}"

@@ -36,13 +36,7 @@ class Limit(NamedTuple):
 
 
 def limit_of(text: str) -> Limit:
-    """What a text such as ``cost-increase=10`` means.
-
-    Examples
-    --------
-    >>> limit_of("cost-increase=10%"), limit_of("refused")
-    (Limit(what='cost-increase', percent=10.0), Limit(what='refused', percent=0.0))
-    """
+    """What a text such as ``cost-increase=10`` means."""
     what, has_percent, percent = text.strip().partition("=")
     if what not in FAIL_ON:
         raise ValueError(f"{text!r} is none of {', '.join(FAIL_ON)}")
