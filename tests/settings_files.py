@@ -1,24 +1,25 @@
-"""Settings files of tests: a head, and the lines of one endpoint below it."""
+"""What is wrong with settings."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.errors import ConfigurationError, SettingsError
+from low_latency_endpoint.settings import parse_settings
 
 
-def load_with(folder: Path, head: str, *lines: str) -> Settings:
-    """Load ``endpoint.yaml`` of this head and these keys of its endpoint."""
-    path = folder / "endpoint.yaml"
-    path.write_text(head + "".join(f"    {line}\n" for line in lines), encoding="utf-8")
-    return load_settings(path)
-
-
-def problems_with(folder: Path, head: str, *lines: str) -> list[tuple[int, str]]:
-    """Load what has mistakes; gives the line and the code of each."""
+def mistakes(
+    given: Any, load: Callable[[Any], object] = parse_settings
+) -> list[tuple[int, ConfigurationError]]:
+    """The line and the error of each mistake in a text, or in what else is loaded."""
     with pytest.raises(SettingsError) as caught:
-        load_with(folder, head, *lines)
-    return [(line, error.code) for line, error in caught.value.problems]
+        load(given)
+    return caught.value.problems
+
+
+def problems(given: Any, load: Callable[[Any], object] = parse_settings) -> list[tuple[int, str]]:
+    """The line and the code of each."""
+    return [(line, error.code) for line, error in mistakes(given, load)]

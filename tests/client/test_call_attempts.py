@@ -132,6 +132,7 @@ def test_answers_that_are_tried_again() -> None:
     ]
     longest = rules.timing.retry_delay.total_seconds()
     assert all(0 <= pause <= longest for pause in pauses.values() if pause is not None)
+    assert call(rules, idempotent=False).answered(REGION, 503) is None
 
 
 def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:

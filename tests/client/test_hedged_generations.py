@@ -43,6 +43,7 @@ __all__ = ["call", "kind"]  # the fixtures
 
 # So late that the first has reached the server on a busy machine, too.
 SOON: dict[str, Any] = {"hedging": Hedging(delay=timedelta(milliseconds=150), budget=0.5)}
+LATE: dict[str, Any] = {"hedging": Hedging(delay=timedelta(seconds=15), budget=0.5)}
 BODY = b'{"messages": [{"role": "user", "content": "Tell me"}]}'
 
 
@@ -51,14 +52,35 @@ def counted(seen: Any) -> tuple[int, int, int]:
     return counts.hedges, counts.hedges_won, counts.generations_cancelled
 
 
-@pytest.mark.parametrize("before", [[], [part(sse(ROLE))]], ids=["no head", "head and role"])
-def test_the_second_wins_and_the_first_is_hung_up_on(call: Call, before: list[bytes]) -> None:
-    with ModelStreamServer([*before, HANG], whole("a", "b")) as server:
-        seen = call(server, client=SOON, hedge_generations=True)
-        server.wait_for_hang_ups(1)
-    assert (seen.texts, seen.error) == (["a", "b"], None)
-    assert len(server.requests) == 2
-    assert counted(seen) == (1, 1, 1)
+@pytest.mark.parametrize(
+    ("scripts", "more", "hang_ups", "texts", "counts"),
+    [
+        pytest.param([[HANG], whole("a", "b")], {}, 1, "ab", (1, 1, 1), id="second wins"),
+        pytest.param(
+            [[part(sse(ROLE)), HANG], whole("a", "b")], {}, 1, "ab", (1, 1, 1), id="after a role"
+        ),
+        pytest.param([[BOTH, *whole("a")], [HANG]], {}, 1, "a", (1, 0, 1), id="first wins"),
+        pytest.param([[BOTH, 0.3, *whole("a")], 503], {}, 0, "a", (1, 0, 0), id="second fails"),
+        pytest.param(
+            [[0.4, *whole("a")]], {"hedge_generations": False}, 0, "a", (0, 0, 0), id="unasked"
+        ),
+        pytest.param([whole("a")], {"client": LATE}, 0, "a", (0, 0, 0), id="fast"),
+    ],
+)
+def test_who_answers_and_who_is_hung_up_on(
+    call: Call,
+    scripts: list[Any],
+    more: dict[str, Any],
+    hang_ups: int,
+    texts: str,
+    counts: tuple[int, int, int],
+) -> None:
+    with ModelStreamServer(*scripts) as server:
+        seen = call(server, **{"client": SOON, "hedge_generations": True, **more})
+        server.wait_for_hang_ups(hang_ups)
+    assert (seen.texts, seen.error) == (list(texts), None)
+    assert len(server.requests) == 1 + counts[0]
+    assert counted(seen) == counts
 
 
 def test_the_loser_is_hung_up_on_at_the_first_token(call: Call) -> None:
@@ -73,14 +95,6 @@ def test_the_loser_is_hung_up_on_at_the_first_token(call: Call) -> None:
     assert len(server.hung_up) == 1
 
 
-def test_the_first_may_win(call: Call) -> None:
-    with ModelStreamServer([BOTH, *whole("a")], [HANG]) as server:
-        seen = call(server, client=SOON, hedge_generations=True)
-        server.wait_for_hang_ups(1)
-    assert (seen.texts, seen.error) == (["a"], None)
-    assert counted(seen) == (1, 0, 1)
-
-
 def test_whoever_wins_there_is_one_result_and_no_connection_is_left(call: Call) -> None:
     script = [BOTH, part(sse(word("a"))), HANG]
     with ModelStreamServer(script) as server:
@@ -88,13 +102,6 @@ def test_whoever_wins_there_is_one_result_and_no_connection_is_left(call: Call) 
         server.wait_for_hang_ups(2)
     assert (seen.texts, seen.error) == (["a"], None)
     assert seen.counts.generations_cancelled == 1
-
-
-def test_a_second_that_fails_is_not_cancelled(call: Call) -> None:
-    with ModelStreamServer([BOTH, 0.3, *whole("a")], 503) as server:
-        seen = call(server, client=SOON, hedge_generations=True)
-    assert (seen.texts, seen.error) == (["a"], None)
-    assert counted(seen) == (1, 0, 0)
 
 
 def test_when_both_fail_the_first_ones_error_is_told(call: Call) -> None:
@@ -111,22 +118,6 @@ def test_a_first_token_that_neither_has_is_a_timeout(call: Call) -> None:
         server.wait_for_hang_ups(len(server.requests))
     assert isinstance(seen.error, GenerationTimeoutError)
     assert (seen.error.limit, seen.error.tokens) == ("first_token_timeout", 0)
-
-
-def test_no_generation_is_hedged_unasked(call: Call) -> None:
-    with ModelStreamServer([0.4, *whole("a")]) as server:
-        seen = call(server, client=SOON)
-    assert (seen.texts, seen.error) == (["a"], None)
-    assert len(server.requests) == 1
-    assert counted(seen) == (0, 0, 0)
-
-
-def test_a_fast_generation_is_not_hedged(call: Call) -> None:
-    late = {"hedging": Hedging(delay=timedelta(seconds=15), budget=0.5)}
-    with ModelStreamServer(whole("a")) as server:
-        seen = call(server, client=late, hedge_generations=True)
-    assert (seen.texts, len(server.requests)) == (["a"], 1)
-    assert counted(seen) == (0, 0, 0)
 
 
 def test_a_session_is_not_hedged(call: Call) -> None:

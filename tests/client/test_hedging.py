@@ -17,7 +17,7 @@ from low_latency_endpoint.client.hedging import (
     hedged_in_tasks,
     hedged_in_threads,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
 
 TARGET = timedelta(milliseconds=20)
 
@@ -62,9 +62,8 @@ def test_a_fixed_delay_stays() -> None:
     ],
 )
 def test_mistakes_are_coded(arguments: dict[str, object], code: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
+    with refused(code):
         Hedging(**arguments)  # type: ignore[arg-type]
-    assert raised.value.code == code
 
 
 class Calls:
@@ -83,46 +82,31 @@ class Calls:
         return todo
 
 
-def in_threads(calls: Calls, budget_left: bool = True) -> str:
-    made = state(delay=timedelta(milliseconds=5))
+@pytest.mark.parametrize(
+    ("does", "budget_left", "expected"),
+    [
+        (("wait", "second"), True, "second"),
+        (("fail", "never"), True, "fail"),
+        (("wait", "never"), False, "wait"),
+        (("wait", "fail"), True, "wait"),
+        (("wait-fail", "fail"), True, "wait-fail"),
+    ],
+)
+def test_in_threads(does: tuple[str, str], budget_left: bool, expected: str) -> None:
+    calls, made = Calls(*does), state(delay=timedelta(milliseconds=5))
     if not budget_left:
         assert made.allow()
+    if expected.startswith("wait"):
+        threading.Timer(0.05, calls.release.set).start()
     with ThreadPoolExecutor(2) as threads:
         try:
-            return hedged_in_threads(calls, made, threads)
+            found = hedged_in_threads(calls, made, threads)
+        except ValueError as error:
+            found = str(error)
         finally:
             calls.release.set()
-
-
-def test_the_second_answers_while_the_first_waits() -> None:
-    assert in_threads(Calls("wait", "second")) == "second"
-
-
-def test_a_call_that_fails_at_once_is_not_repeated() -> None:
-    calls = Calls("fail", "never")
-    with pytest.raises(ValueError, match="fail"):
-        in_threads(calls)
-    assert calls.does == ["never"]
-
-
-def test_without_budget_the_first_is_waited_for() -> None:
-    calls = Calls("wait", "never")
-    threading.Timer(0.05, calls.release.set).start()
-    assert in_threads(calls, budget_left=False) == "wait"
-    assert calls.does == ["never"]
-
-
-def test_a_second_that_fails_leaves_the_first_to_answer() -> None:
-    calls = Calls("wait", "fail")
-    threading.Timer(0.05, calls.release.set).start()
-    assert in_threads(calls) == "wait"
-
-
-def test_when_both_fail_the_first_error_is_raised() -> None:
-    calls = Calls("wait-fail", "fail")
-    threading.Timer(0.05, calls.release.set).start()
-    with pytest.raises(ValueError, match="wait-fail"):
-        in_threads(calls)
+    assert found == expected
+    assert calls.does == [call for call in does if call == "never"]
 
 
 def task(seconds: float, result: str, cancelled: list[str]) -> Callable[[], object]:

@@ -6,8 +6,7 @@ import pytest
 
 from low_latency_endpoint.client.client_timing import ClientCounts
 from low_latency_endpoint.client.client_zone import ClientZone
-from low_latency_endpoint.client.zonal_route import ZonalRoute, checked_origin, zonal_url_for
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.client.zonal_route import ZonalRoute, zonal_url_for
 
 VPCE = "https://vpce-0a1b-2c3d-{}.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
 
@@ -97,25 +96,3 @@ def test_an_answer_of_the_region_does_not_open_the_zone() -> None:
 def test_the_zones_url(zone: ClientZone, expected: str | None) -> None:
     urls = {"use1-az4": VPCE.format("us-east-1a"), "use1-az6": VPCE.format("us-east-1b")}
     assert zonal_url_for(zone, urls) == (VPCE.format(expected) if expected else None)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "runtime.sagemaker.us-east-1.amazonaws.com",
-        "ftp://host",
-        "https://",
-        "https://host/path",
-        "https://host?x=1",
-        "https://user:secret@host",
-        "https://host:99999",
-        "https://[::1",
-        None,
-        7,
-    ],
-)
-def test_urls_that_cannot_be_used(url: object) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        checked_origin(url, "url")  # type: ignore[arg-type]
-    assert raised.value.code == "LLC107"

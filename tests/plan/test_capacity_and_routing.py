@@ -78,28 +78,6 @@ def test_measured_throughput_of_the_article() -> None:
     assert MeasuredThroughput(1000, 200).safety_factor == 0.5
 
 
-@pytest.mark.parametrize(
-    ("given_", "code"),
-    [
-        ((0, 200), "LLE606"),
-        ((-1, 200), "LLE606"),
-        (("1000", 200), "LLE807"),
-        ((float("inf"), 200), "LLE807"),
-        ((float("nan"), 200), "LLE807"),
-        ((True, 200), "LLE807"),
-        ((1000, 0), "LLE603"),
-        ((1000, None), "LLE807"),
-        ((1000, float("inf")), "LLE807"),
-        ((1000, 200, 0), "LLE604"),
-        ((1000, 200, 1.01), "LLE604"),
-        ((1000, 200, 65), "LLE604"),
-    ],
-)
-def test_throughput_out_of_range(given_: tuple[float, ...], code: str) -> None:
-    with refused(code):
-        MeasuredThroughput(*given_)
-
-
 def test_a_target_that_scaling_refuses() -> None:
     with refused("LLE602"):
         invocations_target(1e200, 1.0)

@@ -25,8 +25,9 @@ def body(**given):
     return dashboard_body(
         endpoint_name="chat",
         region="us-east-1",
-        variants=[DashboardVariant(name="primary")],
+        variants=[DashboardVariant(name="primary", multi_model=True)],
         thresholds={"p99": 160},
+        alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
         **given,
     )
 

@@ -250,27 +250,19 @@ def schema(path: str) -> dict[str, Any]:
 @cache
 def facts(stated: Stated) -> tuple[dict[str, Any], ...]:
     """What each source states: minimum, maximum, pattern, enum, as far as it does."""
+
+    def both(one: Any) -> dict[str, Any]:
+        return {"pattern": one.get("pattern"), "enum": one.get("enum")}
+
     found = []
     if stated.shape:
-        one = shape(stated.shape)
-        found.append(
-            {
-                "minimum": one.metadata.get("min"),
-                "maximum": one.metadata.get("max"),
-                "pattern": one.metadata.get("pattern"),
-                "enum": one.metadata.get("enum"),
-            }
-        )
+        one = shape(stated.shape).metadata
+        found.append({"minimum": one.get("min"), "maximum": one.get("max"), **both(one)})
     if stated.schema:
         one = schema(stated.schema)
-        found.append(
-            {
-                "minimum": one.get("minimum", one.get("minItems", one.get("minLength"))),
-                "maximum": one.get("maximum", one.get("maxItems", one.get("maxLength"))),
-                "pattern": one.get("pattern"),
-                "enum": one.get("enum"),
-            }
-        )
+        least = one.get("minimum", one.get("minItems", one.get("minLength")))
+        most = one.get("maximum", one.get("maxItems", one.get("maxLength")))
+        found.append({"minimum": least, "maximum": most, **both(one)})
     assert any(value is not None for each in found for value in each.values()), "states nothing"
     return tuple(found)
 

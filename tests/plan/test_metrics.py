@@ -13,7 +13,7 @@ from low_latency_endpoint.plan.metrics import (
     microseconds_from_milliseconds,
     milliseconds_from_microseconds,
 )
-from low_latency_endpoint.plan.utilization import highest_utilization
+from low_latency_endpoint.plan.published_metrics import highest_utilization
 from tests.refusals import refused
 
 NAMESPACES = {"AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -12,7 +13,12 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.instance_types import instance_types
-from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput, Plan
+from low_latency_endpoint.plan.latency_plan import (
+    EndpointRequest,
+    LatencyTarget,
+    MeasuredThroughput,
+    Plan,
+)
 
 from .conftest import planned
 
@@ -79,26 +85,14 @@ plausible = st.fixed_dictionaries(
         "generative": st.none() | st.booleans(),
     },
 )
+LEFT_OUT = {
+    *("scaling", "tokens", "metrics_server", "instance_pools", "share", "hub_serving"),
+    *("streaming", "generative"),
+}
 arguments = sorted(
-    [
-        "client_zones",
-        "instance_type",
-        "latency",
-        "throughput",
-        "images",
-        "inference_ami",
-        "routing",
-        "prefix_length",
-        "concurrency_threshold",
-        "min_instances",
-        "initial_instances",
-        "max_instances",
-        "scale_out_cooldown",
-        "scale_in_cooldown",
-        "overhead_share",
-        "warm_up_requests",
-        "payload_bytes",
-    ]
+    inspect.signature(EndpointRequest).parameters.keys() - LEFT_OUT
+    | {"min_instances", "initial_instances", "max_instances"}
+    | {"scale_out_cooldown", "scale_in_cooldown"}
 )
 
 

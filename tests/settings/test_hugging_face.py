@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.hugging_face.lock_file import LOCK_NAME
-from low_latency_endpoint.settings import Settings, plan_endpoint, served_containers
+from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint, served_containers
 from tests.pinned_models import EMBEDDER, LLAMA, QWEN, written_lock
-from tests.settings_files import load_with, problems_with
+from tests.settings_files import mistakes, problems
 
 HEAD = """\
 client_zones: {ids: [use1-az1, use1-az2]}
@@ -21,11 +20,9 @@ endpoints:
 
 
 def load(folder: Path, *lines: str) -> Settings:
-    return load_with(folder, HEAD, *lines)
-
-
-def problems(folder: Path, *lines: str) -> list[tuple[int, str]]:
-    return problems_with(folder, HEAD, *lines)
+    path = folder / "endpoint.yaml"
+    path.write_text(HEAD + "".join(f"    {line}\n" for line in lines), encoding="utf-8")
+    return load_settings(path)
 
 
 def test_image_and_environment_follow_from_the_lock_file(tmp_path: Path) -> None:
@@ -97,24 +94,28 @@ def test_a_variant_beside_the_first_has_a_model_of_its_own(tmp_path: Path) -> No
 )
 def test_mistakes_are_found_at_their_lines(tmp_path: Path, lines, found) -> None:
     written_lock(tmp_path, QWEN, LLAMA)
-    assert problems(tmp_path, *lines, "instance_type: ml.g6.2xlarge") == found
+    lines = [*lines, "instance_type: ml.g6.2xlarge"]
+    assert problems(lines, lambda lines: load(tmp_path, *lines)) == found
 
 
 def test_a_model_that_does_not_fit_names_types_that_hold_it(tmp_path: Path) -> None:
     written_lock(tmp_path)
-    with pytest.raises(SettingsError) as caught:
-        load(tmp_path, "hugging_face: {model: Qwen/Qwen3-8B}", "instance_type: ml.g4dn.xlarge")
-    [(_, error)] = caught.value.problems
+    lines = ("hugging_face: {model: Qwen/Qwen3-8B}", "instance_type: ml.g4dn.xlarge")
+    [(_, error)] = mistakes(lines, lambda lines: load(tmp_path, *lines))
     assert error.code == "LLE355"  # 15.3 GiB of weights, 16 GiB of memory
     assert "ml.g6e." in error.allowed
 
 
 def test_a_lock_file_that_is_missing_or_edited_is_said(tmp_path: Path) -> None:
     lines = ("hugging_face: {model: Qwen/Qwen3-8B}", "instance_type: ml.g6.2xlarge")
-    assert [code for _, code in problems(tmp_path, *lines)] == ["LLE343"]
+
+    def found() -> list[tuple[int, str]]:
+        return problems(lines, lambda lines: load(tmp_path, *lines))
+
+    assert [code for _, code in found()] == ["LLE343"]
     lock = written_lock(tmp_path, QWEN)
     lock.write_text(lock.read_text().replace("apache-2.0", "mit"))
-    assert problems(tmp_path, *lines) == [(5, "LLE345")]
+    assert found() == [(5, "LLE345")]
     lock.write_text("models: [")
-    assert problems(tmp_path, *lines) == [(5, "LLE343")]
+    assert found() == [(5, "LLE343")]
     assert lock.name == LOCK_NAME

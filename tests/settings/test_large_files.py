@@ -10,16 +10,13 @@ from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_source import parse_yaml
 from tests.settings.test_mistakes import text_of
-
-
-def refused(text: str) -> SettingsError:
-    with pytest.raises(SettingsError) as caught:
-        parse_settings(text)
-    return caught.value
+from tests.settings_files import problems
 
 
 def test_the_hundred_first_problem_is_counted_and_not_shown() -> None:
-    error = refused(text_of({}, {}) + "".join(f"colour-{number}: blue\n" for number in range(900)))
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(text_of({}, {}) + "".join(f"colour-{n}: blue\n" for n in range(900)))
+    error = caught.value
     assert len(error.problems) == 900
     shown = str(error)
     assert shown.startswith("settings: 900 problems\n")
@@ -32,15 +29,11 @@ def test_the_hundred_first_problem_is_counted_and_not_shown() -> None:
 def test_a_file_of_megabytes_is_not_read(tmp_path: Path, content: str) -> None:
     path = tmp_path / "endpoint.yaml"
     path.write_text(content)
-    with pytest.raises(SettingsError) as caught:
-        load_settings(path)
-    assert [(line, error.code) for line, error in caught.value.problems] == [(1, "LLE388")]
-    assert [error.code for _, error in refused(content).problems] == ["LLE388"]
+    assert problems(path, load_settings) == problems(content) == [(1, "LLE388")]
 
 
 def test_more_values_than_are_read_end_the_reading() -> None:
-    error = refused("[" + "1, " * 300_000 + "1]")
-    assert [problem.code for _, problem in error.problems] == ["LLE907"]
+    assert [code for _, code in problems("[" + "1, " * 300_000 + "1]")] == ["LLE907"]
 
 
 def test_merges_of_merges_are_counted_as_often_as_they_are_used() -> None:

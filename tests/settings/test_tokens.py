@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.settings import explain_endpoint, parse_settings, plan_endpoint
 from low_latency_endpoint.settings.stack import Settings
+from tests.settings_files import mistakes
 
 HEAD = """\
 client_zones: {ids: [use1-az1, use1-az2]}
@@ -35,17 +35,6 @@ def text_of(**changes: str | None) -> str:
 
 def read(**changes: str | None) -> Settings:
     return parse_settings(text_of(**changes))
-
-
-def problems(text: str) -> list[tuple[str, str, str]]:
-    """The key on the line of each mistake, its code, and what to write instead."""
-    with pytest.raises(SettingsError) as caught:
-        parse_settings(text)
-    lines = text.splitlines()
-    return [
-        (lines[line - 1].split(":")[0].strip(), error.code, f"{error.fix} {error.allowed}")
-        for line, error in caught.value.problems
-    ]
 
 
 def test_a_chat_is_planned_as_it_is_written() -> None:
@@ -120,9 +109,14 @@ def test_what_streams(changes: dict[str, str | None], streams: bool) -> None:
 def test_mistakes_name_their_line_and_the_form_that_is_meant(
     changes: dict[str, str | None], key: str, code: str, meant: str
 ) -> None:
-    found = problems(text_of(**changes))
-    assert [(at, which) for at, which, _ in found if which == code] == [(key, code)], found
-    assert any(meant in text for _, which, text in found if which == code), found
+    lines = (text := text_of(**changes)).splitlines()
+    found = [
+        (lines[line - 1].split(":")[0].strip(), f"{error.fix} {error.allowed}")
+        for line, error in mistakes(text)
+        if error.code == code
+    ]
+    assert [at for at, _ in found] == [key]
+    assert meant in found[0][1]
 
 
 def test_scaling_is_on_requests_in_flight_unless_invocations_are_chosen() -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..plan.metrics import metric_facts
-from ..plan.utilization import highest_utilization
+from ..plan.published_metrics import highest_utilization
 from .calls import Account
 
 _INVOCATIONS, _INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ..errors import rule
 from .instance_types import instance_facts
 from .limits import Range
-from .metrics import MetricFacts
+from .metrics import MetricFacts, metric_facts
 from .rules import METRIC_NOT_PUBLISHED
 
 _PLAIN = ("EndpointName", "VariantName")
@@ -94,3 +94,18 @@ def _why_not(
 def _has_gpu(instance_types: Iterable[str]) -> bool:
     facts = [instance_facts(name) for name in instance_types]
     return not facts or any(known is None or known.accelerator == "nvidia" for known in facts)
+
+
+def highest_utilization(metric: str, instance_type: str) -> float | None:
+    """Highest value of a utilization metric on one instance; ``None`` when the type is unknown.
+
+    100 percent is one vCPU or one GPU, not the instance.
+    """
+    metric_known = metric_facts(metric)
+    if not (metric_known.per_vcpu or metric_known.per_gpu):
+        return 100.0
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return None
+    units = facts.vcpus if metric_known.per_vcpu else facts.accelerator_count
+    return None if units is None else units * 100.0

@@ -1,14 +1,15 @@
-"""Physical names that must be known at synthesis, of which no two stacks have the same."""
+"""Physical names that must be known at synthesis, and digests for names that follow a content."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 from aws_cdk import Names, Stack
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from .asked_once import path_of, stack_of
-from .digests import digest
 from .validation import is_token
 
 _LONGEST = 63
@@ -38,3 +39,16 @@ def _follows(stack_name: str, path: str) -> bool:
     ids = path.split("/")
     joined = re.escape(re.sub("[^A-Za-z0-9]", "", "".join(ids)))
     return stack_name == "-".join(ids) or bool(re.fullmatch(f"{joined}[0-9A-F]{{8}}", stack_name))
+
+
+def digest(scope: IConstruct, text: str) -> str:
+    """The same for the same text in every synthesis: tokens count as what they refer to."""
+    return digest_of(stack_of(scope).resolve(text))
+
+
+def digest_of(resolved: Any) -> str:
+    """The same of anything that a stack has resolved already."""
+    canonical = json.dumps(resolved, sort_keys=True)
+    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+
+    return sha256(canonical.encode()).hexdigest()[:8]

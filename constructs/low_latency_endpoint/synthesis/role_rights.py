@@ -12,8 +12,8 @@ from constructs import Construct, IConstruct, IDependable
 from ..plan.iam_statements import keys_apart
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
 from .asked_once import path_of, region_of, stack_of
-from .digests import digest, digest_of
 from .iam_documents import document
+from .physical_names import digest, digest_of
 from .sent_length import sent_length
 from .validation import is_token
 

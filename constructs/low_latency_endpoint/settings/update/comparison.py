@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from ...plan.decisions import Explanation
+from ...plan.deployments import instances_in_update
 from ...plan.hourly_cost import StackCost
+from ..deployment import DeploymentSettings
+from ..endpoint import EndpointSettings
+from ..fields import duration_text
+from ..planned import planned_variants
 from ..plans import explain_variants, stack_cost
 from ..rules import NO_SUCH_ENDPOINT
-from ..stack import Settings
+from ..stack import Settings, region_of
 from .effects import Consequence, Difference, Effect, greatest
 from .endpoint_changes import difference, differences_of_endpoint, longest
-from .former_measures import MEASURED, as_measured_before, at_former_prices
+from .endpoint_fields import PLANNED, deployment_of
 from .lock_changes import lock_warnings
-from .outcomes import deployment_words
 from .shared_fields import SHARED_FIELDS, another_stack
 from .stated_values import Stated, assets_of, differences
 
+MEASURED = ("tps_per_instance", "concurrency_per_instance")  # by a load test
 _MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
 _SAME_CONFIGURATION = (
@@ -250,3 +255,75 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
 
     for one in found:
         yield replace(one, consequences=tuple(changed(one, each) for each in one.consequences))
+
+
+# Whoever changes a fleet could lower its price, or say that an instance holds more, in the same
+# change: a cost is compared with what was agreed on before.
+
+
+def at_former_prices(before: Settings, after: Settings) -> Settings:
+    """The settings with the former prices; those of another Region say nothing here."""
+    if region_of(before) != region_of(after):
+        return after
+    return after.model_copy(update={"prices": {**after.prices, **before.prices}})
+
+
+def as_measured_before(before: Settings, after: Settings) -> Settings:
+    """The settings with the former load-test results of endpoints that stay on their type."""
+    endpoints = {
+        key: _as_measured(before.endpoints.get(key), endpoint)
+        for key, endpoint in after.endpoints.items()
+    }
+    return after.model_copy(update={"endpoints": endpoints})
+
+
+def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> EndpointSettings:
+    if before is None or before.instance_type != after.instance_type:
+        return after
+    if before.throughput is None or after.throughput is None:
+        return after
+    measured = {name: getattr(before.throughput, name) for name in MEASURED}
+    known = {name: value for name, value in measured.items() if value is not None}
+    throughput = after.throughput.model_copy(update=known)
+    return after.model_copy(update={"throughput": throughput})
+
+
+def deployment_words(before: Settings, after: Settings, key: str) -> str:
+    """How a new configuration of an endpoint takes over."""
+    endpoint = after.endpoints[key]
+    stated = deployment_of(endpoint)
+    percent = stated.rolling.batch_percent if stated.rolling else None
+    most = max(
+        sum(
+            instances_in_update(variant.plan.largest_fleet, percent)
+            for variant in planned_variants(each, key)
+        )
+        for each in (before, after)
+    )
+    waits = f"{duration_text(stated.waits)} of watching" if stated.waits else "no watching"
+    alarms = PLANNED["rollback_alarms"].of(after, key)
+    back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
+        len(alarms), f"{len(alarms)} alarms roll it back"
+    )
+    words = (
+        f"{policy_words(stated)}: {waits} besides the start of new instances; up to {most} "
+        f"instances meanwhile; {back}"
+    )
+    if before.endpoints[key].variant_name != endpoint.variant_name:
+        words += ". SageMaker excludes it from guarded deployments, as the variant has another name"
+    return words
+
+
+def policy_words(stated: DeploymentSettings) -> str:
+    """How a new version takes over."""
+    if stated.canary:
+        part = stated.canary
+        return f"a canary of {part.size_percent} % for {duration_text(part.wait)}, then all of it"
+    if stated.linear:
+        return f"{stated.linear.step_percent} % more every {duration_text(stated.linear.wait)}"
+    if stated.rolling:
+        return (
+            f"batches of {stated.rolling.batch_percent} %, {duration_text(stated.rolling.wait)} "
+            "each"
+        )
+    return "all at once"
