@@ -20,9 +20,12 @@ from low_latency_endpoint.cli.plan_changes import (
 )
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import Settings, load_settings
-from low_latency_endpoint.settings.update.comparison import compare
+from low_latency_endpoint.settings.deployment import DeploymentSettings
+from low_latency_endpoint.settings.update.comparison import compare, policy_words
 from low_latency_endpoint.settings.update.effects import Effect
-from low_latency_endpoint.settings.update.stated_values import differences
+from low_latency_endpoint.settings.update.revisions import is_file_name
+from low_latency_endpoint.settings.update.stated_values import both_texts, differences, value_text
+from low_latency_endpoint.settings.variants import container_id
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +75,17 @@ def test_files_of_the_same_content_in_two_folders_are_the_same(tmp_path: Path) -
     assert [each.before for each in differences(one, three)] == [one]
     (two / "further").write_text("", encoding="utf-8")
     assert list(differences(one, two))
+
+
+def test_the_words_of_a_difference() -> None:
+    assert both_texts({"min": 2, "max": 16}, {"min": 2, "max": 20}) == "max 16 -> 20"
+    assert both_texts(8, None) == "8 -> none"
+    assert value_text(("a", "b")) == "[a, b]"
+    canary = DeploymentSettings.model_validate({"canary": {"size_percent": 20}})
+    assert policy_words(canary) == "a canary of 20 % for 5m, then all of it"
+    assert container_id("mood", ("variants", "b", "containers", 0)) == "mood.b-0"
+
+
+def test_what_is_a_file_and_no_revision() -> None:
+    names = ("old.yaml", "./old", "/dev/stdin", "origin/main", "v1...")
+    assert [is_file_name(each) for each in names] == [True, True, True, False, False]

@@ -14,9 +14,8 @@ from ..hosting.instance_type import InstanceType
 from ..network.vpc_zones import zone_name_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from ..plan.metrics import microseconds_from_milliseconds
-from ..plan.published_metrics import METRICS_IN_ALARM
+from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
 from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE, ZONES_NOT_KNOWN
-from ..plan.published_metrics import highest_utilization
 from ..synthesis.validation import check, check_milliseconds, is_token
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 

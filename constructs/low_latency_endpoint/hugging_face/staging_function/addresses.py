@@ -27,7 +27,11 @@ class StagingFailed(Exception):
 
 
 def origin_of(url: str) -> Origin:
-    """Scheme, host and port: to whom a token may go."""
+    """Scheme, host and port: to whom a token may go.
+
+    >>> origin_of("https://huggingface.co/gpt2") == origin_of("HTTPS://HuggingFace.co:443")
+    True
+    """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
 
