@@ -1,0 +1,45 @@
+"""Texts and numbers at their edges, which hardly a plan has."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from low_latency_endpoint.plan.capacity import counted_instances, instances_for
+from low_latency_endpoint.plan.container_metrics import server_of
+from low_latency_endpoint.plan.price_file import days_old
+from low_latency_endpoint.plan.prices import Price
+from low_latency_endpoint.plan.s3_names import bucket_of
+from low_latency_endpoint.plan.token_values import is_token
+from low_latency_endpoint.plan.variant_shares import VariantShare
+from low_latency_endpoint.plan.warm_up_rules import keep_warm_threshold, least_unreserved
+from low_latency_endpoint.plan.zones import is_stand_in
+
+
+def test_counts() -> None:
+    words = [counted_instances(count) for count in (1, 1200, 4.4956)]
+    assert words == ["1 instance", "1,200 instances", "4.496 instances"]
+    assert (instances_for(1000, 200), instances_for(1000, 200, 0.65)) == (5, 8)
+    assert (least_unreserved(1000), least_unreserved(10)) == (100, 10)
+    assert keep_warm_threshold(zones=2, requests_per_zone=60, every_seconds=60, below_tps=None) == 4
+    share = VariantShare(variant="challenger", weight=1, of=10)
+    assert share.text == "10 % of the requests (weight 1 of 10)"
+
+
+def test_what_a_text_is() -> None:
+    assert server_of(["huggingface-vllm"]) == "vllm"
+    assert server_of(["my.registry/team/pytorch:vllm"]) is None
+    found = [is_token(value) for value in ("${Token[TOKEN.12]}", "us-east-1", 7)]
+    assert found == [True, False, False]
+    assert [is_stand_in(name) for name in ("dummy1a", "dummy", "us-east-1a")] == [
+        True,
+        False,
+        False,
+    ]
+    assert bucket_of("s3://models/llama/") == "models"
+    assert bucket_of("https://models.s3.amazonaws.com/a") is None
+
+
+def test_the_oldest_price_that_aws_stated_counts() -> None:
+    today = date(2026, 11, 23)
+    assert days_old([Price(1.0, "", read="2026-05-01")], today) == 206
+    assert days_old([Price(1.0, "yours"), Price(1.0, "", read="2026-11-01")], today) is None
