@@ -25,7 +25,7 @@ def body(**given):
     return dashboard_body(
         endpoint_name="chat",
         region="us-east-1",
-        variants=[DashboardVariant(name="primary", multi_model=True)],
+        variants=[DashboardVariant(name="primary", multi_model=True, zones=True)],
         thresholds={"p99": 160},
         alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
         **given,

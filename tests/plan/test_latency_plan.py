@@ -270,6 +270,9 @@ def test_plan_by_name() -> None:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
+        ({"client_zones": ["use1-az1"]}, "LLE103"),
+        ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
+        ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
         ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
         ({"client_zones": ["use1-az1", 2]}, "LLE101"),
         ({"client_zones": "use1-az1"}, "LLE806"),
@@ -279,6 +282,9 @@ def test_plan_by_name() -> None:
         ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
         ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
         ({"images": ["has space"]}, "LLE302"),
+        ({"min_instances": 20, "max_instances": 10}, "LLE621"),
+        ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
+        ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
         ({"max_instances": 20_000}, "LLE113"),
         ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
         ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
