@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import time
 from collections.abc import Awaitable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -49,11 +49,7 @@ def options(**more: Any) -> dict[str, Any]:
 class Caller:
     """A client of one kind; whatever is asked of it is waited for.
 
-    Attributes
-    ----------
-    client
-    in_tasks : bool
-        Whether it is the one of asyncio, in an event loop that runs while something is waited for.
+    ``in_tasks`` if it is the one of asyncio, in an event loop that runs while something is waited for.
     """
 
     def __init__(self, kind: str, **more: Any) -> None:
@@ -132,11 +128,8 @@ class Caller:
 
             self.wait(all_of_them())
             return
-        threads = [threading.Thread(target=self.invoke, args=(name,)) for _ in range(number)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(number) as threads:
+            list(threads.map(self.invoke, [name] * number))
 
     def rest(self, seconds: float = 0.05) -> None:
         """Do nothing; an event loop sees what comes meanwhile, such as the end of connections."""

@@ -10,6 +10,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -230,11 +231,9 @@ def thread_calls(
                 with lock:
                     outcome.count(body, answer)
 
-    started = [threading.Thread(target=work) for _ in range(threads)]
-    for thread in started:
-        thread.start()
-    for thread in started:
-        thread.join()
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(threads):
+            pool.submit(work)
     return outcome
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -101,12 +101,7 @@ def test_a_budget_is_a_share_of_the_requests() -> None:
 
 def test_counts_lose_nothing_between_threads() -> None:
     counts = ClientCounts()
-    threads = [
-        threading.Thread(target=lambda: [counts.add("retries") for _ in range(2_000)])
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(8):
+            threads.submit(lambda: [counts.add("retries") for _ in range(2_000)])
     assert counts.as_dict()["retries"] == 16_000

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -277,23 +277,14 @@ def test_a_closed_client_ends_calls_under_way_and_opens_nothing(
     server: LoopbackRuntime, make: Make
 ) -> None:
     caller = make()
-    raised: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            caller.invoke("slow-10000")
-        except BaseException as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    while server.runtime.requests["slow-10000"] < 4:
-        time.sleep(0.01)
-    caller.close()
-    for thread in threads:
-        thread.join(5)
-    assert [isinstance(error, ConnectionClosedError) for error in raised] == [True] * 4
+    with ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(caller.invoke, "slow-10000") for _ in range(4)]
+        while server.runtime.requests["slow-10000"] < 4:
+            time.sleep(0.01)
+        began = time.monotonic()
+        caller.close()
+    assert time.monotonic() - began < 5
+    assert all(isinstance(call.exception(), ConnectionClosedError) for call in calls)
     assert not caller.client._pool._all
     assert server.runtime.requests["slow-10000"] == 4
 

@@ -195,56 +195,36 @@ def _put_three_hours(client: Any) -> None:
     requests: list[dict[str, Any]] = []
     utilization: list[dict[str, Any]] = []
     for minute in range(MINUTES):
-        time = START + timedelta(minutes=minute)
         invocations = _per_second(minute) * 60
         instances = BEFORE if minute < MINUTES // 2 else AFTER
         slower = 2.2 if MINUTES // 2 <= minute < MINUTES // 2 + 6 else 1  # the new fleet is cold
         latencies = [slower * chance.lognormvariate(math.log(38_000), 0.42) for _ in range(120)]
-        values: dict[str, Any] = {
-            "Invocations": [invocations],
-            "InvocationsPerInstance": [invocations / instances],
-            "ModelLatency": latencies,
-            "OverheadLatency": [latency / 10 for latency in latencies],
-            "Invocation5XXErrors": [chance.choice([0, 0, 0, 0, 3])],
-            "Invocation4XXErrors": [1],
-            "InvocationModelErrors": [0],
-            "ConcurrentRequestsPerModel": [3 + invocations / 12_000],
-        }
-        requests += [
-            {
-                "MetricName": name,
-                "Dimensions": _dimensions(DIMENSIONS),
-                "Timestamp": time,
-                "Values": numbers,
+
+        def put(metric: str, *values: float, minute: int = minute, **more: str) -> dict[str, Any]:
+            return {
+                "MetricName": metric,
+                "Dimensions": _dimensions({**DIMENSIONS, **more}),
+                "Timestamp": START + timedelta(minutes=minute),
+                "Values": values,
             }
-            for name, numbers in values.items()
+
+        requests += [
+            put("Invocations", invocations),
+            put("InvocationsPerInstance", invocations / instances),
+            put("ModelLatency", *latencies),
+            put("OverheadLatency", *(latency / 10 for latency in latencies)),
+            put("Invocation5XXErrors", chance.choice([0, 0, 0, 0, 3])),
+            put("Invocation4XXErrors", 1),
+            put("InvocationModelErrors", 0),
+            put("ConcurrentRequestsPerModel", 3 + invocations / 12_000),
         ]
         for zone, share in zip(ZONES, (0.55, 0.45), strict=True):
-            by_zone = {
-                **DIMENSIONS,
-                "Region": "us-east-1",
-                "AvailabilityZone": zone,
-                "InstanceType": "ml.m5.12xlarge",
-            }
-            requests.append(
-                {
-                    "MetricName": "Invocations",
-                    "Dimensions": _dimensions(by_zone),
-                    "Timestamp": time,
-                    "Values": [invocations * share],
-                }
-            )
+            placed = {"Region": "us-east-1", "AvailabilityZone": zone}
+            placed["InstanceType"] = "ml.m5.12xlarge"
+            requests.append(put("Invocations", invocations * share, **placed))
         utilization += [
-            {
-                "MetricName": name,
-                "Dimensions": _dimensions(DIMENSIONS),
-                "Timestamp": time,
-                "Value": value,
-            }
-            for name, value in (
-                ("CPUUtilization", 4800 * _per_second(minute) / 1600),
-                ("MemoryUtilization", 41.0),
-            )
+            put("CPUUtilization", 4800 * _per_second(minute) / 1600),
+            put("MemoryUtilization", 41.0),
         ]
     for namespace, data in (("AWS/SageMaker", requests), ("/aws/sagemaker/Endpoints", utilization)):
         for first in range(0, len(data), AT_ONCE):
