@@ -41,6 +41,8 @@ from .model_stream_server import (
 
 SHORT = timedelta(milliseconds=400)  # a limit that is meant
 MESSAGES = [{"role": "user", "content": "Tell me"}]
+# Comments and empty chunks keep a connection alive, not a generation.
+PINGS = [part(b": ping\n\n"), 0.1] * 100
 
 
 @dataclass
@@ -150,20 +152,9 @@ def test_without_usage_chunks_with_content_are_counted(call: Call) -> None:
     [
         ([HANG], {"first_token_timeout": SHORT}, "first_token_timeout", 0),
         ([part(sse(ROLE)), HANG], {"first_token_timeout": SHORT}, "first_token_timeout", 0),
-        # Comments and empty chunks keep a connection alive, not a generation.
-        (
-            [part(sse(ROLE)), *([part(b": ping\n\n"), 0.1] * 100)],
-            {"first_token_timeout": SHORT},
-            "first_token_timeout",
-            0,
-        ),
+        ([part(sse(ROLE)), *PINGS], {"first_token_timeout": SHORT}, "first_token_timeout", 0),
         ([part(sse(word("a"), word("b"))), HANG], {"gap_timeout": SHORT}, "gap_timeout", 2),
-        (
-            [part(sse(word("a"), word("b"))), *([part(b": ping\n\n"), 0.1] * 100)],
-            {"gap_timeout": SHORT},
-            "gap_timeout",
-            2,
-        ),
+        ([part(sse(word("a"), word("b"))), *PINGS], {"gap_timeout": SHORT}, "gap_timeout", 2),
         ([HANG], {"total_timeout": SHORT}, "total_timeout", 0),
     ],
 )

@@ -22,6 +22,8 @@ from low_latency_endpoint.settings import (
 )
 from low_latency_endpoint.simulate import Shape, shape
 from low_latency_endpoint.simulate.recorded_traffic import recorded_traffic
+from tests.settings.test_mistakes import SUBNETS, VPC
+from tests.settings.test_what_synthesis_refuses import ADOPTED
 
 # 1000 / (200 x 0.65) = 7.7: eight at peak, two zones, sixteen hold it while a zone has failed.
 ENDPOINT: dict[str, Any] = {
@@ -31,6 +33,9 @@ ENDPOINT: dict[str, Any] = {
     "throughput": {"peak_tps": 1000, "tps_per_instance": 200, "safety_factor": 0.65},
 }
 PRICE = {"ml.m5.12xlarge": 3.0}
+EXISTING = yaml.safe_load(
+    f"{{network: {{vpc_id: {VPC}, subnets: {SUBNETS}}}, private_link: {ADOPTED}}}"
+)
 
 
 def settings(
@@ -84,22 +89,7 @@ def test_without_a_measured_throughput_nothing_scales() -> None:
         ({}, 2),
         ({"private_link": {"sagemaker_api": True}}, 4),
         ({"client_zones": {"ids": ["use1-az1", "use1-az2", "use1-az4"]}}, 3),
-        (
-            {
-                "network": {
-                    "vpc_id": "vpc-0123456789abcdef0",
-                    "subnets": {
-                        "use1-az1": "subnet-0123456789abcdef0",
-                        "use1-az2": "subnet-0123456789abcdef1",
-                    },
-                },
-                "private_link": {
-                    "interface_endpoint_id": "vpce-0123456789abcdef0",
-                    "security_group_id": "sg-0123456789abcdef0",
-                },
-            },
-            0,
-        ),
+        (EXISTING, 0),
     ],
 )
 def test_interface_endpoints_that_the_stack_makes_cost_in_each_zone(
