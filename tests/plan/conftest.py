@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 
-_SCALING = {
-    "enabled",
-    "min_instances",
-    "initial_instances",
-    "max_instances",
-    "max_concurrency_per_instance",
-    "scale_in_cooldown",
-    "scale_out_cooldown",
-}
+_SCALING = {each.name for each in fields(ScalingOptions)}
 
 
 def planned(**given: Any) -> Plan:

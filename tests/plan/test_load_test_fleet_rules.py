@@ -14,30 +14,9 @@ from low_latency_endpoint.plan.load_test_fleet_rules import TASK_CPU, check_task
 from low_latency_endpoint.plan.tables import rows
 
 CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
-SIZES = [
-    256,
-    512,
-    1024,
-    1536,
-    2048,
-    3072,
-    4096,
-    5120,
-    8192,
-    9216,
-    16_384,
-    17_408,
-    20_480,
-    30_720,
-    31_744,
-    32_768,
-    40_960,
-    61_440,
-    65_536,
-    122_880,
-    131_072,
-    249_856,
-]
+# In MiB: a fraction of a GiB, then around each limit.
+GIBS = (1, 2, 3, 4, 5, 8, 9, 16, 17, 20, 30, 31, 32, 40, 60, 64, 120, 128, 244)
+SIZES = [256, 512, 1536, *(1024 * each for each in GIBS)]
 
 
 @pytest.fixture(scope="module")
