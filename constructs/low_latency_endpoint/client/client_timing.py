@@ -159,6 +159,11 @@ class CallTiming:
         is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency`` connections.
         boto3's own client (``runtime_client``) cannot promise it: there the read timeout begins
         anew with each byte, and name resolution has no limit.
+
+        Examples
+        --------
+        >>> call_timing(timedelta(milliseconds=200)).longest_call
+        datetime.timedelta(seconds=4, microseconds=900000)
         """
         attempts = self.retries + 1
         return (self.connect_timeout + self.read_timeout) * attempts + (

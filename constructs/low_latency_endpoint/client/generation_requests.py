@@ -67,7 +67,17 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
 
 
 def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None = None) -> str:
-    """An identifier for ``PrefixAwareId`` that messages with the same beginning share."""
+    """An identifier for ``PrefixAwareId`` that messages with the same beginning share.
+
+    Examples
+    --------
+    >>> opened = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    >>> later = [*opened, {"role": "assistant", "content": "Hi."}]
+    >>> prefix_aware_id(opened) == prefix_aware_id(later)
+    True
+    >>> prefix_aware_id(opened) == prefix_aware_id(opened, leading=1)
+    False
+    """
     beginning: list[Any] = []
     for message in messages:
         if leading is not None and len(beginning) >= leading:

@@ -19,12 +19,24 @@ from ..synthesis.validation import check, is_token
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingStep:
-    """One step of step scaling: between two values of the metric, change by so many instances."""
+    """One step of step scaling: between two values of the metric, change by so many instances.
 
-    # the metric's range of this step, above the alarm's threshold; None leaves a side open
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The metric's range of this step, above the alarm's threshold; ``None`` leaves a side open.
+    change : int
+        Instances to add, or to remove if negative.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE364 for a fraction of an instance, LLE807 for other kinds.
+    """
+
     lower: float | None = None
     upper: float | None = None
-    change: int  # instances to add, or to remove if negative
+    change: int
 
     def __post_init__(self) -> None:
         check(STEP_CHANGE, self.change)

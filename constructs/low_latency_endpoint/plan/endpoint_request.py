@@ -231,48 +231,86 @@ class ScalingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointRequest:
-    """Callers, target, throughput and choices: all that :func:`.latency_plan.make_plan` reads."""
+    """Callers, target, throughput and choices: all that :func:`.latency_plan.make_plan` reads.
 
-    client_zones: Sequence[str]  # zone IDs or zone names in which callers run; 2 to 16
-    # the variant's instance type; with pools the slowest of them, for which everything is sized.
-    # One that the table does not know gives a warning
+    Parameters
+    ----------
+    client_zones : sequence of str
+        Zone IDs or zone names in which callers run; 2 to 16.
+    instance_type : str
+        The variant's instance type; with pools the slowest of them, for which everything is
+        sized. One that the table does not know gives a warning.
+    latency : LatencyTarget, optional
+        What callers must see. Without it no alarms are planned.
+    throughput : MeasuredThroughput, optional
+        What a load test found. Without it the fleet is assumed, not derived, and does not scale.
+    images : sequence of str
+        Images of the containers, as URI or ``repository:tag``; checked against the type.
+    inference_ami : str, optional
+        The inference AMI version, when one is chosen. By default the one that CUDA 13 images
+        need, else SageMaker's own.
+    routing : str, optional
+        Your routing strategy; by default the rule's. ``PREFIX_AWARE`` needs ``prefix_length`` and
+        ``concurrency_threshold``.
+    scaling : ScalingOptions
+        Your numbers of instances and how they follow the load; by default the rules'.
+    overhead_share : float, optional
+        Share of the target kept for network and SageMaker's overhead, 0.01 to 0.9. By default 0.2.
+    warm_up_requests : int, optional
+        By default enough to reach every worker; 0 for none.
+    payload_bytes : int, optional
+        Size of the largest request, checked against AWS's limits.
+    streaming : bool, optional
+        Whether responses are streamed. By default where tokens, or targets on them, are stated.
+    tokens : TokenTraffic, optional
+        Tokens of prompts and answers, of a language model. Without them capacity is counted in
+        calls alone, and how many requests the KV cache holds is not known.
+    generative : bool, optional
+        Whether answers differ much in length. By default read from the images' names.
+    metrics_server : str, optional
+        Whose metrics the container publishes, ``vllm`` or ``sglang``; by default read from the
+        images' names. Alarms on tokens ask for them.
+    instance_pools : sequence of PlannedPool
+        All types that the variant may run on, where they are several; by default
+        ``instance_type`` alone.
+    hub_serving : HubServing, optional
+        How the model is served, where it is one of the Hugging Face Hub.
+    share : VariantShare, optional
+        The part of the endpoint's traffic that ``throughput`` is, where it has several variants.
+
+    Attributes
+    ----------
+    doubts : tuple of PlanWarning
+        What is doubtful about the instance type and the images.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest, of it
+        ``LLE809`` for tokens of what is not streamed, ``LLE825`` for CDK's tokens, ``LLE996`` for a server without known metrics, ``LLE897`` for
+        requests that are longer than the model's context.
+    """
+
+    client_zones: Sequence[str]
     instance_type: str
-    latency: LatencyTarget | None = None  # what callers must see. Without it no alarms are planned
-    # what a load test found. Without it the fleet is assumed, not derived, and does not scale
+    latency: LatencyTarget | None = None
     throughput: MeasuredThroughput | None = None
-    # images of the containers, as URI or repository:tag; checked against the type
     images: Sequence[str] = ()
-    # the inference AMI version, when one is chosen. By default the one that CUDA 13 images need,
-    # else SageMaker's own
     inference_ami: str | None = None
-    # your routing strategy; by default the rule's. PREFIX_AWARE needs prefix_length and
-    # concurrency_threshold
     routing: str | None = None
     prefix_length: int | None = None
     concurrency_threshold: int | None = None
-    # your numbers of instances and how they follow the load; by default the rules'
     scaling: ScalingOptions = field(default_factory=ScalingOptions)
-    # share of the target kept for network and SageMaker's overhead, 0.01 to 0.9. By default 0.2
     overhead_share: float | None = None
-    warm_up_requests: int | None = None  # by default enough to reach every worker; 0 for none
-    payload_bytes: int | None = None  # size of the largest request, checked against AWS's limits
-    # whether responses are streamed. By default where tokens, or targets on them, are stated
+    warm_up_requests: int | None = None
+    payload_bytes: int | None = None
     streaming: bool | None = None
-    # tokens of prompts and answers, of a language model. Without them capacity is counted in calls
-    # alone, and how many requests the KV cache holds is not known
     tokens: TokenTraffic | None = None
-    # whose metrics the container publishes, vllm or sglang; by default read from the images' names.
-    # Alarms on tokens ask for them
     metrics_server: str | None = None
-    # whether answers differ much in length. By default read from the images' names
     generative: bool | None = None
-    # all types that the variant may run on, where they are several; by default instance_type alone
     instance_pools: Sequence[PlannedPool] = ()
-    # the part of the endpoint's traffic that throughput is, where it has several variants
     share: VariantShare | None = None
-    # how the model is served, where it is one of the Hugging Face Hub
     hub_serving: HubServing | None = None
-    # what is doubtful about the instance type and the images
     doubts: tuple[PlanWarning, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -186,7 +186,32 @@ class Plan:
 
 
 def make_plan(request: EndpointRequest) -> Plan:
-    """Derive every number of a low-latency endpoint."""
+    """Derive every number of a low-latency endpoint.
+
+    Parameters
+    ----------
+    request : EndpointRequest
+        Where callers are, what they must see, what one instance holds, and what you chose.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
+        ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
+        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> plan = make_plan(EndpointRequest(
+    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
+    ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
+    >>> plan.fleet.at_peak, plan.scaling.target
+    (8, 7800.0)
+    >>> plan.explanation["scaling_target"].rule
+    'TPS per instance x safety factor x 60'
+    """
     tokens = token_plan(request, _kept_for_overhead(request))
     in_flight = _followed(request, tokens)
     fleet = _fleet(request, in_flight)
