@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
+from constructs import Construct
 
 from local_sagemaker.cloudwatch.expression_functions import AGGREGATES
 from local_sagemaker.cloudwatch.expression_parser import functions_in, parse_expression
@@ -48,6 +50,8 @@ from low_latency_endpoint import (
 from low_latency_endpoint.hosting.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
+SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+REFERENCE = r'"Ref": "(\w+)"|"Fn::GetAtt": \["(\w+)"'
 DASHBOARD = "AWS::CloudWatch::Dashboard"
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 
@@ -76,6 +80,51 @@ class Synthesised(dict[str, Any]):
         """What a resource states in DependsOn."""
         return self["Resources"][logical_id].get("DependsOn", [])
 
+    def interface(self, service: str = "sagemaker.runtime") -> dict[str, Any]:
+        """The properties of the one interface endpoint of a service."""
+        (found,) = (
+            endpoint
+            for endpoint in self.of_type("AWS::EC2::VPCEndpoint").values()
+            if endpoint["VpcEndpointType"] == "Interface"
+            and endpoint["ServiceName"].endswith(f".{service}")
+        )
+        return found
+
+    @property
+    def variant(self) -> dict[str, Any]:
+        """The one production variant of the one configuration."""
+        (found,) = self.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+        return dict(found)
+
+    @property
+    def container(self) -> dict[str, Any]:
+        """The one container of the one model."""
+        return dict(self.only("AWS::SageMaker::Model")["PrimaryContainer"])
+
+    @property
+    def deployment(self) -> dict[str, Any]:
+        """How the one endpoint is updated."""
+        return dict(self.only("AWS::SageMaker::Endpoint")["DeploymentConfig"])
+
+    def needs(self, logical_id: str) -> set[str]:
+        """All that a resource refers to or waits for, over any number of steps."""
+        found: set[str] = set()
+        open_ends = [logical_id]
+        while open_ends:
+            resource = self["Resources"][open_ends.pop()]
+            text = json.dumps(resource.get("Properties", {}))
+            named = {name for pair in re.findall(REFERENCE, text) for name in pair}
+            new = named & self["Resources"].keys() | {*resource.get("DependsOn", [])}
+            open_ends += new - found
+            found |= new
+        return found
+
+    def made_of(self, alarms: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Key -> properties of alarms that a construct has by these keys."""
+        stack = cdk.Stack.of(next(iter(alarms.values())))
+        ids = {key: stack.resolve(alarm.alarm_name)["Ref"] for key, alarm in alarms.items()}
+        return {key: self["Resources"][name]["Properties"] for key, name in ids.items()}
+
     @property
     def model_policies(self) -> dict[str, dict[str, Any]]:
         """Logical ID -> properties of the policies that models wait for."""
@@ -95,6 +144,15 @@ class Synthesised(dict[str, Any]):
             for policy in self.model_policies.values()
             for statement in policy["PolicyDocument"]["Statement"]
         ]
+
+    @property
+    def granted(self) -> dict[str, dict[str, Any]]:
+        """Action -> the last statement that allows it in a policy on a role."""
+        return by_action(
+            statement
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            for statement in policy["PolicyDocument"]["Statement"]
+        )
 
     def rights_of(self, role: str) -> list[dict[str, Any]]:
         """The statements of all inline policies of a role in the template, by its logical ID."""
@@ -154,6 +212,25 @@ class Synthesised(dict[str, Any]):
         return {resource["Type"] for resource in self.get("Resources", {}).values()}
 
 
+def by_action(statements: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Action -> the last statement that has it."""
+    found = {}
+    for statement in statements:
+        actions = statement["Action"]
+        found |= dict.fromkeys([actions] if isinstance(actions, str) else actions, statement)
+    return found
+
+
+def warnings_in(scope: Construct, part: str = "") -> list[str]:
+    """The warnings of all constructs in a scope, as far as a part is in their texts."""
+    return [
+        str(entry.data)
+        for construct in scope.node.find_all()
+        for entry in construct.node.metadata
+        if entry.type == "aws:cdk:warning" and part in str(entry.data)
+    ]
+
+
 def _text(value: Any) -> str:
     """A property's text, with a word for what CloudFormation puts in."""
     if isinstance(value, dict):
@@ -208,6 +285,10 @@ class Parts:
         given.setdefault("containers", [self.container()])
         return Model(stack, id, **given)
 
+    def serving(self, stack: cdk.Stack, id: str = "Model", **container: Any) -> Model:
+        """A model of one container, of which this is given."""
+        return self.model(stack, id, containers=[self.container(**container)])
+
     def variant(self, stack: cdk.Stack, **given: Any) -> ProductionVariant:
         given.setdefault("name", "primary")
         if "model" not in given:
@@ -223,21 +304,55 @@ class Parts:
         return EndpointConfiguration(stack, id, **given)
 
     def endpoint(self, stack: cdk.Stack, id: str = "Endpoint", **given: Any) -> Endpoint:
-        given["configuration"] = given.get("configuration") or self.configuration(stack)
-        return Endpoint(stack, id, **given)
+        """Of a configuration, or of one with some variants."""
+        variants = given.pop("variants", None)
+        made = given.pop("configuration", None) or self.configuration(stack, variants=variants)
+        return Endpoint(stack, id, configuration=made, **given)
+
+    def fleet(
+        self,
+        stack: cdk.Stack,
+        id: str = "Fleet",
+        *,
+        network: ZoneAlignedNetwork | None = None,
+        private_link: RuntimePrivateLink | None = None,
+        **given: Any,
+    ) -> LoadTestFleet:
+        network = network or self._shared_network(stack)
+        link = private_link or RuntimePrivateLink(stack, "Link", network=network)
+        image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
+        stated = {"endpoint": "Sentiment", "image": ContainerImage.from_uri(image)}
+        return LoadTestFleet(stack, id, network=network, private_link=link, **stated | given)
+
+    def pattern(self, stack: cdk.Stack, id: str = "Sentiment", **given: Any) -> LowLatencyEndpoint:
+        if not {"network", "client_zones"} & given.keys():
+            given["client_zones"] = ClientZones.of_ids("use1-az1", "use1-az2")
+        stated = {
+            "containers": [self.container()],
+            "instance_type": InstanceType("ml.m5.xlarge"),
+            "latency": LatencyTarget(p99=Duration.millis(200)),
+        }
+        return LowLatencyEndpoint(stack, id, **stated | given)
 
     def pattern_in(self, stack: cdk.Stack, vpc: ec2.IVpc, **given: Any) -> LowLatencyEndpoint:
         """The pattern in a VPC that exists, by default for callers in all its zones."""
-        given.setdefault("client_zones", ClientZones.of_vpc(vpc))
-        given.setdefault("containers", [self.container()])
-        return LowLatencyEndpoint(
-            stack,
-            "Sentiment",
-            vpc=vpc,
-            instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)),
-            **given,
-        )
+        return self.pattern(stack, vpc=vpc, **{"client_zones": ClientZones.of_vpc(vpc), **given})
+
+    def vpc(self, stack: cdk.Stack, id: str = "Vpc", **given: Any) -> ec2.IVpc:
+        """One that exists, with a subnet in each of two zones."""
+        stated = {
+            "vpc_id": "vpc-0123456789abcdef0",
+            "availability_zones": ["us-east-1a", "us-east-1b"],
+            "private_subnet_ids": SUBNETS,
+        }
+        return ec2.Vpc.from_vpc_attributes(stack, id, **stated | given)
+
+    def network_in(
+        self, stack: cdk.Stack, vpc: ec2.IVpc | None = None, id: str = "Network", **given: Any
+    ) -> ZoneAlignedNetwork:
+        """A network for callers in two zones of a VPC that exists."""
+        given.setdefault("client_zones", ClientZones.of_names("us-east-1a", "us-east-1b"))
+        return ZoneAlignedNetwork.in_vpc(stack, id, vpc=vpc or self.vpc(stack), **given)
 
     def _shared_network(self, stack: cdk.Stack) -> ZoneAlignedNetwork:
         found = stack.node.try_find_child("Network")
@@ -271,18 +386,6 @@ def stack() -> cdk.Stack:
 
 
 # --- whole stacks, for the validators and the snapshots ------------------------------------------
-
-
-def _existing_network(stack: cdk.Stack) -> ZoneAlignedNetwork:
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack,
-        "Vpc",
-        vpc_id="vpc-0123456789abcdef0",
-        availability_zones=["us-east-1a", "us-east-1b"],
-        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-    )
-    zones = ClientZones.of_names("us-east-1a", "us-east-1b")
-    return ZoneAlignedNetwork.in_vpc(stack, "Network", vpc=vpc, client_zones=zones)
 
 
 def _private_link(stack: cdk.Stack, parts: Parts) -> None:
@@ -330,12 +433,8 @@ def _models(stack: cdk.Stack, parts: Parts) -> None:
         inference_mode="Direct",
         network_isolation=True,
     )
-    parts.model(
-        stack,
-        "Tenants",
-        containers=[
-            parts.container(data=ModelData.from_uri("s3://models/tenants/"), multi_model=True)
-        ],
+    parts.serving(
+        stack, "Tenants", data=ModelData.from_uri("s3://models/tenants/"), multi_model=True
     )
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     parts.model(stack, "OwnRole", role=role)
@@ -412,16 +511,12 @@ def _keys(stack: cdk.Stack, parts: Parts) -> None:
         stack, "Bucket", encryption_key=key, enforce_ssl=True, server_access_logs_prefix="access/"
     )
     written = f"s3://{bucket.bucket_name}/written"
-    model = parts.model(
+    model = parts.serving(
         stack,
-        containers=[
-            parts.container(
-                data=ModelData.from_s3(bucket, "model.tar.gz"),
-                image=ContainerImage.from_uri(
-                    f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"
-                ),
-            )
-        ],
+        data=ModelData.from_s3(bucket, "model.tar.gz"),
+        image=ContainerImage.from_uri(
+            f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"
+        ),
     )
     variant = parts.variant(stack, model=model, core_dump=CoreDump(f"{written}/cores", key))
     parts.endpoint(
@@ -438,14 +533,10 @@ def _keys(stack: cdk.Stack, parts: Parts) -> None:
 def _pattern(
     stack: cdk.Stack, parts: Parts, id: str = "Sentiment", **given: Any
 ) -> LowLatencyEndpoint:
-    if not given:
-        given["client_zones"] = ClientZones.of_ids("use1-az1", "use1-az2")
-    return LowLatencyEndpoint(
+    return parts.pattern(
         stack,
         id,
-        containers=[parts.container()],
         instance_type=InstanceType("ml.m5.12xlarge"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
         throughput=MeasuredThroughput(
             peak_tps=1000, tps_per_instance=200, safety_factor=0.65, rise_tps_per_minute=10
         ),
@@ -485,7 +576,7 @@ WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
         max_instances=100,
     ),
     "network-in-existing-vpc": lambda stack, parts: RuntimePrivateLink(
-        stack, "Link", network=_existing_network(stack)
+        stack, "Link", network=parts.network_in(stack)
     ),
     "private-link": _private_link,
     "private-link-fips": lambda stack, parts: RuntimePrivateLink(
@@ -500,7 +591,7 @@ WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
     ),
     "pattern": _pattern,
     "pattern-in-existing-vpc": lambda stack, parts: _pattern(
-        stack, parts, network=_existing_network(stack)
+        stack, parts, network=parts.network_in(stack)
     ),
     "two-patterns": _two_patterns,
     "load-test-fleet": _load_test_fleet,
