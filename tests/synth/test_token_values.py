@@ -10,11 +10,11 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import (
-    ClientZones,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
@@ -23,8 +23,6 @@ from low_latency_endpoint import (
     InstanceType,
     LatencyAlarms,
     LatencyDashboard,
-    LatencyTarget,
-    LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
@@ -35,6 +33,10 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
+from tests.refusals import refused
+
+from .conftest import warnings_in
+from .iam_decisions import text as text_of
 
 
 def text(stack):
@@ -62,7 +64,7 @@ def variant(**build):
 def container(**build):
     def make(stack, parts, value):
         given = {name: wrap(value) for name, wrap in build.items()}
-        parts.model(stack, containers=[parts.container(**given)])
+        parts.serving(stack, **given)
 
     return make
 
@@ -107,6 +109,10 @@ TEXTS = {
     "model data uri": container(data=ModelData.from_uri),
     "container hostname": container(hostname=same),
     "environment value": container(environment=lambda v: {"KEY": v}),
+    "model package": container(model_package=same),
+    "role": lambda stack, parts, v: parts.model(
+        stack, role=iam.Role.from_role_arn(stack, "Role", v)
+    ),
     "variant name": lambda stack, parts, v: parts.configuration(
         stack, variants=[parts.variant(stack, name=v, model=parts.model(stack))]
     ),
@@ -289,13 +295,8 @@ def test_the_pattern_hands_on_what_its_plan_does_not_calculate_with(
     new_stack, parts, template_of, given
 ):
     stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
-    LowLatencyEndpoint(
+    parts.pattern(
         stack,
-        "Sentiment",
-        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
         throughput=MeasuredThroughput(peak_tps=100, tps_per_instance=50),
         **given(number(stack)),
     )
@@ -315,7 +316,7 @@ def test_numbers_of_instances_and_their_type_as_parameters(new_stack, parts, tem
     variant = parts.variant(
         stack, instance_type=InstanceType(kind), initial_instance_count=parameter("Initial")
     )
-    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=[variant]))
+    endpoint = parts.endpoint(stack, variants=[variant])
     endpoint.scale(
         "primary", min_instances=parameter("Least"), max_instances=parameter("Most")
     ).track_invocations(max_tps_per_instance=50)
@@ -323,7 +324,7 @@ def test_numbers_of_instances_and_their_type_as_parameters(new_stack, parts, tem
     LatencyDashboard(stack, "Dashboard", endpoint=endpoint)
     template = template_of(stack)
     assert "e+2" not in json.dumps(template["Resources"])
-    (made,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    made = template.variant
     assert (made["InstanceType"], made["InitialInstanceCount"]) == (
         {"Ref": "Kind"},
         {"Ref": "Initial"},
@@ -353,111 +354,55 @@ def test_the_alarm_on_the_last_instance_knows_a_maximum_that_is_a_parameter(
 
 
 def test_cloudformation_has_no_keys_that_it_computes(stack, parts):
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE306"):
         parts.container(environment={text(stack): "1"})
-    assert raised.value.code == "LLE306"
-
-
-def granted(template, action):
-    """The resources of the statements that allow an action, in any role's policy."""
-    found = []
-    for policy in template.of_type("AWS::IAM::Policy").values():
-        for statement in policy["PolicyDocument"]["Statement"]:
-            names = statement["Action"]
-            if action in ([names] if isinstance(names, str) else names):
-                found.append(statement["Resource"])
-    return found
-
-
-def warned(stack):
-    """This library's warnings, each with its ID."""
-    return [
-        str(entry.data)
-        for construct in stack.node.find_all()
-        for entry in construct.node.metadata
-        if "warn" in entry.type and "low-latency-endpoint:" in str(entry.data)
-    ]
-
-
-def bucket(stack):
-    return s3.Bucket(stack, "Bucket", enforce_ssl=True)
 
 
 def capture(destination):
-    def make(stack, parts, value):
-        parts.configuration(stack, data_capture=DataCapture(destination=destination(value)))
-
-    return make
-
-
-def in_bucket(tail):
-    arn = ["arn:", {"Ref": "AWS::Partition"}, ":s3:::"]
-    return lambda made: {"Fn::Join": ["", [*arn, {"Ref": made}, tail]]}
+    return lambda stack, parts, value: parts.configuration(
+        stack, data_capture=DataCapture(destination=destination(value))
+    )
 
 
 @pytest.mark.parametrize(
-    ("make", "action", "resource"),
+    ("make", "action", "tail"),
     [
-        pytest.param(
-            capture(lambda b: f"s3://{b.bucket_name}/captured"),
-            "s3:PutObject",
-            in_bucket("/captured/*"),
-            id="capture",
-        ),
-        pytest.param(
-            capture(lambda b: b.s3_url_for_object("captured/")),
-            "s3:PutObject",
-            in_bucket("/captured/*"),
-            id="capture by the bucket's method",
-        ),
-        pytest.param(
-            capture(lambda b: f"s3://{b.bucket_name}"),
-            "s3:PutObject",
-            in_bucket("/*"),
-            id="capture into the whole bucket",
-        ),
-        pytest.param(
+        (capture(lambda b: f"s3://{b.bucket_name}/captured"), "s3:PutObject", "/captured/*"),
+        (capture(lambda b: b.s3_url_for_object("captured/")), "s3:PutObject", "/captured/*"),
+        (capture(lambda b: f"s3://{b.bucket_name}"), "s3:PutObject", "/*"),
+        (
             variant(core_dump=lambda b: CoreDump(f"s3://{b.bucket_name}/cores")),
             "s3:PutObject",
-            in_bucket("/cores/*"),
-            id="core dump",
+            "/cores/*",
         ),
-        pytest.param(
+        (
             container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/a.tar.gz")),
             "s3:GetObject",
-            in_bucket("/a.tar.gz"),
-            id="archive",
+            "/a.tar.gz",
         ),
-        pytest.param(
+        (
             container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/llama/")),
             "s3:GetObject",
-            in_bucket("/llama/*"),
-            id="uncompressed model",
+            "/llama/*",
         ),
     ],
+    ids=["capture", "by the bucket's method", "whole bucket", "core dump", "archive", "prefix"],
 )
 def test_the_role_may_use_a_bucket_of_the_app_that_a_uri_names(
-    stack, parts, template_of, make, action, resource
+    stack, parts, template_of, make, action, tail
 ):
-    make(stack, parts, bucket(stack))
-    warnings = warned(stack)
+    make(stack, parts, s3.Bucket(stack, "Bucket", enforce_ssl=True))
+    assert not warnings_in(stack, "Rights")
     template = template_of(stack)
     made = template.only_id("AWS::S3::Bucket")
-    assert resource(made) in granted(template, action)
-    assert not any("Rights" in warning for warning in warnings)
+    assert text_of(template.granted[action]["Resource"]) == f"arn:aws:s3:::<{made}>{tail}"
 
 
 def test_a_prefix_may_be_a_token_too(stack, parts, template_of):
     given = text(stack)
     parts.configuration(stack, data_capture=DataCapture(destination=f"s3://captured/{given}/raw"))
-    assert granted(template_of(stack), "s3:PutObject") == [
-        {
-            "Fn::Join": [
-                "",
-                ["arn:", {"Ref": "AWS::Partition"}, ":s3:::captured/", {"Ref": "Given"}, "/raw/*"],
-            ]
-        }
-    ]
+    written = template_of(stack).granted["s3:PutObject"]["Resource"]
+    assert text_of(written) == "arn:aws:s3:::captured/<Given>/raw/*"
 
 
 REPOSITORY = [
@@ -482,31 +427,16 @@ REPOSITORY = [
 def test_the_role_may_pull_from_a_registry_of_tokens(new_stack, parts, template_of, uri):
     stack = new_stack(region=None)
     container(image=lambda value: ContainerImage.from_uri(uri(stack)))(stack, parts, None)
-    warnings = warned(stack)
-    assert granted(template_of(stack), "ecr:BatchGetImage") == [
-        {
-            "Fn::Join": [
-                "",
-                [
-                    "arn:",
-                    {"Ref": "AWS::Partition"},
-                    ":ecr:",
-                    {"Ref": "AWS::Region"},
-                    ":",
-                    {"Ref": "AWS::AccountId"},
-                    ":repository/team/x",
-                ],
-            ]
-        }
-    ]
-    assert not any("Rights" in warning for warning in warnings)
+    assert not warnings_in(stack, "Rights")
+    pulled = template_of(stack).granted["ecr:BatchGetImage"]["Resource"]
+    assert text_of(pulled) == "arn:aws:ecr:us-east-1:123456789012:repository/team/x"
 
 
 def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_of):
     repository = ecr.Repository(stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
     image = ContainerImage.from_uri(repository.repository_uri_for_tag("7"))
     container(image=lambda value: image)(stack, parts, None)
-    (resource,) = granted(template_of(stack), "ecr:BatchGetImage")
+    resource = template_of(stack).granted["ecr:BatchGetImage"]["Resource"]
     assert resource["Fn::Join"][1][-2] == ":repository/"
     assert resource["Fn::Join"][1][-1]["Ref"].startswith("Images")
 
@@ -527,7 +457,7 @@ def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_o
 )
 def test_what_a_token_hides_is_said_to_be_allowed_by_the_user(stack, parts, make, id, says):
     make(stack, parts, text(stack))
-    (message,) = [warning for warning in warned(stack) if f"low-latency-endpoint:{id}" in warning]
+    (message,) = warnings_in(stack, f"low-latency-endpoint:{id}")
     assert says in message
 
 
@@ -536,6 +466,6 @@ def test_a_key_is_granted_even_where_the_bucket_is_hidden(stack, parts, template
     capture = DataCapture(destination=text(stack), key=key)
     parts.configuration(stack, data_capture=capture)
     template = template_of(stack)
-    assert granted(template, "kms:GenerateDataKey") == [
-        {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
-    ]
+    assert template.granted["kms:GenerateDataKey"]["Resource"] == {
+        "Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]
+    }
