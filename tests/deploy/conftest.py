@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from local_sagemaker import LocalAws, RuntimeOptions
+from tests.deploy.small_stacks import REGION, REGISTRY
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +17,18 @@ def aws() -> Iterator[LocalAws]:
     options = RuntimeOptions(interfaces_stay=0)
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         yield running
+
+
+@pytest.fixture
+def clean_aws() -> Iterator[LocalAws]:
+    """One that has nothing but images, for each test, and leaves nothing."""
+    options = RuntimeOptions(interfaces_stay=0)
+    with LocalAws.in_process(region=REGION, runtime=options) as running:
+        running.reset()
+        for number in range(4):
+            running.add_image(f"{REGISTRY}/server:{number}")
+        yield running
+        running.reset()
 
 
 @pytest.fixture(scope="module")

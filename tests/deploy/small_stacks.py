@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,21 @@ def endpoint_in(
         scope, "Configuration", variants=list(variants), shadow=shadow
     )
     return Endpoint(scope, "Endpoint", configuration=configuration, **more)
+
+
+class Assemblies:
+    """Every kind of a stack, synthesised once for all tests of a module."""
+
+    def __init__(self, folder: Path, synthesise: Callable[..., None]) -> None:
+        self.folder, self.synthesise = folder, synthesise
+        self.made: dict[str, Path] = {}
+
+    def of(self, *which: str, **kind: Any) -> Path:
+        key = repr((which, kind))
+        if key not in self.made:
+            self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
+            self.synthesise(self.made[key], *which, **kind)
+        return self.made[key]
 
 
 def deploy_at_once(aws: LocalAws, folder: Path, name: str, template: str) -> DeployedStack:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from local_sagemaker import DeploymentFailed, LocalAws, RuntimeOptions
+from local_sagemaker import DeploymentFailed, LocalAws
 from low_latency_endpoint import (
     ClientZones,
     EndpointOptions,
@@ -20,18 +19,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.update.comparison import compare
 from low_latency_endpoint.settings.update.effects import Effect
-from tests.deploy.small_stacks import ACCOUNT, REGION, container, deploy_at_once, stack_in
-
-IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/server:1"
-
-
-@pytest.fixture
-def aws() -> Iterator[LocalAws]:
-    with LocalAws.in_process(region=REGION, runtime=RuntimeOptions(interfaces_stay=0)) as running:
-        running.reset()
-        running.add_image(IMAGE)
-        yield running
-        running.reset()
+from tests.deploy.small_stacks import ACCOUNT, REGION, REGISTRY, container, deploy_at_once, stack_in
 
 
 def deployed(aws: LocalAws, app: cdk.App) -> Any:
@@ -57,7 +45,7 @@ class Versions:
                     "endpoints": {
                         key: {
                             "endpoint_name": name,
-                            "containers": [{"image": {"uri": IMAGE}}],
+                            "containers": [{"image": {"uri": f"{REGISTRY}/server:1"}}],
                             "instance_type": "ml.m5.xlarge",
                             "latency": {"p99": "200ms"},
                             "throughput": {"peak_tps": 100, "tps_per_instance": 50},
@@ -83,15 +71,15 @@ class Versions:
 
 
 @pytest.fixture
-def versions(aws: LocalAws, tmp_path: Path) -> Versions:
-    return Versions(aws, tmp_path)
+def versions(clean_aws: LocalAws, tmp_path: Path) -> Versions:
+    return Versions(clean_aws, tmp_path)
 
 
-def test_a_scaled_endpoint_that_is_renamed_is_replaced(aws, versions):
+def test_a_scaled_endpoint_that_is_renamed_is_replaced(versions):
     versions.deploy("alpha", "ranking")
     versions.deploy("alpha", "ranking-v2")
     assert versions.endpoints() == ["ranking-v2"]
-    (policy,) = aws.client("application-autoscaling").describe_scaling_policies(
+    (policy,) = versions.aws.client("application-autoscaling").describe_scaling_policies(
         ServiceNamespace="sagemaker"
     )["ScalingPolicies"]
     assert policy["ResourceId"] == "endpoint/ranking-v2/variant/primary"
@@ -114,7 +102,7 @@ def test_a_moved_key_with_another_name_makes_another_endpoint(versions):
     assert versions.said.effect is Effect.DELETED
 
 
-def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
+def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(clean_aws, tmp_path):
     """And synthesis warns of it as long as both are there."""
 
     def stack_of(*names: str) -> tuple[cdk.App, list[str]]:
@@ -140,11 +128,11 @@ def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
 
     both, warned = stack_of("first", "second")
     assert ["Serving/first" in text for text in warned] == [True]
-    before = deployed(aws, both).resources
+    before = deployed(clean_aws, both).resources
     alone, warned = stack_of("second")
     assert not warned
-    after = deployed(aws, alone).resources
-    vpcs = [each["VpcId"] for each in aws.client("ec2").describe_vpcs()["Vpcs"]]
+    after = deployed(clean_aws, alone).resources
+    vpcs = [each["VpcId"] for each in clean_aws.client("ec2").describe_vpcs()["Vpcs"]]
     (old,) = (each for name, each in before.items() if name.startswith("firstNetworkVpc"))
     (new,) = (each for name, each in after.items() if name.startswith("secondNetworkVpc"))
     assert old not in vpcs

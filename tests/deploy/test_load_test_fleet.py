@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -100,23 +99,3 @@ def test_its_life_beside_the_endpoints_stack(own_aws, tmp_path):
     assert group["IpPermissions"] == []
     delete_stack(aws, "Serving")
     assert aws.leftovers() == [f"s3: {after.bucket}"]  # results are kept
-
-
-def test_a_second_fleet_of_the_same_endpoint_is_refused(own_aws, tmp_path):
-    """One parameter names the fleet of an endpoint, so no run meets the wrong one."""
-    aws = own_aws
-    folder = with_fleet(tmp_path)
-    deploy_template(aws, folder, "Serving")
-    deploy_template(aws, folder, "Testing")
-    template = json.loads((folder / "Testing.template.json").read_text())
-    resources = {
-        name: resource
-        for name, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::SSM::Parameter"
-    }
-    for resource in resources.values():
-        resource["Properties"]["Value"] = "{}"
-    failed = deploy_template(aws, {"Resources": resources}, "Other", expect_failure=True)
-    assert "already exists" in str(failed.failure_reason).lower()
-    for name in ("Other", "Testing", "Serving"):
-        delete_stack(aws, name)

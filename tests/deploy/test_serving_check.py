@@ -15,6 +15,7 @@ from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
 from tests.deploy.small_stacks import (
+    Assemblies,
     endpoint_in,
     model_in,
     network_in,
@@ -31,51 +32,38 @@ SERVERS = {
 NAME, STACK = "checked", "Checked"
 
 
-class Assemblies:
-    """Every kind of the stack, synthesised once for all tests."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.made: dict[str, Path] = {}
-
-    def of(
-        self,
-        server: str = "good",
-        *,
-        warm_up: bool = False,
-        scaled: bool = False,
-        instances: int = 2,
-        **given: Any,
-    ) -> Path:
-        key = repr((server, warm_up, scaled, instances, given))
-        if key in self.made:
-            return self.made[key]
-        out = self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
-        stack = stack_in(out, STACK)
-        network = network_in(stack)
-        variant = variant_of(
-            model_in(stack, network, f"{server}:1"),
-            instances,
-            startup_health_check_timeout=Duration.seconds(60),
+def synthesise(
+    out: Path,
+    server: str = "good",
+    *,
+    warm_up: bool = False,
+    scaled: bool = False,
+    instances: int = 2,
+    **given: Any,
+) -> None:
+    stack = stack_in(out, STACK)
+    network = network_in(stack)
+    model = model_in(stack, network, f"{server}:1")
+    patience = {"startup_health_check_timeout": Duration.seconds(60)}
+    endpoint = endpoint_in(
+        stack, variant_of(model, instances, **patience), endpoint_name=NAME, **given
+    )
+    if scaled:
+        endpoint.scale("primary", min_instances=2, max_instances=8).track_invocations(
+            max_tps_per_instance=100
         )
-        endpoint = endpoint_in(stack, variant, endpoint_name=NAME, **given)
-        if scaled:
-            endpoint.scale("primary", min_instances=2, max_instances=8).track_invocations(
-                max_tps_per_instance=100
-            )
-        if warm_up:
-            link = RuntimePrivateLink(stack, "Link", network=network)
-            WarmUp(
-                stack,
-                "WarmUp",
-                endpoint=endpoint,
-                private_link=link,
-                network=network,
-                payload=WarmUpPayload.from_json({"inputs": "x"}),
-                requests=4,
-                last=1,
-            )
-        return synthesised(stack)
+    if warm_up:
+        WarmUp(
+            stack,
+            "WarmUp",
+            endpoint=endpoint,
+            private_link=RuntimePrivateLink(stack, "Link", network=network),
+            network=network,
+            payload=WarmUpPayload.from_json({"inputs": "x"}),
+            requests=4,
+            last=1,
+        )
+    synthesised(stack)
 
 
 class Site:
@@ -108,7 +96,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Assemblies:
-    return Assemblies(tmp_path_factory.mktemp("assemblies"))
+    return Assemblies(tmp_path_factory.mktemp("assemblies"), synthesise)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from roles_under_test import allow, document, give_role, trust
 
-from local_sagemaker import DeployedStack, DeploymentFailed, LocalAws, RuntimeOptions, delete_stack
+from local_sagemaker import DeployedStack, DeploymentFailed, LocalAws, delete_stack
 from low_latency_endpoint import (
     EndpointOptions,
     LowLatencyEndpoint,
@@ -33,7 +33,6 @@ from low_latency_endpoint import (
 from tests.deploy.small_stacks import (
     ACCOUNT,
     REGION,
-    REGISTRY,
     container,
     deploy_at_once,
     network_in,
@@ -45,13 +44,8 @@ ROLES = f"arn:aws:iam::{ACCOUNT}:role/"
 
 
 @pytest.fixture
-def aws() -> Iterator[LocalAws]:
-    with LocalAws.in_process(region=REGION, runtime=RuntimeOptions(interfaces_stay=0)) as running:
-        running.reset()
-        for number in range(4):
-            running.add_image(f"{REGISTRY}/server:{number}")
-        yield running
-        running.reset()
+def aws(clean_aws: LocalAws) -> LocalAws:
+    return clean_aws
 
 
 def trusting(service: str) -> str:

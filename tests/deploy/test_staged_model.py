@@ -193,37 +193,6 @@ def test_a_tampered_byte_fails_the_deployment_which_goes_back_and_leaves_nothing
     assert site.deploy(second, tag="mended").status == "UPDATE_COMPLETE"
 
 
-def test_a_cut_connection_loses_nothing(site):
-    site.hub.cut("model.safetensors", 20_000_000, times=2)
-    assert site.deploy(site.pinned(FILES)).status == "CREATE_COMPLETE"
-    assert site.files(site.uri()) == FILES
-
-
-def test_stacks_share_a_given_bucket_and_the_last_removes_its_files_and_no_others(site):
-    pinned = site.pinned(FILES)
-    site.s3.put_object(Bucket=site.bucket, Key="theirs", Body=b"x")
-    for name in ("First", "Second"):
-        made = site.deploy(pinned, name, given=True)
-        assert made.status == "CREATE_COMPLETE", made.failure_reason
-    assert len(site.hub.seen("cdn")) == 1
-    uri = f"s3://{site.bucket}/{pinned.prefix}"
-    site.delete("First")
-    assert site.files(uri) == FILES
-    site.delete("Second")
-    assert site.files(f"s3://{site.bucket}/") == {"theirs": b"x"}
-
-
-def test_foreign_files_fail_the_deployment_by_name_and_stay(site):
-    pinned = site.pinned(FILES)
-    key = pinned.prefix + "theirs"
-    site.s3.put_object(Bucket=site.bucket, Key=key, Body=b"x")
-    failed = site.deploy(pinned, given=True)
-    assert failed.status == "ROLLBACK_COMPLETE"
-    assert "LLE357" in failed.failure_reason
-    assert "theirs" in failed.failure_reason
-    assert site.files(f"s3://{site.bucket}/") == {key: b"x"}
-
-
 def test_a_function_that_is_killed_in_the_middle_is_run_again_and_loses_nothing(site):
     site.hub.slow("model.safetensors", 8_000_000)
     pinned = site.pinned(FILES)

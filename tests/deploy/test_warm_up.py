@@ -20,8 +20,9 @@ from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_templa
 from local_sagemaker.runtime.http_server import Connection, Request, listening
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
-from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
 from tests.deploy.small_stacks import (
+    Assemblies,
     endpoint_in,
     model_in,
     network_in,
@@ -99,21 +100,6 @@ class Made:
 Deploy = Callable[..., Made]
 
 
-class Assemblies:
-    """Every kind of the stack, synthesised once for all tests."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.made: dict[str, Path] = {}
-
-    def of(self, name: str, **kind: Any) -> Path:
-        key = repr((name, kind))
-        if key not in self.made:
-            self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
-            synthesise(self.made[key], name, **kind)
-        return self.made[key]
-
-
 def synthesise(
     out: Path,
     name: str,
@@ -160,7 +146,7 @@ def synthesise(
 
 @pytest.fixture(scope="module")
 def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Assemblies:
-    return Assemblies(tmp_path_factory.mktemp("assemblies"))
+    return Assemblies(tmp_path_factory.mktemp("assemblies"), synthesise)
 
 
 def deploying(aws: LocalAws, assemblies: Assemblies, name: str) -> Deploy:
@@ -255,13 +241,6 @@ def test_a_miss_fails_the_create_and_leaves_nothing(aws, fleet, deploy):
     assert made.stack.resources == {}
 
 
-def test_a_miss_that_may_only_warn_does_not_fail(aws, fleet, deploy):
-    fleet.seconds = 0.05
-    made = deploy(p99=1, timeout=2, on_miss=WarmUpMiss.WARN)
-    assert made.stack.status == "CREATE_COMPLETE"
-    assert made.stack.outputs["Outcome"] == "missed"
-
-
 def test_an_update_that_is_refused_rolls_back_although_the_old_fleet_refuses_too(
     aws, fleet, deploy
 ):
@@ -327,45 +306,6 @@ def test_a_deployment_that_bakes_is_sent_to(aws, fleet, warm):
     answer = aws.client("lambda").invoke(FunctionName=to["Arn"], Payload=json.dumps(event))
     assert json.loads(answer["Payload"].read()) == "sent"
     fleet.wait_for(20)
-
-
-def test_functions_are_bounded_and_know_the_zonal_names(aws, warm):
-    made = warm.made
-    lambda_ = aws.client("lambda")
-    for prefix, retries, seconds in (
-        ("WarmUpSenderFunction", 0, 150),
-        ("WarmUpControllerFunction", 1, 120),
-    ):
-        name = made.one(prefix)
-        found = lambda_.get_function(FunctionName=name)
-        configuration = found["Configuration"]
-        assert configuration["Timeout"] == seconds
-        asynchronous = lambda_.get_function_event_invoke_config(FunctionName=name)
-        assert asynchronous["MaximumRetryAttempts"] == retries
-    sender = lambda_.get_function(FunctionName=made.one("WarmUpSenderFunction"))["Configuration"]
-    assert len(sender["VpcConfig"]["SubnetIds"]) == 2
-    zones = json.loads(sender["Environment"]["Variables"]["WARM_UP"])["zones"]
-    names = aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
-    known = {entry["DnsName"] for endpoint in names for entry in endpoint.get("DnsEntries", [])}
-    assert set(zones) == {"use1-az1", "use1-az2"}
-    assert set(zones.values()) <= known
-
-
-def test_the_sender_can_reach_the_interface_endpoint_and_nothing_else(aws, warm):
-    made = warm.made
-    ec2 = aws.client("ec2")
-    own, link = made.one("WarmUpSecurityGroup4572DC26"), made.one("LinkSecurityGroupAA66925B")
-    found = {
-        group["GroupId"]: group
-        for group in ec2.describe_security_groups(GroupIds=[own, link])["SecurityGroups"]
-    }
-    out = [rule for rule in found[own]["IpPermissionsEgress"] if rule["IpProtocol"] != "icmp"]
-    (rule,) = out
-    assert (rule["FromPort"], rule["ToPort"], rule["IpRanges"]) == (443, 443, [])
-    assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == [link]
-    assert found[own]["IpPermissions"] == []
-    (entry,) = found[link]["IpPermissions"]
-    assert [pair["GroupId"] for pair in entry["UserIdGroupPairs"]] == [own]
 
 
 def test_a_delete_does_not_wait_for_a_model_that_is_gone(aws, fleet, warm):
