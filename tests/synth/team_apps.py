@@ -64,7 +64,7 @@ def vpc_in(stack: Construct) -> ec2.Vpc:
 
 
 def resources(stack: cdk.Stack, kind: str = "") -> dict[str, dict[str, Any]]:
-    made = Template.from_stack(stack).to_json()["Resources"]
+    made = Template.from_stack(stack).to_json().get("Resources", {})
     return {name: each for name, each in made.items() if each["Type"] == kind or not kind}
 
 

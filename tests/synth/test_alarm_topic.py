@@ -5,16 +5,11 @@ from __future__ import annotations
 from low_latency_endpoint import AlarmTopic
 
 
-def _of(template: dict, kind: str) -> list[dict]:
-    return [each["Properties"] for each in template["Resources"].values() if each["Type"] == kind]
-
-
-def test_cloudwatch_of_this_account_may_publish_and_use_the_key(new_stack, template_of):
-    stack = new_stack()
+def test_cloudwatch_of_this_account_may_publish_and_use_the_key(stack, template_of):
     AlarmTopic(stack, "OnCall", emails=["on-call@example.com"])
     template = template_of(stack)
 
-    (key,) = _of(template, "AWS::KMS::Key")
+    key = template.only("AWS::KMS::Key")
     assert key["EnableKeyRotation"] is True
     by_cloudwatch = [
         statement
@@ -26,9 +21,9 @@ def test_cloudwatch_of_this_account_may_publish_and_use_the_key(new_stack, templ
     ]
     assert "aws:SourceAccount" in by_cloudwatch[0]["Condition"]["StringEquals"]
 
-    (topic,) = _of(template, "AWS::SNS::Topic")
+    topic = template.only("AWS::SNS::Topic")
     assert topic["KmsMasterKeyId"]
-    (policy,) = _of(template, "AWS::SNS::TopicPolicy")
+    policy = template.only("AWS::SNS::TopicPolicy")
     statements = policy["PolicyDocument"]["Statement"]
     assert {statement["Action"] for statement in statements} == {"sns:Publish"}
     denied = [statement for statement in statements if statement["Effect"] == "Deny"]
@@ -37,19 +32,18 @@ def test_cloudwatch_of_this_account_may_publish_and_use_the_key(new_stack, templ
     assert allowed[0]["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert "ArnLike" in allowed[0]["Condition"]
 
-    (subscription,) = _of(template, "AWS::SNS::Subscription")
+    subscription = template.only("AWS::SNS::Subscription")
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "on-call@example.com")
 
 
-def test_a_key_that_is_passed_is_used_as_it_is(new_stack, template_of):
+def test_a_key_that_is_passed_is_used_as_it_is(stack, template_of):
     from aws_cdk import aws_kms as kms
 
-    stack = new_stack()
     key = kms.Key.from_key_arn(
         stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
     )
     AlarmTopic(stack, "OnCall", encryption_key=key)
     template = template_of(stack)
-    assert not _of(template, "AWS::KMS::Key")
-    (topic,) = _of(template, "AWS::SNS::Topic")
+    assert not template.of_type("AWS::KMS::Key")
+    topic = template.only("AWS::SNS::Topic")
     assert topic["KmsMasterKeyId"].startswith("arn:aws:kms:")

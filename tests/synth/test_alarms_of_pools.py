@@ -21,18 +21,15 @@ def pooled(stack, parts):
                 InstancePool(InstanceType(name), number) for number, name in enumerate(types, 1)
             ],
         )
-        return parts.endpoint(stack, configuration=parts.configuration(stack, variants=[variant]))
+        return parts.endpoint(stack, variants=[variant])
 
     return make
 
 
 def watched(stack, template_of, alarms):
     """Key -> threshold and instance type of the metric."""
-    ids = {key: stack.resolve(each.alarm_name)["Ref"] for key, each in alarms.alarms.items()}
-    resources = template_of(stack)["Resources"]
     found = {}
-    for key, name in ids.items():
-        alarm = resources[name]["Properties"]
+    for key, alarm in template_of(stack).made_of(alarms.alarms).items():
         types = [d["Value"] for d in alarm["Dimensions"] if d["Name"] == "InstanceType"]
         found[key] = (alarm["Threshold"], *types)
     return found

@@ -9,6 +9,8 @@ from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import ClientZones, ZoneAlignedNetwork
 
+from .conftest import Parts
+
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
 ZONES = ClientZones.of_names(A, B)
 TIERS = [
@@ -38,11 +40,9 @@ def names_of(network):
     return [subnet.node.id for subnet in network.subnets]
 
 
-def imported(stack, id="Imported", **subnets):
-    subnets = subnets or {"private_subnet_ids": ["subnet-a", "subnet-b", "subnet-c"]}
-    return ec2.Vpc.from_vpc_attributes(
-        stack, id, vpc_id="vpc-0123456789abcdef0", availability_zones=[A, B, C], **subnets
-    )
+def imported(stack, **given):
+    stated = {"private_subnet_ids": ["subnet-a", "subnet-b", "subnet-c"]}
+    return Parts().vpc(stack, availability_zones=[A, B, C], **stated | given)
 
 
 def in_vpc(stack, vpc, **given):

@@ -6,35 +6,20 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_codecommit as codecommit
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
-from aws_cdk import pipelines
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    ModelData,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import ClientZones, ModelData, RuntimePrivateLink, ZoneAlignedNetwork
 
-ZONES = ["us-east-1a", "us-east-1b"]
-ENVIRONMENT = cdk.Environment(account="123456789012", region="us-east-1")
-INGRESS, EGRESS = "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"
+from .team_apps import HERE, INGRESS, a_function, only, resources, vpc_in
+
+EGRESS = "AWS::EC2::SecurityGroupEgress"
 
 
 def stacks(*names: str, scope: Any = None) -> dict[str, cdk.Stack]:
     scope = scope or cdk.App(analytics_reporting=False)
-    return {name: cdk.Stack(scope, name, env=ENVIRONMENT) for name in dict.fromkeys(names)}
-
-
-def vpc_in(stack: cdk.Stack) -> ec2.Vpc:
-    return ec2.Vpc(stack, "Vpc", availability_zones=ZONES)
+    return {name: cdk.Stack(scope, name, env=HERE) for name in dict.fromkeys(names)}
 
 
 def link_in(stack: cdk.Stack, vpc: ec2.IVpc, **given: Any) -> RuntimePrivateLink:
@@ -50,22 +35,9 @@ def served_in(stack: cdk.Stack, parts: Any, link: RuntimePrivateLink) -> Any:
     return parts.endpoint(stack, configuration=configuration)
 
 
-def caller_in(stack: cdk.Stack, vpc: ec2.IVpc, **environment: str) -> lambda_.Function:
-    return lambda_.Function(
-        stack,
-        "Caller",
-        vpc=vpc,
-        runtime=lambda_.Runtime.PYTHON_3_13,
-        handler="index.handler",
-        code=lambda_.Code.from_inline("def handler(event, context): ..."),
-        environment=environment,
-    )
-
-
 def rules(stack: cdk.Stack, kind: str = INGRESS) -> list[dict[str, Any]]:
     """Rules of their own in a stack's template; those of a network's own groups are inline."""
-    found = Template.from_stack(stack).find_resources(kind)
-    return [resource["Properties"] for resource in found.values()]
+    return [each["Properties"] for each in resources(stack, kind).values()]
 
 
 def made_in(made: dict[str, cdk.Stack], kind: str = INGRESS) -> dict[str, int]:
@@ -93,7 +65,7 @@ def test_stacks_in_any_order(parts, net, ml, app, named, rule_in):
     link = link_in(made[ml], vpc)
     endpoint = served_in(made[ml], parts, link)
     given = {"ENDPOINT_NAME": endpoint.endpoint_name, "URL": link.url} if named else {}
-    caller = caller_in(made[app], vpc, **given)
+    caller = a_function(made[app], vpc, **given)
     if named:
         endpoint.grant_invoke(caller)
     link.allow_from(caller)
@@ -113,16 +85,9 @@ def test_stacks_in_any_order(parts, net, ml, app, named, rule_in):
 def test_the_pattern_takes_callers_of_another_stack(parts):
     made = stacks("Ml", "App")
     vpc = vpc_in(made["Ml"])
-    caller = caller_in(made["App"], vpc)
-    pattern = LowLatencyEndpoint(
-        made["Ml"],
-        "Sentiment",
-        vpc=vpc,
-        client_zones=ClientZones.of_vpc(vpc),
-        callers=[caller],
-        containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=cdk.Duration.millis(200)),
+    caller = a_function(made["App"], vpc)
+    pattern = parts.pattern(
+        made["Ml"], vpc=vpc, client_zones=ClientZones.of_vpc(vpc), callers=[caller]
     )
     caller.add_environment("ENDPOINT_NAME", pattern.endpoint.endpoint_name)
     pattern.endpoint.grant_invoke(caller)
@@ -136,12 +101,10 @@ def test_the_name_as_text_binds_no_stack(parts):
     vpc = vpc_in(made["App"])
     link = link_in(made["Ml"], vpc)
     endpoint = served_in(made["Ml"], parts, link)
-    link.allow_from(caller_in(made["App"], vpc, ENDPOINT_NAME=endpoint.name_at_synth))
+    link.allow_from(a_function(made["App"], vpc, ENDPOINT_NAME=endpoint.name_at_synth))
     assert made_in(made) == {"Ml": 1}
     assert needs(made["App"]) == set()
-    name = Template.from_stack(made["Ml"]).find_resources("AWS::SageMaker::Endpoint")
-    (properties,) = (resource["Properties"] for resource in name.values())
-    assert properties["EndpointName"] == endpoint.name_at_synth
+    assert only(made["Ml"], "AWS::SageMaker::Endpoint")["EndpointName"] == endpoint.name_at_synth
 
 
 def test_a_stated_dependency_of_the_endpoints_stack_is_kept():
@@ -149,7 +112,7 @@ def test_a_stated_dependency_of_the_endpoints_stack_is_kept():
     vpc = vpc_in(made["Net"])
     made["Ml"].add_dependency(made["Base"])
     made["Base"].add_dependency(made["App"])
-    link_in(made["Ml"], vpc).allow_from(caller_in(made["App"], vpc))
+    link_in(made["Ml"], vpc).allow_from(a_function(made["App"], vpc))
     assert made_in(made) == {"Ml": 1}
 
 
@@ -158,7 +121,7 @@ def test_what_is_not_known_when_the_rule_is_made_can_be_said(parts):
     made = stacks("Net", "Ml", "App")
     vpc = vpc_in(made["Net"])
     link = link_in(made["Ml"], vpc)
-    link.allow_from(caller_in(made["App"], vpc), rules_in="link")
+    link.allow_from(a_function(made["App"], vpc), rules_in="link")
     data = ModelData.from_s3(s3.Bucket(made["App"], "Models"), "model.tar.gz")
     parts.model(made["Ml"], network=link.network, containers=[parts.container(data=data)])
     assert made_in(made) == {"Ml": 1}
@@ -195,7 +158,7 @@ def test_a_group_that_may_not_go_everywhere_is_let_out_in_its_own_stack(given, p
 def test_a_group_that_may_go_everywhere_gets_no_warning_of_the_cdk():
     made = stacks("Ml", "App")
     vpc = vpc_in(made["Ml"])
-    link_in(made["Ml"], vpc).allow_from(caller_in(made["App"], vpc))
+    link_in(made["Ml"], vpc).allow_from(a_function(made["App"], vpc))
     assert made_in(made, EGRESS) == {}
     for stack in made.values():
         warned = Annotations.from_stack(stack)
@@ -209,11 +172,9 @@ def test_ranges_stay_with_the_link():
     link.allow_from(ec2.Peer.prefix_list("pl-63a5400a"))
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"), rules_in="caller")
     (group,) = (
-        properties
-        for resource in Template.from_stack(made["Ml"])
-        .find_resources("AWS::EC2::SecurityGroup")
-        .values()
-        if "interface endpoint" in (properties := resource["Properties"])["GroupDescription"]
+        each["Properties"]
+        for each in resources(made["Ml"], "AWS::EC2::SecurityGroup").values()
+        if "interface endpoint" in each["Properties"]["GroupDescription"]
     )
     assert [rule["CidrIp"] for rule in group["SecurityGroupIngress"]] == [
         "10.0.0.0/16",
@@ -237,7 +198,7 @@ def test_an_adopted_endpoint_lets_in_callers_of_other_stacks():
             made["Ml"], "There", vpc_endpoint_id="vpce-1", port=443, security_groups=[group]
         ),
     )
-    link.allow_from(caller_in(made["App"], vpc))
+    link.allow_from(a_function(made["App"], vpc))
     (rule,) = rules(made["App"])
     assert rule["GroupId"] == "sg-0123456789abcdef"
     assert needs(made["Ml"]) == set()
@@ -250,7 +211,7 @@ def test_nested_stacks_beside_each_other(parts, vpc_in_parent):
     vpc = vpc_in(app if vpc_in_parent else ml)
     link = link_in(ml, vpc)
     endpoint = served_in(ml, parts, link)
-    caller = caller_in(callers, vpc, ENDPOINT_NAME=endpoint.endpoint_name)
+    caller = a_function(callers, vpc, ENDPOINT_NAME=endpoint.endpoint_name)
     link.allow_from(caller)
     assert made_in({"Ml": ml, "Callers": callers, "All": app}) == {"Callers": 1}
 
@@ -263,7 +224,7 @@ def test_one_nested_in_the_other(parts, link_nested):
     ml, callers = (nested, app) if link_nested else (app, nested)
     link = link_in(ml, vpc)
     endpoint = served_in(ml, parts, link)
-    link.allow_from(caller_in(callers, vpc, ENDPOINT_NAME=endpoint.endpoint_name))
+    link.allow_from(a_function(callers, vpc, ENDPOINT_NAME=endpoint.endpoint_name))
     assert made_in({"All": app, "Nested": nested}) == {"Nested": 1}
 
 
@@ -271,7 +232,7 @@ def test_callers_nested_in_the_stack_that_the_endpoints_needs():
     made = stacks("App", "Ml")
     vpc = vpc_in(made["App"])
     nested = cdk.NestedStack(made["App"], "Callers")
-    link_in(made["Ml"], vpc).allow_from(caller_in(nested, vpc))
+    link_in(made["Ml"], vpc).allow_from(a_function(nested, vpc))
     assert made_in({**made, "Nested": nested}) == {"Ml": 1}
 
 
@@ -279,12 +240,12 @@ class Deployed(cdk.Stage):
     """The three stacks of a team, in each of its accounts."""
 
     def __init__(self, scope: Any, id: str, parts: Any) -> None:
-        super().__init__(scope, id, env=ENVIRONMENT)
+        super().__init__(scope, id, env=HERE)
         self.made = stacks("Net", "Ml", "App", scope=self)
         vpc = vpc_in(self.made["Net"])
         link = link_in(self.made["Ml"], vpc)
         endpoint = served_in(self.made["Ml"], parts, link)
-        caller = caller_in(self.made["App"], vpc, ENDPOINT_NAME=endpoint.endpoint_name)
+        caller = a_function(self.made["App"], vpc, ENDPOINT_NAME=endpoint.endpoint_name)
         endpoint.grant_invoke(caller)
         link.allow_from(caller)
 
@@ -293,29 +254,3 @@ def test_a_stage(parts):
     stage = Deployed(cdk.App(analytics_reporting=False), "Test", parts)
     assert made_in(stage.made) == {"App": 1}
     assert needs(stage.made["Ml"]) == {"Net"}
-
-
-def test_a_pipeline_deploys_the_callers_last(parts):
-    home = cdk.Stack(cdk.App(analytics_reporting=False), "Delivery", env=ENVIRONMENT)
-    repository = codecommit.Repository.from_repository_name(home, "Source", "team")
-    pipeline = pipelines.CodePipeline(
-        home,
-        "Pipeline",
-        synth=pipelines.ShellStep(
-            "Synth",
-            input=pipelines.CodePipelineSource.code_commit(repository, "main"),
-            commands=["cdk synth"],
-        ),
-    )
-    stage = Deployed(home, "Production", parts)
-    pipeline.add_stage(stage)
-    made = Template.from_stack(home).find_resources("AWS::CodePipeline::Pipeline")
-    (deployed,) = (
-        each
-        for resource in made.values()
-        for each in resource["Properties"]["Stages"]
-        if each["Name"] == "Production"
-    )
-    order = {action["Name"]: action["RunOrder"] for action in deployed["Actions"]}
-    assert order["Net.Deploy"] < order["Ml.Deploy"] < order["App.Deploy"]
-    assert made_in(stage.made) == {"App": 1}

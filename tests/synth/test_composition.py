@@ -10,7 +10,6 @@ imports (``test_made_elsewhere``), VPCs (``test_network_in_vpc``, ``test_zones_o
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -28,12 +27,11 @@ from constructs import Construct
 from low_latency_endpoint import (
     ClientZones,
     ConfigurationOptions,
-    LowLatencyEndpoint,
     ModelOptions,
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
 
 from .team_apps import (
     ACCOUNT,
@@ -101,46 +99,6 @@ def test_a_vpc_by_its_attributes(vpc_id, zones, subnets, in_template):
     assert only(stack, "AWS::EC2::VPCEndpoint")["SubnetIds"] == in_template
 
 
-def test_a_vpc_that_the_cli_looked_up():
-    """Both runs of the CLI: the first says what is missing, the second has it in its context."""
-
-    def synthesised(**context: Any) -> tuple[list[dict[str, Any]], LowLatencyEndpoint]:
-        app = an_app(**context)
-        vpc = ec2.Vpc.from_lookup(stack := stack_of(app, "Ml"), "Vpc", vpc_id="vpc-0123456789abcde")
-        endpoint = serve(stack, vpc=vpc)
-        manifest = Path(app.synth().directory, "manifest.json").read_text(encoding="utf-8")
-        return json.loads(manifest).get("missing", []), endpoint
-
-    (missing,), _ = synthesised()
-    groups = [
-        {
-            "name": "app",
-            "type": "Private",
-            "subnets": [
-                {
-                    "subnetId": subnet,
-                    "availabilityZone": zone,
-                    "cidr": cidr,
-                    "routeTableId": "rtb-1",
-                }
-                for subnet, zone, cidr in zip(
-                    SUBNETS, (A, B), ("10.0.0.0/24", "10.0.1.0/24"), strict=True
-                )
-            ],
-        }
-    ]
-    found = {
-        "vpcId": "vpc-0123456789abcde",
-        "vpcCidrBlock": "10.0.0.0/16",
-        "ownerAccountId": ACCOUNT,
-        "availabilityZones": [],
-        "subnetGroups": groups,
-    }
-    still_missing, endpoint = synthesised(**{missing["key"]: found})
-    assert not still_missing
-    assert [each.subnet_id for each in endpoint.network.subnets] == SUBNETS
-
-
 def test_subnets_and_groups_and_roles_and_keys_by_their_names():
     stack = stack_of(an_app(), "Ml")
     vpc = ec2.Vpc.from_vpc_attributes(
@@ -179,6 +137,18 @@ def test_subnets_and_groups_and_roles_and_keys_by_their_names():
         for rule in rules
     }
     assert let_in == {"sg-0123456789abcdef0", "pl-1", "10.2.0.0/16"}
+
+
+def test_public_subnets_of_a_default_vpc_for_who_says_so(parts):
+    """And what has to outlive the stack is kept."""
+    stack = stack_of(an_app(), "Ml")
+    vpc = parts.vpc(stack, private_subnet_ids=None, public_subnet_ids=SUBNETS)
+    selection = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC)
+    endpoint = serve(stack, vpc=vpc, subnet_selection=selection, private_dns=True)
+    cdk.RemovalPolicies.of(endpoint).retain()
+    (model,) = resources(stack, "AWS::SageMaker::Model").values()
+    assert model["Properties"]["VpcConfig"]["Subnets"] == SUBNETS
+    assert model["DeletionPolicy"] == "Retain"
 
 
 # --- callers -------------------------------------------------------------------------------------
@@ -263,9 +233,8 @@ def test_a_fargate_service_is_no_principal():
     vpc = vpc_in(stack)
     service = a_fargate_service(stack, vpc)
     endpoint = serve(stack, vpc=vpc)
-    with pytest.raises(ConfigurationError) as refused:
+    with refused("LLE807"):
         endpoint.grant_invoke(service)
-    assert refused.value.code == "LLE807"
 
 
 def test_the_pattern_connects_like_any_construct():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-import types
+from types import SimpleNamespace
 
 import pytest
+
+from .inline_functions import loaded
 
 ANY = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
 SELF = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": "sg-default"}]}]
@@ -97,38 +99,12 @@ def run(stack, parts, template_of, monkeypatch):
     source = template_of(stack).function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
 
     def run(request_type, ec2):
-        sent, slept = [], []
-        cfnresponse = types.ModuleType("cfnresponse")
-        cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
-
-        # The signature of AWS's module.
-        def send(
-            event,
-            context,
-            responseStatus,
-            responseData,
-            physicalResourceId=None,
-            noEcho=False,
-            reason=None,
-        ):
-            sent.append((responseStatus, physicalResourceId, reason))
-
-        cfnresponse.send = send
-        boto3 = types.ModuleType("boto3")
-        boto3.client = {"ec2": ec2}.__getitem__  # another service is a KeyError
-        monkeypatch.setitem(sys.modules, "cfnresponse", cfnresponse)
-        monkeypatch.setitem(sys.modules, "boto3", boto3)
-        clock = types.ModuleType("time")  # one that passes by sleeping alone
-        clock.monotonic = lambda: sum(slept)
-        clock.sleep = slept.append
-        monkeypatch.setitem(sys.modules, "time", clock)
-        namespace = {}
-        exec(source, namespace)
-        namespace["handler"](
-            {"RequestType": request_type, "ResourceProperties": {"SecurityGroupId": "sg-default"}},
-            object(),
-        )
-        (answer,) = sent  # exactly one, or CloudFormation waits for an hour
+        slept = []  # the clock passes by sleeping alone
+        clock = SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append)
+        handler, answers = loaded(source, {"ec2": ec2}, clock, monkeypatch)
+        group = {"SecurityGroupId": "sg-default"}
+        handler({"RequestType": request_type, "ResourceProperties": group}, object())
+        (answer,) = answers  # exactly one, or CloudFormation waits for an hour
         return answer
 
     return run

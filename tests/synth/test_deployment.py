@@ -6,30 +6,22 @@ import pytest
 from aws_cdk import Duration
 
 from low_latency_endpoint import DeploymentPolicy, InstanceType
-from low_latency_endpoint.errors import ConfigurationError
-
-MINUTES_5 = {"wait": Duration.minutes(5)}
+from tests.refusals import refused
 
 
 def percent(value):
     return {"Type": "CAPACITY_PERCENT", "Value": value}
 
 
+def blue_green(kind, wait, sizes=None, **more):
+    routing = {"Type": kind, "WaitIntervalInSeconds": wait, **(sizes or {})}
+    return {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": routing, **more}}
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        (
-            DeploymentPolicy.canary(),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "CANARY",
-                        "CanarySize": percent(10),
-                        "WaitIntervalInSeconds": 300,
-                    }
-                }
-            },
-        ),
+        (DeploymentPolicy.canary(), blue_green("CANARY", 300, {"CanarySize": percent(10)})),
         (
             DeploymentPolicy.canary(
                 size_percent=50,
@@ -37,64 +29,24 @@ def percent(value):
                 termination_wait=Duration.minutes(2),
                 maximum_execution=Duration.hours(8),
             ),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "CANARY",
-                        "CanarySize": percent(50),
-                        "WaitIntervalInSeconds": 3600,
-                    },
-                    "TerminationWaitInSeconds": 120,
-                    "MaximumExecutionTimeoutInSeconds": 28800,
-                }
-            },
+            blue_green(
+                "CANARY",
+                3600,
+                {"CanarySize": percent(50)},
+                TerminationWaitInSeconds=120,
+                MaximumExecutionTimeoutInSeconds=28800,
+            ),
         ),
         (
             DeploymentPolicy.canary(wait=Duration.seconds(0)),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "CANARY",
-                        "CanarySize": percent(10),
-                        "WaitIntervalInSeconds": 0,
-                    }
-                }
-            },
+            blue_green("CANARY", 0, {"CanarySize": percent(10)}),
         ),
         (
             DeploymentPolicy.linear(step_percent=20, wait=Duration.minutes(1)),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "LINEAR",
-                        "LinearStepSize": percent(20),
-                        "WaitIntervalInSeconds": 60,
-                    }
-                }
-            },
+            blue_green("LINEAR", 60, {"LinearStepSize": percent(20)}),
         ),
-        (
-            DeploymentPolicy.all_at_once(),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "ALL_AT_ONCE",
-                        "WaitIntervalInSeconds": 0,
-                    }
-                }
-            },
-        ),
-        (
-            DeploymentPolicy.all_at_once(wait=Duration.minutes(10)),
-            {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "ALL_AT_ONCE",
-                        "WaitIntervalInSeconds": 600,
-                    }
-                }
-            },
-        ),
+        (DeploymentPolicy.all_at_once(), blue_green("ALL_AT_ONCE", 0)),
+        (DeploymentPolicy.all_at_once(wait=Duration.minutes(10)), blue_green("ALL_AT_ONCE", 600)),
         (
             DeploymentPolicy.rolling(
                 batch_percent=5, wait=Duration.minutes(1), maximum_execution=Duration.hours(2)
@@ -113,13 +65,13 @@ def percent(value):
 )
 def test_each_policy(stack, parts, template_of, policy, expected):
     parts.endpoint(stack, deployment=policy)
-    assert template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"] == expected
+    assert template_of(stack).deployment == expected
 
 
 def test_inf1_updates_all_at_once_by_default(stack, parts, template_of):
     variant = parts.variant(stack, instance_type=InstanceType("ml.inf1.xlarge"))
-    parts.endpoint(stack, configuration=parts.configuration(stack, variants=[variant]))
-    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    parts.endpoint(stack, variants=[variant])
+    deployment = template_of(stack).deployment
     routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
     assert routing["Type"] == "ALL_AT_ONCE"
 
@@ -152,10 +104,8 @@ def test_inf1_updates_all_at_once_by_default(stack, parts, template_of):
 )
 def test_the_longest_time_exceeds_the_waits(stack, parts, template_of, make, waits):
     configuration = parts.configuration(stack)
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE521", allowed=f"more than {waits} seconds"):
         parts.endpoint(
             stack, "TooShort", configuration=configuration, deployment=make(Duration.seconds(waits))
         )
-    assert raised.value.code == "LLE521"
-    assert raised.value.allowed == f"more than {waits} seconds"
     parts.endpoint(stack, configuration=configuration, deployment=make(Duration.seconds(waits + 1)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-import types
+from types import SimpleNamespace
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
+
+from .conftest import by_action
+from .inline_functions import loaded
 
 DRAIN = "Custom::DrainedInterfaces"
 
@@ -18,19 +19,6 @@ def code(stack, parts, template_of):
     template = template_of(stack)
     token = next(iter(template.of_type(DRAIN).values()))["ServiceToken"]
     return template, template.of_type("AWS::Lambda::Function")[token["Fn::GetAtt"][0]]
-
-
-def needs(template, logical_id):
-    """All that a resource needs, directly or not."""
-    found, open_ends = set(), [logical_id]
-    while open_ends:
-        resource = template["Resources"][open_ends.pop()]
-        text = json.dumps(resource.get("Properties", {}))
-        for name in template["Resources"]:
-            if name not in found and (name in resource.get("DependsOn", []) or f'"{name}"' in text):
-                found.add(name)
-                open_ends.append(name)
-    return found
 
 
 def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(stack, parts, template_of):
@@ -48,28 +36,15 @@ def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(stack, p
     held = [group["Fn::GetAtt"][0] for group in model["VpcConfig"]["SecurityGroupIds"]]
     held += [subnet["Ref"] for subnet in model["VpcConfig"]["Subnets"]]
     assert len(policies) == 2
-    assert needs(template, drain) >= {role, *policies, *held}
+    assert template.needs(drain) >= {role, *policies, *held}
 
 
 def test_subnets_of_an_existing_vpc_in_the_same_stack_wait_too(stack, parts, template_of):
-    from low_latency_endpoint import ClientZones, ZoneAlignedNetwork
-
-    vpc = ec2.Vpc(
-        stack,
-        "Vpc",
-        availability_zones=["us-east-1a", "us-east-1b"],
-        nat_gateways=0,
-        subnet_configuration=[
-            ec2.SubnetConfiguration(name="in", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-        ],
-    )
-    network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
-    parts.model(stack, network=network)
+    vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"])
+    parts.model(stack, network=parts.network_in(stack, vpc))
     template = template_of(stack)
     subnets = {s["Ref"] for s in template.only("AWS::SageMaker::Model")["VpcConfig"]["Subnets"]}
-    assert needs(template, template.only_id(DRAIN)) >= subnets
+    assert template.needs(template.only_id(DRAIN)) >= subnets
 
 
 def test_groups_that_go_with_the_stack(stack, parts, template_of):
@@ -89,16 +64,8 @@ def test_groups_that_go_with_the_stack(stack, parts, template_of):
         "Secon": [shared],
         "Forei": [],
     }
-    assert (
-        len(
-            [
-                f
-                for f in template.of_type("AWS::Lambda::Function").values()
-                if "SageMaker's network interfaces" in f["Description"]
-            ]
-        )
-        == 1
-    )
+    functions = template.of_type("AWS::Lambda::Function").values()
+    assert sum("SageMaker's network interfaces" in each["Description"] for each in functions) == 1
 
 
 def test_the_groups_of_one_model_are_its_own(stack, parts, template_of):
@@ -109,28 +76,12 @@ def test_the_groups_of_one_model_are_its_own(stack, parts, template_of):
     assert drain["GroupIds"] == drain["OwnGroupIds"] == [group]
 
 
-def test_an_immutable_role_is_nothing_to_wait_with(stack, parts, template_of):
-    role = iam.Role.from_role_arn(
-        stack, "Given", "arn:aws:iam::123456789012:role/hosting", mutable=False
-    )
-    parts.model(stack, role=role)
-    assert len(template_of(stack).of_type(DRAIN)) == 1
-
-
 def test_may_look_and_go_on_and_nothing_else(stack, parts, template_of):
     template, function = code(stack, parts, template_of)
     role = function["Role"]["Fn::GetAtt"][0]
-    statements = [
-        statement
-        for policy in template["Resources"][role]["Properties"]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
-    ] + [
-        statement
-        for policy in template.of_type("AWS::IAM::Policy").values()
-        if policy["Roles"] == [{"Ref": role}]
-        for statement in policy["PolicyDocument"]["Statement"]
-    ]
-    found = {action: s["Resource"] for s in statements for action in s["Action"]}
+    found = {
+        action: each["Resource"] for action, each in by_action(template.rights_of(role)).items()
+    }
     logs = {"Fn::GetAtt": [function["LoggingConfig"]["LogGroup"]["Ref"], "Arn"]}
     (drain,) = template.of_type(DRAIN).values()
     assert found == {
@@ -194,33 +145,12 @@ def ask(stack, parts, template_of, monkeypatch):
     _, function = code(stack, parts, template_of)
 
     def ask(account, kind="Delete", own=("sg-own",), groups=("sg-own",)):
-        sent = []
-        cfnresponse = types.ModuleType("cfnresponse")
-        cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
-
-        def send(
-            event,
-            context,
-            responseStatus,
-            responseData,
-            physicalResourceId=None,
-            noEcho=False,
-            reason=None,
-        ):
-            sent.append((responseStatus, physicalResourceId, reason))
-
         def sleep(seconds):
             account.now += seconds
 
-        cfnresponse.send = send
-        boto3 = types.ModuleType("boto3")
-        boto3.client = dict.fromkeys(["ec2", "cloudformation", "lambda"], account).__getitem__
-        clock = types.ModuleType("time")
-        clock.time, clock.sleep = lambda: account.now, sleep
-        for module in (cfnresponse, boto3, clock):
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-        namespace = {}
-        exec(function["Code"]["ZipFile"], namespace)
+        clock = SimpleNamespace(time=lambda: account.now, sleep=sleep)
+        clients = dict.fromkeys(["ec2", "cloudformation", "lambda"], account)
+        handler, sent = loaded(function["Code"]["ZipFile"], clients, clock, monkeypatch)
         account.event = {
             "RequestType": kind,
             "StackId": "the-stack",
@@ -229,7 +159,7 @@ def ask(stack, parts, template_of, monkeypatch):
         }
         while account.event is not None:
             event, account.event, account.run_started = account.event, None, account.now
-            namespace["handler"](event, account)
+            handler(event, account)
             assert account.now - account.run_started < 900, "Lambda would have stopped it"
             account.runs += account.event is not None
         (answer,) = sent

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from aws_cdk import App, CfnParameter, Duration
+from aws_cdk import App, CfnParameter
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_ec2 as ec2
 
 from low_latency_endpoint import (
     ClientZones,
     DeploymentPolicy,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
     RuntimePrivateLink,
     ScalingOptions,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
 
+from .conftest import warnings_in
+
 A, B = "us-east-1a", "us-east-1b"
 ZONES = ClientZones.of_names(A, B)
-NO_ROOM = "LLE157"
 
 
 @pytest.fixture
@@ -54,19 +52,9 @@ def in_vpc(stack, vpc, id="Network", **given):
     return ZoneAlignedNetwork.in_vpc(stack, id, vpc=vpc, client_zones=ZONES, **given)
 
 
-def warnings(stack):
-    return [
-        entry.data
-        for node in stack.node.find_all()
-        for entry in node.node.metadata
-        if "subnetRoom" in str(entry.data)
-    ]
-
-
-def refused(make):
-    with pytest.raises(ConfigurationError) as raised:
+def no_room(make):
+    with pytest.raises(ConfigurationError, match="LLE157") as raised:
         make()
-    assert raised.value.code == NO_ROOM
     return raised.value
 
 
@@ -80,7 +68,7 @@ def test_the_second_endpoint_finds_no_room(stack, parts, endpoint):
     network = parts.network(stack)
     endpoint(network).scale("primary", min_instances=2, max_instances=50)
     second = endpoint(network, "Two", count=8)  # 58 fit
-    error = refused(lambda: second.scale("primary", min_instances=2, max_instances=9))
+    error = no_room(lambda: second.scale("primary", min_instances=2, max_instances=9))
     assert error.where == "Serving/Two"
     assert "59 instances" in error.got
 
@@ -88,7 +76,7 @@ def test_the_second_endpoint_finds_no_room(stack, parts, endpoint):
 def test_instances_that_do_not_scale_take_room_too(stack, parts, endpoint):
     network = parts.network(stack)
     endpoint(network, count=50)
-    refused(lambda: endpoint(network, "Two", count=50))
+    no_room(lambda: endpoint(network, "Two", count=50))
 
 
 def test_a_schedule_raises_the_maximum(stack, parts, endpoint):
@@ -96,7 +84,7 @@ def test_a_schedule_raises_the_maximum(stack, parts, endpoint):
     rush = {"schedule": appscaling.Schedule.cron(hour="8")}
     scaling.on_schedule("more", **rush, max_instances=58)
     scaling.on_schedule("less", **rush, max_instances=10)
-    refused(lambda: scaling.on_schedule("most", **rush, max_instances=59))
+    no_room(lambda: scaling.on_schedule("most", **rush, max_instances=59))
 
 
 def test_a_rolling_update_needs_room_for_one_batch_only(stack, parts, endpoint):
@@ -112,12 +100,12 @@ def test_what_is_a_token_is_not_known_yet(stack, parts, endpoint):
 
 def test_a_vpc_of_the_app(stack, endpoint):
     endpoint(in_vpc(stack, own_vpc(stack, 24)), count=50)
-    assert not warnings(stack)
+    assert not warnings_in(stack, "subnetRoom")
 
 
 def test_more_than_the_existing_subnets_hold_between_them(stack, endpoint):
     network = in_vpc(stack, own_vpc(stack, 28))
-    error = refused(lambda: endpoint(network, count=6))
+    error = no_room(lambda: endpoint(network, count=6))
     assert "24 addresses" in error.got
     assert "20" in error.allowed  # twice sixteen, less five that AWS keeps and one
 
@@ -125,17 +113,17 @@ def test_more_than_the_existing_subnets_hold_between_them(stack, endpoint):
 def test_what_fits_when_spread_evenly_is_a_warning(stack, endpoint):
     network = in_vpc(stack, own_vpc(stack, 28))
     endpoint(network, count=2)
-    assert not warnings(stack)  # 8 of 10 in one subnet
+    assert not warnings_in(stack, "subnetRoom")  # 8 of 10 in one subnet
     endpoint(network, "Two", count=2)
     endpoint(network, "Three", count=1)
-    assert len(warnings(stack)) == 1
+    assert len(warnings_in(stack, "subnetRoom")) == 1
 
 
 def test_two_networks_in_the_same_subnets_share_the_room(stack, endpoint):
     vpc = own_vpc(stack, 28)
     endpoint(in_vpc(stack, vpc), count=3)
     again = in_vpc(stack, vpc, "Again")
-    refused(lambda: endpoint(again, "Two", count=3))
+    no_room(lambda: endpoint(again, "Two", count=3))
 
 
 def test_other_subnets_have_their_own_room(stack, endpoint):
@@ -143,53 +131,27 @@ def test_other_subnets_have_their_own_room(stack, endpoint):
     endpoint(in_vpc(stack, own_vpc(stack, 28, "Other"), "Again"), "Two", count=3)
 
 
-def test_a_vpc_imported_with_its_blocks(stack, endpoint):
+def test_a_vpc_imported_with_its_blocks(stack, parts, endpoint):
     blocks = ["10.0.0.0/28", "10.0.0.16/28"]
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack,
-        "Vpc",
-        vpc_id="vpc-0123456789abcdef0",
-        availability_zones=[A, B],
-        private_subnet_ids=["subnet-a", "subnet-b"],
-        private_subnet_ipv4_cidr_blocks=blocks,
-    )
-    network = in_vpc(stack, vpc)
-    refused(lambda: endpoint(network, count=50))
+    network = in_vpc(stack, parts.vpc(stack, private_subnet_ipv4_cidr_blocks=blocks))
+    no_room(lambda: endpoint(network, count=50))
 
 
-def test_subnets_without_a_known_block_take_any_fleet(stack, endpoint):
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack,
-        "Vpc",
-        vpc_id="vpc-0123456789abcdef0",
-        availability_zones=[A, B],
-        private_subnet_ids=["subnet-a", "subnet-b"],
-    )
-    endpoint(in_vpc(stack, vpc), count=5000)
+def test_subnets_without_a_known_block_take_any_fleet(stack, parts, endpoint):
+    endpoint(parts.network_in(stack), count=5000)
 
 
 def test_a_lookup_that_is_pending_takes_any_fleet(new_stack, parts):
     stack = new_stack(app=App())
     vpc = ec2.Vpc.from_lookup(stack, "Vpc", vpc_id="vpc-0123456789abcdef0")
     model = parts.model(stack, network=in_vpc(stack, vpc))
-    parts.endpoint(
-        stack,
-        configuration=parts.configuration(
-            stack, variants=[parts.variant(stack, model=model, initial_instance_count=5000)]
-        ),
-    )
+    parts.endpoint(stack, variants=[parts.variant(stack, model=model, initial_instance_count=5000)])
 
 
 def test_the_pattern_makes_a_network_for_those_that_will_share_it(stack, parts, template_of):
     def make(id, **given):
-        return LowLatencyEndpoint(
-            stack,
-            id,
-            containers=[parts.container()],
-            instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)),
-            scaling=ScalingOptions(max_instances=50, initial_instances=50),
-            **given,
+        return parts.pattern(
+            stack, id, scaling=ScalingOptions(max_instances=50, initial_instances=50), **given
         )
 
     first = make("First", client_zones=ZONES, network_max_instances=100)

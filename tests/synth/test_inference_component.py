@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import Size, assertions
+from aws_cdk import Duration, Size
 from aws_cdk import aws_iam as iam
 
 from low_latency_endpoint import (
@@ -21,6 +21,9 @@ from low_latency_endpoint import (
     VariantAttributes,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
+
+from .conftest import warnings_in
 
 
 class Parts:
@@ -35,11 +38,7 @@ class Parts:
         self.variant = ProductionVariant(
             model=self.host, instance_type="ml.g5.12xlarge", initial_instance_count=2
         )
-        self.endpoint = parts.endpoint(
-            stack,
-            endpoint_name="Gpu",
-            configuration=parts.configuration(stack, variants=[self.variant]),
-        )
+        self.endpoint = parts.endpoint(stack, endpoint_name="Gpu", variants=[self.variant])
 
     def component(self, id="Llama", **given):
         model = given.pop("model", None) or self.parts.model(
@@ -61,15 +60,6 @@ class Parts:
 @pytest.fixture
 def made(new_stack, parts):
     return Parts(new_stack(), parts)
-
-
-def warnings_of(stack):
-    return [
-        str(each.entry.data)
-        for each in assertions.Annotations.from_stack(stack).find_warning(
-            "*", assertions.Match.any_value()
-        )
-    ]
 
 
 def test_two_models_share_a_fleet_in_the_networks_subnets(made, template_of):
@@ -94,7 +84,7 @@ def test_two_models_share_a_fleet_in_the_networks_subnets(made, template_of):
         "MaxMemoryRequiredInMb": 20480,
         "NumberOfCpuCoresRequired": 4,
     }
-    assert "role" not in "".join(warnings_of(made.stack))
+    assert "role" not in "".join(warnings_in(made.stack))
 
 
 def test_placement_and_cache_are_left_to_sagemaker_unless_stated(made, template_of):
@@ -131,15 +121,14 @@ def test_the_order_of_things(made, template_of):
 def test_the_subnets_keep_room_for_the_most_instances_twice(new_stack, parts):
     """Not for the initial ones, and twice, since an update may bring a second fleet."""
     Parts(new_stack(), parts, max_instances=20)
-    with pytest.raises(ConfigurationError, match="LLE157") as raised:
+    with refused("LLE157", "800"):
         Parts(new_stack(), parts, max_instances=400)
-    assert "800" in str(raised.value)
 
 
 def test_deployments_are_all_at_once_unless_stated(made, template_of):
-    routing = template_of(made.stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"][
-        "BlueGreenUpdatePolicy"
-    ]["TrafficRoutingConfiguration"]
+    routing = template_of(made.stack).deployment["BlueGreenUpdatePolicy"][
+        "TrafficRoutingConfiguration"
+    ]
     assert routing["Type"] == "ALL_AT_ONCE"
 
 
@@ -156,6 +145,42 @@ def test_a_stated_deployment_is_the_teams(new_stack, parts, template_of):
         for each in template_of(made.stack).of_type("AWS::SageMaker::Endpoint").values()
     }
     assert types == {"ALL_AT_ONCE", "CANARY"}
+
+
+def test_copies_go_to_none_and_come_back(new_stack, parts, template_of):
+    made = Parts(new_stack(), parts, min_instances=0, max_instances=2)
+    llama = made.component(
+        copies=1,
+        startup_health_check_timeout=Duration.hours(1),
+        model_data_download_timeout=Duration.hours(1),
+    )
+    scaling = llama.scale(min_copies=0, max_copies=2)
+    scaling.track_invocations(target_invocations_per_copy=1).from_zero()
+    template = template_of(made.stack)
+    assert "ModelName" not in template.variant
+    assert template.variant["ManagedInstanceScaling"] == {
+        "Status": "ENABLED",
+        "MinInstanceCount": 0,
+        "MaxInstanceCount": 2,
+    }
+    component = template.only("AWS::SageMaker::InferenceComponent")
+    assert component["RuntimeConfig"] == {"CopyCount": 1}
+    assert component["Specification"]["StartupParameters"] == {
+        "ContainerStartupHealthCheckTimeoutInSeconds": 3600,
+        "ModelDataDownloadTimeoutInSeconds": 3600,
+    }
+    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert target["ResourceId"] == "inference-component/llama"
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (0, 2)
+    policies = template.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
+    of_kind = {policy["PolicyType"]: policy for policy in policies}
+    tracking = of_kind["TargetTrackingScaling"]["TargetTrackingScalingPolicyConfiguration"]
+    assert tracking["TargetValue"] == 1
+    step = of_kind["StepScaling"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
+    assert step == [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]
+    alarm = template.only("AWS::CloudWatch::Alarm")
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("NoCapacityInvocationFailures", "Sum")
+    assert alarm["Dimensions"] == [{"Name": "InferenceComponentName", "Value": "llama"}]
 
 
 def test_rights_to_call_name_endpoint_and_component(made, template_of):
@@ -176,12 +201,7 @@ def test_a_narrow_private_link_lets_components_through(made, template_of):
     link = RuntimePrivateLink(made.stack, "Link", network=made.network)
     link.serve("gpu", components=["llama", "bert"])
     template = template_of(made.stack)
-    (link_resource,) = [
-        each
-        for each in template.of_type("AWS::EC2::VPCEndpoint").values()
-        if each["VpcEndpointType"] == "Interface"
-    ]
-    resources = str(link_resource["PolicyDocument"]["Statement"][0]["Resource"])
+    resources = str(template.interface()["PolicyDocument"]["Statement"][0]["Resource"])
     for name in ("endpoint/gpu", "inference-component/llama", "inference-component/bert"):
         assert name in resources
     assert "*" not in resources
@@ -204,13 +224,13 @@ def test_what_watches_whole_endpoints_says_that_components_are_watched_one_by_on
 
 def test_zero_instances_warn(new_stack, parts):
     made = Parts(new_stack(), parts, min_instances=0)
-    (warning,) = warnings_of(made.stack)
+    (warning,) = warnings_in(made.stack)
     assert "fail for several minutes" in warning
 
 
 def test_two_roles_warn(made, parts):
     made.component(model=parts.model(made.stack, "Own", network=made.network))
-    assert "Model(role=host.role)" in "".join(warnings_of(made.stack))
+    assert "Model(role=host.role)" in "".join(warnings_in(made.stack))
 
 
 def test_a_component_goes_without_waiting_for_the_fleets_interfaces(made, parts, template_of):
@@ -237,8 +257,7 @@ def test_an_image_that_cannot_run_there_is_refused(made):
         made.component(model=model)
 
 
-def test_on_an_endpoint_made_elsewhere(new_stack, parts, template_of):
-    stack = new_stack()
+def test_on_an_endpoint_made_elsewhere(stack, parts, template_of):
     endpoint = Endpoint.from_endpoint_attributes(
         stack,
         "Shared",

@@ -15,20 +15,13 @@ def endpoint(stack, parts):
     return parts.endpoint(stack)
 
 
-def made(stack, template_of, alarms):
-    """The alarm of each key, as it stands in the template."""
-    ids = {key: stack.resolve(alarm.alarm_name)["Ref"] for key, alarm in alarms.alarms.items()}
-    template = template_of(stack)
-    return {key: template["Resources"][made]["Properties"] for key, made in ids.items()}
-
-
 @pytest.mark.parametrize(
     ("threshold", "microseconds"),
     [(Duration.millis(200), 200_000), (Duration.seconds(2), 2_000_000), (Duration.millis(1), 1000)],
 )
 def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, microseconds):
     alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": threshold})
-    alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
+    alarm = template_of(stack).made_of(alarms.alarms)["primary/ModelLatency/p99"]
     assert alarm["Threshold"] == microseconds
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
     assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/SageMaker", "ModelLatency")
@@ -46,7 +39,7 @@ def test_overhead_latency_as_an_average(stack, endpoint, template_of):
     alarms = LatencyAlarms(
         stack, "Alarms", endpoint=endpoint, overhead_latency={"Average": Duration.millis(20)}
     )
-    alarm = made(stack, template_of, alarms)["primary/OverheadLatency/Average"]
+    alarm = template_of(stack).made_of(alarms.alarms)["primary/OverheadLatency/Average"]
     assert alarm["Threshold"] == 20_000
     assert alarm["Statistic"] == "Average"
     assert alarm["MetricName"] == "OverheadLatency"
@@ -56,7 +49,7 @@ def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, templa
     alarms = LatencyAlarms(
         stack, "Alarms", endpoint=endpoint, error_rate=0.02, minimum_invocations=50
     )
-    alarm = made(stack, template_of, alarms)["primary/Invocation5XXErrors/Rate"]
+    alarm = template_of(stack).made_of(alarms.alarms)["primary/Invocation5XXErrors/Rate"]
     assert alarm["Threshold"] == 0.02
     assert alarm["TreatMissingData"] == "notBreaching"
     by_id = {metric["Id"]: metric for metric in alarm["Metrics"]}
@@ -77,7 +70,7 @@ def test_the_new_fleet_alone(stack, endpoint, template_of):
         new_fleet_only=True,
     )
     configuration = stack.resolve(endpoint.configuration.endpoint_config_name)
-    found = made(stack, template_of, alarms)
+    found = template_of(stack).made_of(alarms.alarms)
     assert configuration["Fn::GetAtt"][1] == "EndpointConfigName"
     latency = found["primary/ModelLatency/p99"]["Dimensions"]
     assert {"Name": "EndpointConfigName", "Value": configuration} in latency
@@ -93,7 +86,7 @@ def test_the_new_fleet_alone(stack, endpoint, template_of):
 
 def test_every_variant_is_watched(stack, parts, template_of):
     variants = [parts.variant(stack), parts.variant(stack, name="challenger")]
-    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=variants))
+    endpoint = parts.endpoint(stack, variants=variants)
     alarms = LatencyAlarms(
         stack,
         "Alarms",
@@ -107,7 +100,7 @@ def test_every_variant_is_watched(stack, parts, template_of):
     }
     watched = [
         (item["Value"], alarm["ExtendedStatistic"])
-        for alarm in made(stack, template_of, alarms).values()
+        for alarm in template_of(stack).made_of(alarms.alarms).values()
         for item in alarm["Dimensions"]
         if item["Name"] == "VariantName"
     ]
@@ -142,7 +135,7 @@ def test_periods_of_the_users_own(stack, endpoint, template_of):
         evaluation_periods=1,
         datapoints_to_alarm=1,
     )
-    alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
+    alarm = template_of(stack).made_of(alarms.alarms)["primary/ModelLatency/p99"]
     assert alarm["Period"] == 300
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (1, 1)
 
@@ -182,10 +175,7 @@ def test_nothing_suppresses_pages_by_default(stack, endpoint, template_of):
 )
 def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, variants, many, of):
     endpoint = parts.endpoint(
-        stack,
-        configuration=parts.configuration(
-            stack, variants=[parts.variant(stack, name=f"v{number}") for number in range(variants)]
-        ),
+        stack, variants=[parts.variant(stack, name=f"v{number}") for number in range(variants)]
     )
     LatencyAlarms(
         stack,

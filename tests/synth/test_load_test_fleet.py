@@ -15,52 +15,26 @@ from aws_cdk import aws_iam as iam
 from packaging.requirements import Requirement
 
 import app as entry
-from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
+from low_latency_endpoint import LoadTestFleet, RuntimePrivateLink
 from low_latency_endpoint.load_test_fleet.image import write_build_context
 from tests.pinned import pins_of
 
+from .conftest import by_action
+from .iam_decisions import text
+
 ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
-
-
-def make_fleet(stack, parts, **given) -> LoadTestFleet:
-    network = parts.network(stack)
-    return LoadTestFleet(
-        stack,
-        "Fleet",
-        **{
-            "network": network,
-            "private_link": RuntimePrivateLink(stack, "Link", network=network),
-            "endpoint": "Sentiment",
-            "image": ContainerImage.from_uri(IMAGE),
-            **given,
-        },
-    )
 
 
 @pytest.fixture
 def fleet(stack, parts) -> LoadTestFleet:
-    return make_fleet(stack, parts)
+    return parts.fleet(stack)
 
 
 def allowed(template, logical_id):
     """Action -> resources of a role's inline policies."""
-    return {
-        action: statement["Resource"]
-        for statement in template.rights_of(logical_id)
-        for action in statement["Action"]
-    }
-
-
-def flat(value) -> str:
-    """An intrinsic as text, joined."""
-    if isinstance(value, dict):
-        ((name, argument),) = value.items()
-        if name == "Fn::Join":
-            return "".join(flat(part) for part in argument[1])
-        return f"<{argument if isinstance(argument, str) else '.'.join(argument)}>"
-    return str(value)
+    rights = by_action(template.rights_of(logical_id))
+    return {action: statement["Resource"] for action, statement in rights.items()}
 
 
 def named(template, part):
@@ -85,17 +59,17 @@ def test_workers_may_invoke_this_endpoint_and_nothing_else(fleet, stack, templat
         "s3:GetObject",
     }
     # ARNs of endpoints are in lower case whatever the name's.
-    assert flat(rights["sagemaker:InvokeEndpoint"]) == (
-        "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:endpoint/sentiment"
+    assert text(rights["sagemaker:InvokeEndpoint"]) == (
+        "arn:aws:sagemaker:us-east-1:123456789012:endpoint/sentiment"
     )
-    assert flat(rights["s3:GetObject"]).endswith("/runs/*")
+    assert text(rights["s3:GetObject"]).endswith("/runs/*")
 
 
 def test_the_master_invokes_nothing(fleet, stack, template_of):
     template = template_of(stack)
     rights = allowed(template, named(template, "FleetMasterRole"))
     assert {action.partition(":")[0] for action in rights} == {"s3"}
-    assert flat(rights["s3:PutObject"]).endswith("/runs/*")
+    assert text(rights["s3:PutObject"]).endswith("/runs/*")
 
 
 def test_only_tasks_of_this_account_take_the_roles(fleet, stack, template_of):
@@ -118,17 +92,11 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, st
         for name, policy in template.of_type("AWS::IAM::Policy").items()
         if name.startswith("Tester")
     )
-    by_action = {
-        action: statement
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in (
-            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-        )
-    }
-    run = by_action["ecs:RunTask"]
+    rights = by_action(policy["PolicyDocument"]["Statement"])
+    run = rights["ecs:RunTask"]
     assert len(run["Resource"]) == 2
     assert "ecs:cluster" in run["Condition"]["ArnEquals"]
-    passed = by_action["iam:PassRole"]
+    passed = rights["iam:PassRole"]
     assert len(passed["Resource"]) == 3
     assert passed["Condition"] == {
         "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
@@ -140,8 +108,8 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, st
         "ecs:ListTasks",
         "s3:GetObject",
         "logs:GetLogEvents",
-    } <= set(by_action)
-    paths = [flat(each) for each in by_action["ssm:GetParametersByPath"]["Resource"]]
+    } <= set(rights)
+    paths = [text(each) for each in rights["ssm:GetParametersByPath"]["Resource"]]
     assert paths[0].endswith(":parameter/low-latency-endpoint/load-test-fleet/Sentiment")
     assert paths[1] == f"{paths[0]}/*"
 
@@ -180,7 +148,7 @@ def test_description_says_what_a_run_needs(fleet, stack, template_of):
         "/low-latency-endpoint/load-test-fleet/Sentiment/serving-fleet-[0-9a-f]{8}",
         parameter["Name"],
     )
-    content = json.loads(flat(parameter["Value"]))
+    content = json.loads(text(parameter["Value"]))
     assert content["zones"] == ["use1-az1", "use1-az2"]
     assert len(content["subnets"]) == 2
     assert content["cluster"] == f"<{template.only_id('AWS::ECS::Cluster')}>"
@@ -214,7 +182,7 @@ def test_nothing_comes_in_but_from_the_fleet_itself(fleet, stack, template_of):
 
 
 def services(template):
-    names = [flat(e["ServiceName"]) for e in template.of_type("AWS::EC2::VPCEndpoint").values()]
+    names = [text(e["ServiceName"]) for e in template.of_type("AWS::EC2::VPCEndpoint").values()]
     return sorted(
         name.rpartition("us-east-1.")[2]
         for name in names
@@ -227,20 +195,13 @@ def test_interface_endpoints_for_isolated_subnets(fleet, stack, template_of):
 
 
 def test_none_where_the_subnets_reach_the_services_already(stack, parts, template_of):
-    make_fleet(stack, parts, interface_endpoints=False)
+    parts.fleet(stack, interface_endpoints=False)
     assert services(template_of(stack)) == []
 
 
-def test_a_second_fleet_shares_them(fleet, stack, template_of):
-    LoadTestFleet(
-        stack,
-        "Second",
-        network=fleet.network,
-        endpoint="ranker",
-        private_link=stack.node.find_child("Link"),
-        image=ContainerImage.from_uri(IMAGE),
-        interface_endpoints=fleet,
-    )
+def test_a_second_fleet_shares_them(fleet, stack, parts, template_of):
+    link = stack.node.find_child("Link")
+    parts.fleet(stack, "Second", private_link=link, endpoint="ranker", interface_endpoints=fleet)
     template = template_of(stack)
     assert len(services(template)) == 3
     (endpoints,) = [
@@ -274,29 +235,14 @@ def test_results_are_private_and_outlive_the_fleet(fleet, stack, template_of):
 
 def test_an_endpoint_of_the_app_is_taken_by_its_name(stack, parts, template_of):
     endpoint = parts.endpoint(stack, endpoint_name="Ranker-1")
-    link = RuntimePrivateLink(stack, "Link", network=stack.node.find_child("Network"))
-    fleet = LoadTestFleet(
-        stack,
-        "Fleet",
-        network=link.network,
-        private_link=link,
-        endpoint=endpoint,
-        image=ContainerImage.from_uri(IMAGE),
-    )
+    fleet = parts.fleet(stack, network=stack.node.find_child("Network"), endpoint=endpoint)
     assert fleet.endpoint_name == "Ranker-1"
 
 
 def test_workers_call_a_fips_link_by_its_name(stack, parts, template_of):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, fips=True)
-    LoadTestFleet(
-        stack,
-        "Fleet",
-        network=network,
-        private_link=link,
-        endpoint="ranker",
-        image=ContainerImage.from_uri(IMAGE),
-    )
+    parts.fleet(stack, network=network, private_link=link)
     stated = {
         task["ContainerDefinitions"][0]["Name"]: task["ContainerDefinitions"][0].get("Environment")
         for task in template_of(stack).of_type("AWS::ECS::TaskDefinition").values()
@@ -304,7 +250,7 @@ def test_workers_call_a_fips_link_by_its_name(stack, parts, template_of):
     assert stated["master"] is None
     (variable,) = stated["worker"]
     assert variable["Name"] == "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"  # botocore's own
-    assert flat(variable["Value"]).startswith("https://runtime-fips.sagemaker.us-east-1.")
+    assert text(variable["Value"]).startswith("https://runtime-fips.sagemaker.us-east-1.")
 
 
 # --- beside the endpoints' stack ------------------------------------------------------------------
@@ -355,8 +301,8 @@ def test_the_images_pins_are_complete():
     """pip installs them with --no-deps: whatever one of them needs has to be there."""
     image = pins(CONTAINER / "requirements.txt")
     for name in image:
-        for text in importlib.metadata.distribution(name).requires or []:
-            requirement = Requirement(text)
+        for stated in importlib.metadata.distribution(name).requires or []:
+            requirement = Requirement(stated)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 needed = re.sub(r"[-_.]+", "-", requirement.name).lower()
                 assert needed in image, f"{name} needs {needed}"

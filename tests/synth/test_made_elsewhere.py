@@ -21,16 +21,16 @@ from low_latency_endpoint import (
     InstanceType,
     LatencyAlarms,
     LatencyDashboard,
-    LoadTestFleet,
     Model,
     ModelData,
-    ProductionVariant,
     RuntimePrivateLink,
     VariantAttributes,
     WarmUp,
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
+
+from .conftest import warnings_in
 
 ARN = "arn:aws:sagemaker:eu-west-1:210987654321:endpoint/sentiment"
 PACKAGE = "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"
@@ -52,18 +52,6 @@ def caller_of(stack):
     return iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
 
 
-def allowed(template):
-    """Action -> resources of the policies in the template."""
-    return {
-        action: statement["Resource"]
-        for policy in template.of_type("AWS::IAM::Policy").values()
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in (
-            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
-        )
-    }
-
-
 def evaluated(value, imports):
     """What CloudFormation makes of Select, Split and ImportValue."""
     if not isinstance(value, dict):
@@ -80,27 +68,27 @@ def evaluated(value, imports):
 # --- endpoints -----------------------------------------------------------------------------------
 
 
-def test_an_endpoint_by_name_is_called_with_a_grant_on_its_arn(new_stack, template_of):
-    stack = new_stack()
+def test_an_endpoint_by_name_is_called_with_a_grant_on_its_arn(stack, template_of):
     endpoint = Endpoint.from_endpoint_name(stack, "Imported", "Sentiment")
     endpoint.grant_invoke(caller_of(stack))
-    resource = allowed(template_of(stack))["sagemaker:InvokeEndpoint"]
+    resource = template_of(stack).granted["sagemaker:InvokeEndpoint"]
     assert "endpoint/sentiment" in json.dumps(resource)  # ARNs are in lower case
     assert endpoint.name_at_synth == "Sentiment"
 
 
-def test_an_endpoint_by_arn_says_its_account_and_region(new_stack, template_of):
-    stack = new_stack()
+def test_an_endpoint_by_arn_says_its_account_and_region(stack, template_of):
     endpoint = Endpoint.from_endpoint_arn(stack, "Imported", ARN)
     endpoint.grant(caller_of(stack), "sagemaker:DescribeEndpoint")
     assert endpoint.endpoint_name == "sentiment"
     assert (endpoint.env.region, endpoint.env.account) == ("eu-west-1", "210987654321")
     assert endpoint.stack is stack
-    assert allowed(template_of(stack)) == {"sagemaker:DescribeEndpoint": ARN}
+    granted = template_of(stack).granted
+    assert {action: each["Resource"] for action, each in granted.items()} == {
+        "sagemaker:DescribeEndpoint": ARN
+    }
 
 
-def test_an_arn_that_is_known_at_deployment_gives_a_name_known_then(new_stack, template_of):
-    stack = new_stack()
+def test_an_arn_that_is_known_at_deployment_gives_a_name_known_then(stack, template_of):
     endpoint = Endpoint.from_endpoint_arn(stack, "Imported", cdk.Fn.import_value("EndpointArn"))
     cdk.CfnOutput(stack, "Name", value=endpoint.endpoint_name)
     name = template_of(stack)["Outputs"]["Name"]["Value"]
@@ -119,8 +107,7 @@ def test_variants_that_were_stated_are_all_there_are(new_stack):
         imported(new_stack()).variant("primary")
 
 
-def test_alarms_and_dashboard_watch_an_imported_endpoint(new_stack, template_of):
-    stack = new_stack()
+def test_alarms_and_dashboard_watch_an_imported_endpoint(stack, template_of):
     endpoint = imported(stack)
     alarms = LatencyAlarms(
         stack,
@@ -146,15 +133,13 @@ def test_alarms_and_dashboard_watch_an_imported_endpoint(new_stack, template_of)
     assert thresholds == {"ModelLatency": 200_000, "CPUUtilization": 400}
 
 
-def test_an_imported_variant_of_unknown_type_is_alarmed_on_as_one_vcpu(new_stack, template_of):
-    stack = new_stack()
+def test_an_imported_variant_of_unknown_type_is_alarmed_on_as_one_vcpu(stack, template_of):
     endpoint = imported(stack, variants=[VariantAttributes(name="AllTraffic")])
     LatencyAlarms(stack, "Alarms", endpoint=endpoint, cpu_utilization=50)
     assert template_of(stack).only("AWS::CloudWatch::Alarm")["Threshold"] == 50
 
 
-def test_an_imported_endpoint_scales(new_stack, template_of):
-    stack = new_stack()
+def test_an_imported_endpoint_scales(stack, template_of):
     scaling = imported(stack).scale("AllTraffic", min_instances=2, max_instances=6)
     scaling.track_invocations(max_tps_per_instance=10, safety_factor=0.5)
     template = template_of(stack)
@@ -177,8 +162,7 @@ def test_an_imported_fleet_is_held_against_the_room_where_it_is_known(new_stack,
         )
 
 
-def test_an_imported_endpoint_is_warmed_up_and_load_tested(new_stack, parts, template_of):
-    stack = new_stack()
+def test_an_imported_endpoint_is_warmed_up_and_load_tested(stack, parts, template_of):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
     endpoint = imported(stack, endpoint_config_name="sentiment-7")
@@ -190,14 +174,7 @@ def test_an_imported_endpoint_is_warmed_up_and_load_tested(new_stack, parts, tem
         network=network,
         payload=WarmUpPayload.from_json({"inputs": "I like you."}),
     )
-    LoadTestFleet(
-        stack,
-        "Fleet",
-        endpoint=endpoint,
-        private_link=link,
-        network=network,
-        image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/load:1"),
-    )
+    parts.fleet(stack, endpoint=endpoint, private_link=link, network=network)
     template = template_of(stack)
     warmed = template.only("Custom::WarmUp")
     assert warmed["EndpointName"] == "sentiment"
@@ -208,21 +185,12 @@ def test_an_imported_endpoint_is_warmed_up_and_load_tested(new_stack, parts, tem
 # --- models and configurations -------------------------------------------------------------------
 
 
-def test_a_variant_serves_a_model_by_its_name(new_stack, template_of):
-    stack = new_stack()
+def test_a_variant_serves_a_model_by_its_name(stack, parts, template_of):
     model = Model.from_model_name(stack, "Approved", "fraud-2026-11-20")
-    endpoint = Endpoint(
-        stack,
-        "Endpoint",
-        configuration=EndpointConfiguration(
-            stack,
-            "Configuration",
-            variants=[ProductionVariant(model=model, instance_type="ml.m5.xlarge")],
-        ),
-    )
+    endpoint = parts.endpoint(stack, variants=[parts.variant(stack, model=model)])
     endpoint.scale("primary", min_instances=2, max_instances=4)
     template = template_of(stack)
-    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    variant = template.variant
     assert variant["ModelName"] == "fraud-2026-11-20"
     assert "AWS::SageMaker::Model" not in template.types
 
@@ -240,32 +208,22 @@ def foreign_model(stack, **given):
     )
 
 
-def test_a_variant_serves_a_model_of_other_code(new_stack, template_of):
-    stack = new_stack()
+def test_a_variant_serves_a_model_of_other_code(stack, parts, template_of):
     model = Model.from_cfn_model(foreign_model(stack))
-    EndpointConfiguration(
-        stack,
-        "Configuration",
-        variants=[ProductionVariant(model=model, instance_type="ml.g5.xlarge")],
-    )
+    on_gpu = parts.variant(stack, model=model, instance_type=InstanceType("ml.g5.xlarge"))
+    parts.configuration(stack, variants=[on_gpu])
     template = template_of(stack)
-    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    variant = template.variant
     assert variant["ModelName"] == {"Fn::GetAtt": ["Foreign", "ModelName"]}
 
 
-def test_the_image_of_other_codes_model_is_held_against_the_type(new_stack):
-    stack = new_stack()
+def test_the_image_of_other_codes_model_is_held_against_the_type(stack, parts):
     model = Model.from_cfn_model(foreign_model(stack))
     with pytest.raises(ConfigurationError, match="LLE33"):
-        EndpointConfiguration(
-            stack,
-            "Configuration",
-            variants=[ProductionVariant(model=model, instance_type="ml.m5.xlarge")],
-        )
+        parts.configuration(stack, variants=[parts.variant(stack, model=model)])
 
 
-def test_a_pipeline_of_other_code_is_known_as_one(new_stack):
-    stack = new_stack()
+def test_a_pipeline_of_other_code_is_known_as_one(stack):
     containers = [
         {"image": "registry/first:1"},
         sagemaker.CfnModel.ContainerDefinitionProperty(image=cdk.Fn.ref("Second")),
@@ -279,34 +237,31 @@ def test_a_pipeline_of_other_code_is_known_as_one(new_stack):
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_an_imported_models_role_needs_is_allowed_or_said(new_stack, template_of, known):
-    stack = new_stack()
+def test_what_an_imported_models_role_needs_is_allowed_or_said(stack, parts, template_of, known):
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
     model = Model.from_model_attributes(
         stack, "Approved", model_name="fraud", role=role if known else None
     )
-    EndpointConfiguration(
+    parts.configuration(
         stack,
-        "Configuration",
-        variants=[ProductionVariant(model=model, instance_type="ml.m5.xlarge")],
+        variants=[parts.variant(stack, model=model)],
         encryption_key=kms.Key.from_key_arn(
             stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/a"
         ),
         data_capture=DataCapture(destination="s3://captured/fraud"),
     )
-    warned = [each for each in warnings_of(model) if "importedModelRights" in each]
+    warned = warnings_in(model, "importedModelRights")
     template = template_of(stack)
     if known:
         assert not warned
-        assert allowed(template)["s3:PutObject"]
-        assert "kms:CreateGrant" in allowed(template)
+        assert template.granted["s3:PutObject"]
+        assert "kms:CreateGrant" in template.granted
     else:
         assert warned
         assert "AWS::IAM::Policy" not in template.types
 
 
-def test_an_endpoint_here_runs_a_configuration_of_a_pipeline(new_stack, template_of):
-    stack = new_stack()
+def test_an_endpoint_here_runs_a_configuration_of_a_pipeline(stack, template_of):
     configuration = EndpointConfiguration.from_endpoint_config_name(
         stack, "Approved", "fraud-7", variants=[all_traffic(instance_count=2)]
     )
@@ -323,60 +278,39 @@ def test_an_endpoint_here_runs_a_configuration_of_a_pipeline(new_stack, template
 # --- containers ----------------------------------------------------------------------------------
 
 
-def serving(stack, parts, *containers, **given):
-    return Model(stack, "Model", network=parts.network(stack), containers=containers, **given)
-
-
-def warnings_of(construct):
-    return [
-        str(entry.data)
-        for each in construct.node.find_all()
-        for entry in each.node.metadata
-        if entry.type == "aws:cdk:warning"
-    ]
-
-
-def test_a_model_package_is_named_and_its_contents_are_allowed(new_stack, parts, template_of):
-    stack = new_stack()
-    model = serving(
+def test_a_model_package_is_named_and_its_contents_are_allowed(stack, parts, template_of):
+    model = parts.serving(
         stack,
-        parts,
-        Container(
-            model_package=PACKAGE,
-            image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/fraud:7"),
-            data="s3://approved/fraud/7/model.tar.gz",
-            environment={"LOG_LEVEL": "warn"},
-        ),
+        model_package=PACKAGE,
+        image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/fraud:7"),
+        data="s3://approved/fraud/7/model.tar.gz",
+        environment={"LOG_LEVEL": "warn"},
     )
-    assert not [each for each in warnings_of(model) if "modelPackageRights" in each]
+    assert not warnings_in(model, "modelPackageRights")
     template = template_of(stack)
-    assert template.only("AWS::SageMaker::Model")["PrimaryContainer"] == {
-        "ModelPackageName": PACKAGE,
-        "Environment": {"LOG_LEVEL": "warn"},
-    }
+    assert template.container == {"ModelPackageName": PACKAGE, "Environment": {"LOG_LEVEL": "warn"}}
     rights = json.dumps(template.model_rights)
     assert "repository/fraud" in rights
     assert "approved/fraud/7/model.tar.gz" in rights
 
 
 def test_a_model_package_of_unknown_contents_says_what_the_role_needs(new_stack, parts):
-    model = serving(new_stack(), parts, Container(model_package=PACKAGE))
-    (warning,) = [each for each in warnings_of(model) if "modelPackageRights" in each]
+    model = parts.serving(new_stack(), model_package=PACKAGE, image=None, data=None)
+    (warning,) = warnings_in(model, "modelPackageRights")
     assert "ecr:BatchGetImage" in warning
     assert "s3:GetObject" in warning
 
 
-def test_an_image_of_a_registry_in_the_vpc_is_pulled_through_it(new_stack, parts, template_of):
-    stack = new_stack()
+def test_an_image_of_a_registry_in_the_vpc_is_pulled_through_it(stack, parts, template_of):
     credentials = lambda_.Function.from_function_arn(
         stack, "Login", "arn:aws:lambda:us-east-1:123456789012:function:login"
     )
     image = ContainerImage.from_private_registry(
         "registry.example.com/fraud:7", credentials=credentials
     )
-    serving(stack, parts, Container(image=image))
+    parts.serving(stack, image=image)
     template = template_of(stack)
-    container = template.only("AWS::SageMaker::Model")["PrimaryContainer"]
+    container = template.container
     assert container["Image"] == "registry.example.com/fraud:7"
     assert container["ImageConfig"] == {
         "RepositoryAccessMode": "Vpc",
@@ -386,15 +320,10 @@ def test_an_image_of_a_registry_in_the_vpc_is_pulled_through_it(new_stack, parts
     assert [each["Resource"] for each in invoking] == [credentials.function_arn]
 
 
-def test_models_that_are_each_called_rarely_are_not_kept(new_stack, parts, template_of):
-    stack = new_stack()
+def test_models_that_are_each_called_rarely_are_not_kept(stack, parts, template_of):
     image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/many:1")
-    serving(
-        stack,
-        parts,
-        Container(image=image, data="s3://models/all/", multi_model=True, model_cache=False),
-    )
-    container = template_of(stack).only("AWS::SageMaker::Model")["PrimaryContainer"]
+    parts.serving(stack, image=image, data="s3://models/all/", multi_model=True, model_cache=False)
+    container = template_of(stack).container
     assert container["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
     assert container["Mode"] == "MultiModel"
 
@@ -418,8 +347,7 @@ def test_the_short_forms_of_a_container_say_the_same(new_stack):
 # --- CDK's conventions ---------------------------------------------------------------------------
 
 
-def test_resources_take_removal_policies(new_stack, parts, template_of):
-    stack = new_stack()
+def test_resources_take_removal_policies(stack, parts, template_of):
     endpoint = parts.endpoint(stack)
     for each in (endpoint, endpoint.configuration, endpoint.configuration.variants[0].model):
         each.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
@@ -438,8 +366,7 @@ def test_resources_take_removal_policies(new_stack, parts, template_of):
     }
 
 
-def test_constructs_of_one_resource_have_it_as_default_child(new_stack, parts):
-    stack = new_stack()
+def test_constructs_of_one_resource_have_it_as_default_child(stack, parts):
     endpoint = parts.endpoint(stack)
     network = endpoint.configuration.variants[0].model.network
     link = RuntimePrivateLink(stack, "Link", network=network)
@@ -470,8 +397,7 @@ def test_constructs_of_one_resource_have_it_as_default_child(new_stack, parts):
     }
 
 
-def test_an_override_of_a_default_child_reaches_the_template(new_stack, parts, template_of):
-    stack = new_stack()
+def test_an_override_of_a_default_child_reaches_the_template(stack, parts, template_of):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     link.node.default_child.add_property_override("DnsOptions.DnsRecordIpType", "ipv4")
     found = [

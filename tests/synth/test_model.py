@@ -10,7 +10,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ContainerImage, ModelData
-from low_latency_endpoint.errors import ConfigurationError
 
 # "SageMaker AI Roles" in AWS's developer guide, CreateModel with a VPC, and the pull of the image;
 # DescribeAlarms is what deployment guardrails read rollback alarms with.
@@ -234,6 +233,7 @@ def test_a_role_that_may_not_be_changed_is_left_alone(stack, parts, template_of)
     )
     parts.model(stack, role=role)
     template = template_of(stack)
+    assert len(template.of_type("Custom::DrainedInterfaces")) == 1
     assert not template.model_policies
     assert "hosting" not in str(template.of_type("AWS::IAM::Policy"))
     model = template.only("AWS::SageMaker::Model")
@@ -307,10 +307,6 @@ def test_it_can_be_granted_more(stack, parts, template_of):
     assert "dynamodb:GetItem" in str(template_of(stack).of_type("AWS::IAM::Policy"))
 
 
-def test_a_direct_container_needs_a_name(stack, parts):
-    with pytest.raises(ConfigurationError) as raised:
-        parts.model(
-            stack, containers=[parts.container(), parts.container()], inference_mode="Direct"
-        )
-    assert raised.value.code == "LLE323"
-    assert raised.value.where == "Serving/Model"
+def test_a_bucket_grants_it(stack, parts, template_of):
+    s3.Bucket.from_bucket_name(stack, "Bucket", "features").grant_read(parts.model(stack))
+    assert ":s3:::features/*" in str(template_of(stack).of_type("AWS::IAM::Policy"))

@@ -13,17 +13,19 @@ from aws_cdk import aws_s3 as s3
 from low_latency_endpoint import Container, ContainerImage, ModelData
 from low_latency_endpoint.errors import ConfigurationError
 
+from .conftest import by_action
+
 
 def served(stack, parts, template_of, data, **given):
     """The template, the container in it, and the statements on S3."""
-    parts.model(stack, containers=[parts.container(data=data, **given)])
+    parts.serving(stack, data=data, **given)
     template = template_of(stack)
     statements = [
         statement
         for statement in template.model_rights
         if str(statement["Action"]).startswith("s3:")
     ]
-    return template, template.only("AWS::SageMaker::Model")["PrimaryContainer"], statements
+    return template, template.container, statements
 
 
 def in_s3(tail):
@@ -132,25 +134,20 @@ def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_
     key = kms.Key(stack, "Key")
     bucket = s3.Bucket(stack, "Models", encryption_key=key, enforce_ssl=True)
     data = ModelData.from_s3(bucket, "llama/")
-    parts.model(stack, containers=[parts.container(data=data)])
+    parts.serving(stack, data=data)
     template = template_of(stack)
-    container = template.only("AWS::SageMaker::Model")["PrimaryContainer"]
+    container = template.container
     made = template.only_id("AWS::S3::Bucket")
     source = container["ModelDataSource"]["S3DataSource"]
     assert source["S3Uri"] == {"Fn::Join": ["", ["s3://", {"Ref": made}, "/llama/"]]}
     # The role's permission to decrypt exists before the model does, too.
-    actions = {
-        str(action): statement["Resource"]
-        for statement in template.model_rights
-        for action in (
-            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
-        )
-    }
-    assert actions["s3:GetObject"] == {
-        "Fn::Join": ["", [{"Fn::GetAtt": [made, "Arn"]}, "/llama/*"]]
-    }
-    assert actions["s3:ListBucket"] == {"Fn::GetAtt": [made, "Arn"]}
-    assert actions["kms:Decrypt"] == {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
+    rights = by_action(template.model_rights)
+    for action, resource in {
+        "s3:GetObject": {"Fn::Join": ["", [{"Fn::GetAtt": [made, "Arn"]}, "/llama/*"]]},
+        "s3:ListBucket": {"Fn::GetAtt": [made, "Arn"]},
+        "kms:Decrypt": {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]},
+    }.items():
+        assert rights[action]["Resource"] == resource
 
 
 def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
@@ -185,13 +182,13 @@ def test_data_by_uri_that_a_key_of_the_users_encrypts(stack, parts, template_of,
 def test_data_at_a_place_known_at_deployment_only_is_decrypted_too(stack, parts, template_of):
     somewhere = CfnParameter(stack, "Somewhere").value_as_string
     data = ModelData.from_uri(somewhere, key=kms.Key.from_key_arn(stack, "Key", KEY))
-    parts.model(stack, containers=[parts.container(data=data)])
+    parts.serving(stack, data=data)
     assert DECRYPTING in template_of(stack).model_rights
 
 
 def test_without_a_key_nothing_is_decrypted(stack, parts, template_of):
     data = ModelData.from_uri("s3://models/distilbert/model.tar.gz")
-    parts.model(stack, containers=[parts.container(data=data)])
+    parts.serving(stack, data=data)
     assert "kms:" not in json.dumps(template_of(stack).model_rights)
 
 
@@ -203,7 +200,7 @@ def test_an_archive_in_a_bootstrap_bucket_with_a_key_of_the_users(
     arn = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
     key = kms.Key.from_key_arn(stack, "Key", arn)
     data = ModelData.from_asset(str(archive), key=key)
-    parts.model(stack, containers=[parts.container(data=data)])
+    parts.serving(stack, data=data)
     rights = template_of(stack).model_rights
     assert [each["Resource"] for each in rights if each["Action"] == "kms:Decrypt"] == [arn]
 
@@ -211,7 +208,7 @@ def test_an_archive_in_a_bootstrap_bucket_with_a_key_of_the_users(
 def test_an_archive_on_this_machine(stack, parts, tmp_path):
     archive = tmp_path / "model.tar.gz"
     archive.write_bytes(b"not unpacked here")
-    parts.model(stack, containers=[parts.container(data=ModelData.from_asset(str(archive)))])
+    parts.serving(stack, data=ModelData.from_asset(str(archive)))
     assembly = App.of(stack).synth()
     template = json.loads((tmp_path / assembly.directory / "Serving.template.json").read_text())
     (model,) = [

@@ -101,38 +101,29 @@ def test_any_two_stacks_of_an_app_share_no_name(fill, whole_stack_name):
     assert shared_between(*templates) == stated
 
 
+def policies_of_a_model(stack, parts) -> set[str]:
+    """The names of the policies that a model's stack gives a role that is stated."""
+    parts.model(stack, role=iam.Role.from_role_arn(stack, "Own", f"{ROLES}models"))
+    template = Synthesised(cdk.App.of(stack).synth().stacks[0].template)
+    policies = template.of_type("AWS::IAM::Policy").values()
+    return {each["PolicyName"] for each in policies if each["Roles"] == ["models"]}
+
+
 def test_a_role_is_its_accounts_in_all_regions(new_stack, parts):
     """So stacks of the same name in two Regions meet on it."""
-    found = []
-    for region in ("us-east-1", "eu-west-1"):
-        stack = new_stack(region=region)
-        role = iam.Role.from_role_arn(stack, "Own", f"{ROLES}models")
-        parts.model(stack, role=role)
-        template = cdk.App.of(stack).synth().stacks[0].template
-        found.append(
-            {
-                each["Properties"]["PolicyName"]
-                for each in template["Resources"].values()
-                if each["Type"] == "AWS::IAM::Policy" and each["Properties"]["Roles"] == ["models"]
-            }
-        )
+    found = [
+        policies_of_a_model(new_stack(region=region), parts)
+        for region in ("us-east-1", "eu-west-1")
+    ]
     assert len(found[0]) == len(found[1]) == 4
     assert not found[0] & found[1]
 
 
 def test_a_long_name_of_a_stack_leaves_policies_names_that_iam_takes(new_stack, parts):
-    found: list[set[str]] = []
-    for number in range(2):
-        stack = new_stack(name="S" * 127 + str(number))
-        parts.model(stack, role=iam.Role.from_role_arn(stack, "Own", f"{ROLES}models"))
-        template = cdk.App.of(stack).synth().stacks[0].template
-        names = {
-            each["Properties"]["PolicyName"]
-            for each in template["Resources"].values()
-            if each["Type"] == "AWS::IAM::Policy" and each["Properties"]["Roles"] == ["models"]
-        }
-        assert max(map(len, names)) <= 128
-        found.append(names)
+    found = [
+        policies_of_a_model(new_stack(name="S" * 127 + number), parts) for number in ("0", "1")
+    ]
+    assert max(len(name) for names in found for name in names) <= 128
     assert not found[0] & found[1]
 
 
@@ -239,10 +230,7 @@ def test_what_is_the_same_for_all_stands_once_on_a_role(stack, parts, template_o
 
 def alarmed(stack, parts, variants):
     endpoint = parts.endpoint(
-        stack,
-        configuration=parts.configuration(
-            stack, variants=[parts.variant(stack, name=f"variant{n}") for n in range(variants)]
-        ),
+        stack, variants=[parts.variant(stack, name=f"variant{n}") for n in range(variants)]
     )
     LatencyAlarms(
         stack,

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from aws_cdk import App, Fn
+from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
 
 from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
-from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
+
+from .conftest import Parts
+from .looked_up_vpc import SECOND_RUN, looked_up
 
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
 ZONES = ClientZones.of_names(A, B)
+ISOLATED = ["subnet-isolated-a", "subnet-isolated-b", "subnet-isolated-c"]
 
 
-def imported(stack, *, id="Imported", vpc_id="vpc-0123456789abcdef0", zones=(A, B, C), **subnets):
-    if not subnets:
-        subnets = {"private_subnet_ids": [f"subnet-private-{zone[-1]}" for zone in zones]}
-    return ec2.Vpc.from_vpc_attributes(
-        stack, id, vpc_id=vpc_id, availability_zones=list(zones), **subnets
-    )
+def imported(stack, zones=(A, B, C), **given):
+    private = [f"subnet-private-{zone[-1]}" for zone in zones]
+    stated = {"availability_zones": list(zones), "private_subnet_ids": private}
+    return Parts().vpc(stack, **stated | given)
 
 
 def subnet_ids(network):
@@ -61,20 +60,12 @@ def test_a_vpc_imported_by_attributes(stack):
 
 
 def test_isolated_subnets_are_preferred_to_private_ones(stack):
-    vpc = imported(
-        stack,
-        private_subnet_ids=["subnet-private-a", "subnet-private-b", "subnet-private-c"],
-        isolated_subnet_ids=["subnet-isolated-a", "subnet-isolated-b", "subnet-isolated-c"],
-    )
-    assert subnet_ids(in_vpc(stack, vpc)) == ["subnet-isolated-a", "subnet-isolated-b"]
+    vpc = imported(stack, isolated_subnet_ids=ISOLATED)
+    assert subnet_ids(in_vpc(stack, vpc)) == ISOLATED[:2]
 
 
 def test_a_selection_narrows_the_choice(stack):
-    vpc = imported(
-        stack,
-        private_subnet_ids=["subnet-private-a", "subnet-private-b", "subnet-private-c"],
-        isolated_subnet_ids=["subnet-isolated-a", "subnet-isolated-b", "subnet-isolated-c"],
-    )
+    vpc = imported(stack, isolated_subnet_ids=ISOLATED)
     private = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS)
     network = in_vpc(stack, vpc, subnet_selection=private)
     assert subnet_ids(network) == ["subnet-private-a", "subnet-private-b"]
@@ -88,31 +79,22 @@ def test_one_subnet_of_several_in_a_zone(stack):
 
 
 def test_a_zone_without_a_subnet_names_both_sides(stack):
-    vpc = imported(stack, zones=(A, C))
-    with pytest.raises(ConfigurationError) as raised:
-        in_vpc(stack, vpc)
-    assert raised.value.code == "LLE151"
-    assert B in raised.value.got
-    assert raised.value.got.endswith(B)
-    assert A in raised.value.allowed
-    assert C in raised.value.allowed
-    assert raised.value.where == "Serving/Network"
+    with refused("LLE151", B, where="Serving/Network"):
+        in_vpc(stack, imported(stack, zones=(A, C)))
 
 
 def test_never_a_public_subnet(stack):
-    vpc = imported(stack, public_subnet_ids=["subnet-pub-a", "subnet-pub-b", "subnet-pub-c"])
-    with pytest.raises(ConfigurationError) as raised:
+    public = ["subnet-a", "subnet-b", "subnet-c"]
+    vpc = imported(stack, private_subnet_ids=None, public_subnet_ids=public)
+    with refused("LLE151", allowed="zones with a subnet that is not public: -"):
         in_vpc(stack, vpc)
-    assert raised.value.code == "LLE151"
-    assert raised.value.allowed == "zones with a subnet that is not public: -"
 
 
 def test_a_vpc_whose_zones_are_tokens_needs_a_mapping(new_stack):
     stack = new_stack(region=None)
     vpc = ec2.Vpc(stack, "Vpc")  # its zones are Fn::GetAZs, chosen when it is deployed
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE152"):
         in_vpc(stack, vpc)
-    assert raised.value.code == "LLE152"
     first, second = vpc.private_subnets
     network = ZoneAlignedNetwork.in_vpc(
         stack, "Mapped", vpc=vpc, client_zones=ZONES, subnets={A: second, B: first}
@@ -123,10 +105,8 @@ def test_a_vpc_whose_zones_are_tokens_needs_a_mapping(new_stack):
 def test_zone_ids_need_a_mapping(stack):
     vpc = imported(stack)
     zones = ClientZones.of_ids("use1-az1", "use1-az2")
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE152", "use1-az1"):
         in_vpc(stack, vpc, zones)
-    assert raised.value.code == "LLE152"
-    assert "use1-az1" in raised.value.got
     one, two, _ = vpc.private_subnets
     network = ZoneAlignedNetwork.in_vpc(
         stack, "Mapped", vpc=vpc, client_zones=zones, subnets={"use1-az2": one, "use1-az1": two}
@@ -148,19 +128,15 @@ def test_subnets_known_by_id_only(stack):
 @pytest.mark.parametrize("given", [(A,), (A, B, C), (A, C), ()])
 def test_a_mapping_names_exactly_the_client_zones(stack, given):
     by_zone = dict(zip((A, B, C), imported(stack).private_subnets, strict=True))
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE153", allowed=f"one for each of {A}, {B}"):
         in_vpc(stack, imported(stack, id="Again"), subnets={zone: by_zone[zone] for zone in given})
-    assert raised.value.code == "LLE153"
-    assert raised.value.allowed == f"one for each of {A}, {B}"
 
 
 def test_a_mapping_may_not_swap_zones(stack):
     vpc = imported(stack)
     first, second, _ = vpc.private_subnets
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE153", got=f"for {A} a subnet in {B}"):
         in_vpc(stack, vpc, subnets={A: second, B: first})
-    assert raised.value.code == "LLE153"
-    assert raised.value.got == f"for {A} a subnet in {B}"
 
 
 def test_dns_of_a_vpc_in_the_app_is_known(stack):
@@ -168,52 +144,8 @@ def test_dns_of_a_vpc_in_the_app_is_known(stack):
     assert not in_vpc(stack, vpc).dns_ready
 
 
-LOOKUP = (
-    "vpc-provider:account=123456789012:filter.vpc-id=vpc-0fedcba9876543210:region=us-east-1:"
-    "returnAsymmetricSubnets=true"
-)
-
-
-def looked_up(stack):
-    return ec2.Vpc.from_lookup(stack, "Found", vpc_id="vpc-0fedcba9876543210")
-
-
-def found_vpc():
-    def subnets(kind):
-        return [
-            {
-                "subnetId": f"subnet-{kind}-{zone[-1]}",
-                "cidr": f"10.0.{place}.0/24",
-                "availabilityZone": zone,
-                "routeTableId": f"rtb-{kind}",
-            }
-            for place, zone in enumerate((A, B, C))
-        ]
-
-    return {
-        "vpcId": "vpc-0fedcba9876543210",
-        "vpcCidrBlock": "10.0.0.0/16",
-        "ownerAccountId": "123456789012",
-        "availabilityZones": [],
-        "subnetGroups": [
-            {"name": "Public", "type": "Public", "subnets": subnets("public")},
-            {"name": "Private", "type": "Private", "subnets": subnets("private")},
-        ],
-    }
-
-
-def test_the_first_run_of_a_lookup_says_what_to_look_up(new_stack):
-    # The CLI sets this, and validates once nothing is missing: CDK's stand-in is no valid VPC ID.
-    stack = new_stack(context={"@aws-cdk/core:failSynthOnValidationErrors": False})
-    network = in_vpc(stack, looked_up(stack), ClientZones.of_names(A, B, C))
-    RuntimePrivateLink(stack, "Link", network=network)
-    assert len(network.subnets) == 3
-    manifest = json.loads((Path(App.of(stack).synth().directory) / "manifest.json").read_text())
-    assert [missing["key"] for missing in manifest["missing"]] == [LOOKUP]
-
-
 def test_the_second_run_chooses_the_subnets_found(new_stack, template_of):
-    stack = new_stack(context={LOOKUP: found_vpc()})
+    stack = new_stack(context=SECOND_RUN)
     network = in_vpc(stack, looked_up(stack), ClientZones.of_names(C, A))
     RuntimePrivateLink(stack, "Link", network=network)
     assert subnet_ids(network) == ["subnet-private-c", "subnet-private-a"]
@@ -223,11 +155,9 @@ def test_the_second_run_chooses_the_subnets_found(new_stack, template_of):
 
 
 def test_a_found_vpc_without_the_zone_is_refused(new_stack):
-    stack = new_stack(context={LOOKUP: found_vpc()})
-    with pytest.raises(ConfigurationError) as raised:
+    stack = new_stack(context=SECOND_RUN)
+    with refused("LLE151", "us-east-1f"):
         in_vpc(stack, looked_up(stack), ClientZones.of_names(A, "us-east-1f"))
-    assert raised.value.code == "LLE151"
-    assert "us-east-1f" in raised.value.got
 
 
 def test_a_vpc_id_that_another_stack_exports(stack, template_of):

@@ -6,37 +6,23 @@ import pytest
 from aws_cdk import CfnParameter, Duration
 
 from low_latency_endpoint import (
-    ClientZones,
     Container,
     ContainerImage,
     InferenceAmi,
     InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
     MeasuredThroughput,
     ScalingOptions,
     VariantOptions,
 )
 
-ZONES = ClientZones.of_ids("use1-az1", "use1-az2")
 METRIC = "PredefinedMetricSpecification"
 
 
 @pytest.fixture
 def pattern(stack, parts):
-    def make(id="Sentiment", **given):
-        given.setdefault("client_zones", ZONES if "network" not in given else None)
-        given.setdefault(
-            "throughput",
-            MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
-        )
-        given.setdefault("instance_type", InstanceType("ml.m5.12xlarge"))
-        given.setdefault("containers", [parts.container()])
-        return LowLatencyEndpoint(
-            stack, id, latency=LatencyTarget(p99=Duration.millis(200)), **given
-        )
-
-    return make
+    measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
+    stated = {"throughput": measured, "instance_type": InstanceType("ml.m5.12xlarge")}
+    return lambda **given: parts.pattern(stack, **stated | given)
 
 
 def tracked(template):
@@ -66,6 +52,7 @@ def planned(template):
     [
         {},
         {"scaling": ScalingOptions(max_concurrency_per_instance=3)},
+        {"scaling": ScalingOptions(target_invocations_per_instance=70)},
         {"scaling": ScalingOptions(max_concurrency_per_instance=3), "throughput": None},
         {
             "scaling": ScalingOptions(
@@ -101,7 +88,7 @@ def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, t
     assert tracked(template) == []
     assert plan["scaling_metric"] is None
     assert "scaling_target" not in plan
-    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    variant = template.variant
     assert {plan["min_instances"], plan["max_instances"]} == {variant["InitialInstanceCount"]}
 
 
@@ -121,7 +108,7 @@ def test_the_ami_that_is_planned_is_deployed(pattern, parts, stack, template_of,
         containers=[parts.container(image=image)],
     )
     template = template_of(stack)
-    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    variant = template.variant
     assert variant["InferenceAmiVersion"] == planned(template)["inference_ami"]
     assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"
 
@@ -133,7 +120,7 @@ def test_inf1_takes_no_deployment_guardrails(stack, pattern, template_of, name, 
     """https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-guardrails-exclusions.html"""
     image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/own:1")
     pattern(instance_type=InstanceType(name), containers=[Container(image=image)])
-    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    deployment = template_of(stack).deployment
     routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]["Type"]
     assert ("AutoRollbackConfiguration" in deployment) is rolls_back
     assert routing == ("CANARY" if rolls_back else "ALL_AT_ONCE")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from aws_cdk import Duration
 
 from low_latency_endpoint import (
-    ClientZones,
     ContainerImage,
     InstancePool,
     InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
     MeasuredThroughput,
     ScalingOptions,
 )
@@ -25,16 +21,12 @@ def pooled(stack, parts):
     """The pattern on these types, each with what an instance of it holds."""
 
     def make(types, *, tps=200, peak=1000, **given):
-        given.setdefault("containers", [parts.container()])
-        return LowLatencyEndpoint(
+        return parts.pattern(
             stack,
-            "Scorer",
-            client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
             instance_type=[
                 InstancePool(InstanceType(name), priority, tps_per_instance=held)
                 for priority, (name, held) in enumerate(types, 1)
             ],
-            latency=LatencyTarget(p99=Duration.millis(200)),
             throughput=tps
             and MeasuredThroughput(peak_tps=peak, tps_per_instance=tps, safety_factor=0.5),
             **given,
@@ -45,7 +37,7 @@ def pooled(stack, parts):
 
 def test_the_variant_has_all_pools_and_the_plan_the_slowest(stack, pooled, template_of):
     endpoint = pooled([(FAST, 300), (SLOW, 200)])
-    (variant,) = template_of(stack).only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    variant = template_of(stack).variant
     assert variant["InstancePools"] == [
         {"InstanceType": FAST, "Priority": 1},
         {"InstanceType": SLOW, "Priority": 2},
@@ -114,7 +106,7 @@ def test_one_inf1_type_keeps_all_from_rollback_alarms(stack, parts, pooled, temp
         [("ml.inf2.xlarge", 300), ("ml.inf1.2xlarge", 200)],
         containers=[parts.container(image=image)],
     )
-    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    deployment = template_of(stack).deployment
     assert "AutoRollbackConfiguration" not in deployment
 
 

@@ -12,56 +12,27 @@ from aws_cdk.assertions import Annotations, Match
 from low_latency_endpoint import (
     ClientZones,
     EndpointOptions,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
     RuntimePrivateLink,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
 
 INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
 
 
-def runtime(template, service="sagemaker.runtime"):
-    """Logical ID and properties of the interface endpoint of a service."""
-    (found,) = [
-        (logical_id, endpoint)
-        for logical_id, endpoint in template.of_type("AWS::EC2::VPCEndpoint").items()
-        if endpoint["VpcEndpointType"] == "Interface"
-        and endpoint["ServiceName"] == f"com.amazonaws.us-east-1.{service}"
-    ]
-    return found
-
-
 def link_group(template):
     """Properties of the security group on the interface endpoint."""
-    (group,) = runtime(template)[1]["SecurityGroupIds"]
+    (group,) = template.interface()["SecurityGroupIds"]
     return template["Resources"][group["Fn::GetAtt"][0]]["Properties"]
-
-
-def imported_vpc(stack, id="Imported", vpc_id="vpc-0123456789abcdef0"):
-    return ec2.Vpc.from_vpc_attributes(
-        stack,
-        id,
-        vpc_id=vpc_id,
-        availability_zones=["us-east-1a", "us-east-1b"],
-        private_subnet_ids=["subnet-a", "subnet-b"],
-    )
-
-
-def in_vpc(stack, vpc, id="Network"):
-    return ZoneAlignedNetwork.in_vpc(
-        stack, id, vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
 
 
 def test_stands_in_every_client_zones_subnet_with_private_dns(stack, parts, template_of):
     RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     template = template_of(stack)
-    _, endpoint = runtime(template)
+    endpoint = template.interface()
     assert endpoint["PrivateDnsEnabled"] is True
     assert {subnet["Ref"] for subnet in endpoint["SubnetIds"]} == set(
         template.of_type("AWS::EC2::Subnet")
@@ -76,7 +47,7 @@ def test_nobody_gets_in_until_allowed(stack, parts, template_of):
     assert "SecurityGroupIngress" not in link_group(template)
     assert not template.of_type("AWS::EC2::SecurityGroupIngress")
     model_group = stack.resolve(network.model_security_group.security_group_id)
-    assert runtime(template)[1]["SecurityGroupIds"] != [model_group]
+    assert template.interface()["SecurityGroupIds"] != [model_group]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +71,7 @@ def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, giv
     caller = ec2.SecurityGroup(stack, "Caller", vpc=network.vpc, allow_all_outbound=False)
     link.allow_from(caller, "the shop")
     template = template_of(stack)
-    group = runtime(template)[1]["SecurityGroupIds"][0]
+    group = template.interface()["SecurityGroupIds"][0]
     ingress = template.of_type("AWS::EC2::SecurityGroupIngress").values()
     caller_id = stack.resolve(caller.security_group_id)
     assert sorted((rule["FromPort"], rule["ToPort"]) for rule in ingress) == [
@@ -119,7 +90,7 @@ def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, giv
 
 
 def statements(template, service="sagemaker.runtime"):
-    return runtime(template, service)[1]["PolicyDocument"]["Statement"]
+    return template.interface(service)["PolicyDocument"]["Statement"]
 
 
 def arn(stack, name):
@@ -188,13 +159,8 @@ def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, 
 
 def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     # As it is in the link's policy, and in that of the warm-up's function.
-    LowLatencyEndpoint(
+    parts.pattern(
         stack,
-        "Sentiment",
-        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=cdk.Duration.millis(200)),
         endpoint=EndpointOptions(endpoint_name=given(stack)),
         warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
     )
@@ -223,56 +189,36 @@ def test_a_policy_has_room_for_so_many(stack, parts):
 def test_the_policy_can_be_left_to_others(stack, parts, template_of):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), endpoint_policy=False)
     link.serve("sentiment")
-    assert "PolicyDocument" not in runtime(template_of(stack))[1]
+    assert "PolicyDocument" not in template_of(stack).interface()
 
 
 def test_fips_has_its_own_service_and_no_policy(stack, parts, template_of):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), fips=True)
     link.serve("sentiment")
-    _, endpoint = runtime(template_of(stack), "sagemaker.runtime-fips")
+    endpoint = template_of(stack).interface("sagemaker.runtime-fips")
     assert endpoint["PrivateDnsEnabled"] is True
     assert "PolicyDocument" not in endpoint
-
-
-def test_fips_and_a_policy_exclude_each_other(stack, parts):
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink(
-            stack, "Link", network=parts.network(stack), fips=True, endpoint_policy=True
-        )
-    assert raised.value.code == "LLE213"
 
 
 def test_the_sagemaker_api_beside_it(stack, parts, template_of):
     RuntimePrivateLink(stack, "Link", network=parts.network(stack), sagemaker_api=True)
     template = template_of(stack)
-    _, api = runtime(template, "sagemaker.api")
-    _, invoke = runtime(template)
+    api, invoke = template.interface("sagemaker.api"), template.interface()
     assert api["PrivateDnsEnabled"] is True
     assert api["SubnetIds"] == invoke["SubnetIds"]
     assert api["SecurityGroupIds"] == invoke["SecurityGroupIds"]
 
 
-def test_the_sagemaker_api_only_on_demand(stack, parts, template_of):
-    RuntimePrivateLink(stack, "Link", network=parts.network(stack))
-    names = [
-        endpoint["ServiceName"]
-        for endpoint in template_of(stack).of_type("AWS::EC2::VPCEndpoint").values()
-    ]
-    assert "com.amazonaws.us-east-1.sagemaker.api" not in names
-
-
-def refused(scope, id, network, **given):
-    with pytest.raises(ConfigurationError) as raised:
+def no_second(scope, id, network, **given):
+    with refused("LLE211", "conflicting DNS domain") as raised:
         RuntimePrivateLink(scope, id, network=network, **given)
-    assert raised.value.code == "LLE211"
-    assert "conflicting DNS domain" in raised.value.fix
     return raised.value
 
 
 def test_a_second_one_in_the_vpc_is_refused(stack, parts):
     network = parts.network(stack)
     RuntimePrivateLink(stack, "Link", network=network)
-    error = refused(stack, "Second", network)
+    error = no_second(stack, "Second", network)
     assert "Serving/Link" in error.got
     assert error.where == "Serving/Second"
 
@@ -283,30 +229,30 @@ def test_also_when_nothing_else_holds_the_app():
         stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
     )
     RuntimePrivateLink(stack, "Link", network=network)
-    refused(stack, "Second", network)
+    no_second(stack, "Second", network)
 
 
-def test_also_when_the_vpc_is_imported_twice(stack):
-    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, imported_vpc(stack)))
-    refused(stack, "Second", in_vpc(stack, imported_vpc(stack, "Again"), "AgainNetwork"))
+def test_also_when_the_vpc_is_imported_twice(stack, parts):
+    RuntimePrivateLink(stack, "Link", network=parts.network_in(stack))
+    no_second(stack, "Second", parts.network_in(stack, parts.vpc(stack, "Again"), "AgainNetwork"))
 
 
 def test_also_in_another_stack_of_the_app(stack, new_stack, parts):
     network = parts.network(stack)
     RuntimePrivateLink(stack, "Link", network=network)
-    refused(new_stack(app=cdk.App.of(stack), name="Other"), "Second", network)
+    no_second(new_stack(app=cdk.App.of(stack), name="Other"), "Second", network)
 
 
-def test_also_when_another_stack_has_no_environment(stack, new_stack):
-    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, imported_vpc(stack)))
+def test_also_when_another_stack_has_no_environment(stack, new_stack, parts):
+    RuntimePrivateLink(stack, "Link", network=parts.network_in(stack))
     other = new_stack(app=cdk.App.of(stack), name="Other", region=None)
-    refused(other, "Second", in_vpc(other, imported_vpc(other)))
+    no_second(other, "Second", parts.network_in(other))
 
 
 def test_also_the_apis(stack, parts):
     network = parts.network(stack)
     RuntimePrivateLink(stack, "Link", network=network, sagemaker_api=True)
-    error = refused(stack, "Second", network, fips=True, sagemaker_api=True)
+    error = no_second(stack, "Second", network, fips=True, sagemaker_api=True)
     assert "Serving/Link/Api" in error.got
     assert "one link only" in error.fix
 
@@ -320,39 +266,39 @@ def add_runtime(vpc, **given):
 @pytest.mark.parametrize(
     "vpc",
     [
-        lambda stack: ec2.Vpc(stack, "Own", availability_zones=["us-east-1a", "us-east-1b"]),
-        imported_vpc,
+        lambda stack, parts: ec2.Vpc(stack, "Own", availability_zones=["us-east-1a", "us-east-1b"]),
+        lambda stack, parts: parts.vpc(stack),
     ],
 )
-def test_also_one_that_the_vpc_has_by_cdks_own_method(stack, vpc):
-    made = vpc(stack)
+def test_also_one_that_the_vpc_has_by_cdks_own_method(stack, parts, vpc):
+    made = vpc(stack, parts)
     add_runtime(made)
-    error = refused(stack, "Link", in_vpc(stack, made))
+    error = no_second(stack, "Link", parts.network_in(stack, made))
     assert f"{made.node.path}/Runtime" in error.got
 
 
-def test_also_where_the_region_is_open(new_stack):
+def test_also_where_the_region_is_open(new_stack, parts):
     stack = new_stack(region=None)
-    vpc = imported_vpc(stack)
+    vpc = parts.vpc(stack)
     add_runtime(vpc)
-    refused(stack, "Link", in_vpc(stack, vpc))
+    no_second(stack, "Link", parts.network_in(stack, vpc))
 
 
-def test_also_one_that_comes_later(stack):
-    vpc = imported_vpc(stack)
-    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
+def test_also_one_that_comes_later(stack, parts):
+    vpc = parts.vpc(stack)
+    RuntimePrivateLink(stack, "Link", network=parts.network_in(stack, vpc))
     add_runtime(vpc)
     with pytest.raises(RuntimeError, match=r"(?s)Serving/Link.*LLE211.*conflicting DNS domain"):
         cdk.App.of(stack).synth()
 
 
-def test_one_without_private_dns_is_no_second_one(stack):
-    vpc = imported_vpc(stack)
+def test_one_without_private_dns_is_no_second_one(stack, parts):
+    vpc = parts.vpc(stack)
     add_runtime(vpc, private_dns_enabled=False)
     vpc.add_interface_endpoint(
         "Api", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API, open=False
     )
-    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
+    RuntimePrivateLink(stack, "Link", network=parts.network_in(stack, vpc))
     cdk.App.of(stack).synth()
 
 
@@ -361,8 +307,10 @@ def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, par
     RuntimePrivateLink(stack, "Link", network=network)
     RuntimePrivateLink(stack, "Fips", network=network, fips=True)
     for place, vpc_id in enumerate(("vpc-0123456789abcdef0", "vpc-0123456789abcdef1")):
-        vpc = imported_vpc(stack, f"Vpc{place}", vpc_id)
-        RuntimePrivateLink(stack, f"Link{place}", network=in_vpc(stack, vpc, f"Network{place}"))
+        vpc = parts.vpc(stack, f"Vpc{place}", vpc_id=vpc_id)
+        RuntimePrivateLink(
+            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
+        )
     # The same logical ID in another stack is another VPC.
     other = new_stack(app=cdk.App.of(stack), name="Other")
     RuntimePrivateLink(other, "Link", network=parts.network(other))
@@ -371,24 +319,25 @@ def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, par
     RuntimePrivateLink(fresh, "Link", network=parts.network(fresh))
 
 
-def test_lookups_that_are_pending_are_no_second_one(stack):
+def test_lookups_that_are_pending_are_no_second_one(stack, parts):
     # CDK stands in the same ID for every VPC on the first run; the second run tells them apart.
     for place in (1, 2):
         vpc = ec2.Vpc.from_lookup(stack, f"Vpc{place}", vpc_name=f"vpc-{place}")
-        RuntimePrivateLink(stack, f"Link{place}", network=in_vpc(stack, vpc, f"Network{place}"))
+        RuntimePrivateLink(
+            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
+        )
 
 
 @pytest.mark.parametrize("off", ["enable_dns_support", "enable_dns_hostnames"])
-def test_private_dns_needs_the_vpcs_dns(stack, off):
+def test_private_dns_needs_the_vpcs_dns(stack, parts, off):
     vpc = ec2.Vpc(
         stack,
         "Vpc",
         availability_zones=["us-east-1a", "us-east-1b"],
         **({"enable_dns_hostnames": False} | {off: False}),
     )
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
-    assert raised.value.code == "LLE212"
+    with refused("LLE212"):
+        RuntimePrivateLink(stack, "Link", network=parts.network_in(stack, vpc))
 
 
 def adopted(stack, network, **given):
@@ -405,8 +354,8 @@ def adopted(stack, network, **given):
     )
 
 
-def test_an_existing_one_is_adopted_and_left_as_it_is(stack, template_of):
-    link = adopted(stack, in_vpc(stack, imported_vpc(stack)), bidirectional_streaming=True)
+def test_an_existing_one_is_adopted_and_left_as_it_is(stack, parts, template_of):
+    link = adopted(stack, parts.network_in(stack), bidirectional_streaming=True)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     link.serve("sentiment")
     template = template_of(stack)

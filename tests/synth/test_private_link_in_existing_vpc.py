@@ -6,85 +6,40 @@ import json
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     ClientZones,
-    ContainerImage,
     EndpointOptions,
-    InstanceType,
-    LatencyTarget,
-    LoadTestFleet,
-    LowLatencyEndpoint,
     RuntimePrivateLink,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.operate.checking.policies import verdict
 
-ACCOUNT, STRANGER = "123456789012", "999999999999"
+from .conftest import Parts, by_action
+from .iam_decisions import ACCOUNT, allows
+
+STRANGER = "999999999999"
 STEM = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}"
 ASYNC, INVOKE = "sagemaker:InvokeEndpointAsync", "sagemaker:InvokeEndpoint"
 TAKES_OVER = "for everybody in the VPC"
 
 
-def existing_network(stack, id="Network"):
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack,
-        f"{id}Vpc",
-        vpc_id="vpc-0123456789abcdef0",
-        vpc_cidr_block="10.0.0.0/16",
-        availability_zones=["us-east-1a", "us-east-1b"],
-        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-    )
-    zones = ClientZones.of_names("us-east-1a", "us-east-1b")
-    return ZoneAlignedNetwork.in_vpc(stack, id, vpc=vpc, client_zones=zones)
+def existing_network(stack):
+    parts = Parts()
+    return parts.network_in(stack, parts.vpc(stack, vpc_cidr_block="10.0.0.0/16"))
 
 
 def pattern(stack, parts, **given):
-    return LowLatencyEndpoint(
-        stack,
-        "Sentiment",
-        containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"),
-        endpoint=EndpointOptions(endpoint_name="sentiment"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
-        **given,
-    )
-
-
-def interface(template):
-    (found,) = [
-        properties
-        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
-        if properties["VpcEndpointType"] == "Interface"
-    ]
-    return found
-
-
-def with_values(value):
-    """A document with this account's values in the place of CloudFormation's functions."""
-    if isinstance(value, list):
-        return [with_values(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "Fn::Join" in value:
-        separator, parts = value["Fn::Join"]
-        return separator.join(with_values(part) for part in parts)
-    if "Ref" in value:
-        return {"AWS::AccountId": ACCOUNT, "AWS::Region": "us-east-1", "AWS::Partition": "aws"}[
-            value["Ref"]
-        ]
-    return {key: with_values(item) for key, item in value.items()}
+    return parts.pattern(stack, endpoint=EndpointOptions(endpoint_name="sentiment"), **given)
 
 
 def lets_through(template, action, resource, account=ACCOUNT):
-    policy = with_values(interface(template)["PolicyDocument"])
-    return verdict(policy, action, resource, {"aws:PrincipalAccount": account}).allowed
+    policy = template.interface()["PolicyDocument"]
+    return allows(policy, action, resource, aws_PrincipalAccount=account)
 
 
 def takeover_warnings(stack):
@@ -113,14 +68,10 @@ def test_other_callers_of_an_existing_vpc_keep_their_calls(
     assert not lets_through(template, action, f"{STEM}:{resource}", STRANGER)
 
 
-def test_they_keep_the_openai_path_too(stack, template_of):
-    RuntimePrivateLink(stack, "Link", network=existing_network(stack))
-    assert lets_through(template_of(stack), "sagemaker:CallWithBearerToken", "*")
-
-
-def test_nothing_but_invoking_passes_all_the_same(stack, template_of):
+def test_they_keep_the_openai_path_too_and_nothing_else_passes(stack, template_of):
     RuntimePrivateLink(stack, "Link", network=existing_network(stack))
     template = template_of(stack)
+    assert lets_through(template, "sagemaker:CallWithBearerToken", "*")
     for action in ("sagemaker:DeleteEndpoint", "s3:GetObject"):
         assert not lets_through(template, action, f"{STEM}:endpoint/another")
 
@@ -212,16 +163,10 @@ def test_a_caller_gets_what_its_way_of_calling_needs(stack, parts, template_of, 
         for each in template_of(stack).of_type("AWS::IAM::Policy").values()
         if "Caller" in each["Roles"][0]["Ref"]
     ]
-    by_action = {
-        action: statement["Resource"]
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in (
-            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-        )
-    }
-    assert set(by_action) == wanted
-    assert by_action.pop("sagemaker:CallWithBearerToken", "*") == "*"  # takes no resource
-    assert all(resource != "*" for resource in by_action.values())
+    given = by_action(policy["PolicyDocument"]["Statement"])
+    assert set(given) == wanted
+    on_all = {action for action, statement in given.items() if statement["Resource"] == "*"}
+    assert on_all <= {"sagemaker:CallWithBearerToken"}  # takes no resource
 
 
 # --- the warning -------------------------------------------------------------------------------
@@ -244,23 +189,19 @@ def test_an_existing_vpc_is_told_what_is_redirected(stack):
         assert words in str(found.entry.data), words
 
 
-def test_the_sagemaker_apis_name_is_redirected_too(stack):
-    RuntimePrivateLink(stack, "Link", network=existing_network(stack), sagemaker_api=True)
+@pytest.mark.parametrize(
+    ("given", "said", "unsaid"),
+    [
+        ({"sagemaker_api": True}, "api.sagemaker.us-east-1.", "-"),
+        ({"fips": True}, "runtime-fips.sagemaker.us-east-1.", "policy"),
+        ({"narrow_policy": True}, "refuses every other endpoint", "-"),
+    ],
+)
+def test_what_is_redirected_and_refused_follows_what_is_made(stack, given, said, unsaid):
+    RuntimePrivateLink(stack, "Link", network=existing_network(stack), **given)
     (found,) = takeover_warnings(stack)
-    assert "api.sagemaker.us-east-1." in str(found.entry.data)
-
-
-def test_fips_redirects_its_own_name_and_has_no_policy(stack):
-    RuntimePrivateLink(stack, "Link", network=existing_network(stack), fips=True)
-    (found,) = takeover_warnings(stack)
-    assert "runtime-fips.sagemaker.us-east-1." in str(found.entry.data)
-    assert "policy" not in str(found.entry.data)
-
-
-def test_who_narrows_is_told_that_others_are_refused(stack):
-    RuntimePrivateLink(stack, "Link", network=existing_network(stack), narrow_policy=True)
-    (found,) = takeover_warnings(stack)
-    assert "refuses every other endpoint" in str(found.entry.data)
+    assert said in str(found.entry.data)
+    assert unsaid == "-" or unsaid not in str(found.entry.data)
 
 
 @pytest.mark.parametrize("network", [existing_network, None])
@@ -304,7 +245,8 @@ def test_without_private_dns_the_name_is_left_alone(stack, template_of, fips, la
     assert link.url == f"https://{link.dns_name}"
     assert set(link.zonal_dns_names) == {"us-east-1a", "us-east-1b"}
     assert stack.resolve(link.private_dns_name)["Fn::Join"][1][0] == f"{label}.sagemaker.us-east-1."
-    assert interface(template_of(stack))["PrivateDnsEnabled"] is False
+    made = template_of(stack).interface(f"sagemaker.{label}")
+    assert made["PrivateDnsEnabled"] is False
 
 
 def test_it_stands_beside_one_with_private_dns(stack):
@@ -357,21 +299,14 @@ def test_the_patterns_callers_are_told_the_endpoints_own_names(stack, parts, tem
     urls = {name: value["Value"] for name, value in template["Outputs"].items() if "Url" in name}
     assert [value for name, value in urls.items() if "Regional" in name] == [regional]
     assert len([name for name in urls if "Zonal" in name]) == 2
-    assert interface(template)["PrivateDnsEnabled"] is False
+    assert template.interface()["PrivateDnsEnabled"] is False
     assert takeover_warnings(stack) == []
 
 
-def test_load_generators_call_the_endpoints_own_name(stack, template_of):
+def test_load_generators_call_the_endpoints_own_name(stack, parts, template_of):
     network = existing_network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
-    LoadTestFleet(
-        stack,
-        "Fleet",
-        network=network,
-        private_link=link,
-        endpoint="ranker",
-        image=ContainerImage.from_uri(f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/a:1"),
-    )
+    parts.fleet(stack, network=network, private_link=link)
     url = stack.resolve(link.url)
     zonal = [stack.resolve(f"https://{name}") for name in link.zonal_dns_names.values()]
     template = template_of(stack)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+from tests.refusals import refused
+
+from .conftest import Parts
 
 # As DescribeVpcEndpoints lists them (AWS: "Access an AWS service using an interface VPC endpoint"),
 # behind the ID of the hosted zone, as CloudFormation's DnsEntries has them.
@@ -75,18 +69,6 @@ def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional,
     }
 
 
-def imported_network(stack, id="Network", vpc_id="vpc-0123456789abcdef0"):
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack,
-        f"{id}Vpc",
-        vpc_id=vpc_id,
-        availability_zones=["us-east-1a", "us-east-1b"],
-        private_subnet_ids=["subnet-a", "subnet-b"],
-    )
-    zones = ClientZones.of_names("us-east-1a", "us-east-1b")
-    return ZoneAlignedNetwork.in_vpc(stack, id, vpc=vpc, client_zones=zones)
-
-
 def existing(stack):
     return ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
         stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
@@ -98,7 +80,7 @@ def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
     link = RuntimePrivateLink.from_interface_endpoint(
         stack,
         "Link",
-        network=imported_network(stack),
+        network=Parts().network_in(stack),
         interface_endpoint=existing(stack),
         regional_dns_name=regional,
     )
@@ -141,12 +123,16 @@ def test_one_made_in_the_app_tells_its_names_when_adopted(
 
 
 def by_vpc_id(stack, **given):
-    return RuntimePrivateLink(stack, "Link", network=imported_network(stack), **given)
+    return RuntimePrivateLink(stack, "Link", network=Parts().network_in(stack), **given)
 
 
 def adopted(stack, **given):
     return RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack), **given
+        stack,
+        "Link",
+        network=Parts().network_in(stack),
+        interface_endpoint=existing(stack),
+        **given,
     )
 
 
@@ -175,15 +161,7 @@ def test_the_url_is_that_which_private_dns_answers(stack, link, label):
 def test_callers_are_told_the_links_url(stack, parts, template_of, fips, label):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, fips=fips)
-    LowLatencyEndpoint(
-        stack,
-        "Sentiment",
-        network=network,
-        private_link=link,
-        containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
-    ).output_settings_for_callers()
+    parts.pattern(stack, network=network, private_link=link).output_settings_for_callers()
     (output,) = [
         value for name, value in template_of(stack)["Outputs"].items() if "RegionalUrl" in name
     ]
@@ -232,18 +210,12 @@ def test_callers_in_other_vpcs_resolve_the_runtimes_name(
     assert alias["HostedZoneId"] == "Z7HUB22UULQXV"
 
 
-def test_no_hosted_zone_unless_asked_for(stack, parts, template_of):
-    RuntimePrivateLink(stack, "Link", network=parts.network(stack))
-    assert "AWS::Route53::HostedZone" not in template_of(stack).types
-
-
 def test_the_endpoints_own_vpc_is_refused(stack, parts):
     network = parts.network(stack)
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE214"):
         RuntimePrivateLink(
             stack, "Link", network=network, hosted_zone_vpcs=[other_vpc(stack), network.vpc]
         )
-    assert raised.value.code == "LLE214"
 
 
 def test_lookups_that_are_pending_are_not_the_own_vpc(stack):
@@ -259,7 +231,7 @@ def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
     RuntimePrivateLink.from_interface_endpoint(
         stack,
         "Link",
-        network=imported_network(stack),
+        network=Parts().network_in(stack),
         interface_endpoint=existing(stack),
         regional_dns_name=REGIONAL,
         hosted_zone_id="Z7HUB22UULQXV",
@@ -277,13 +249,12 @@ def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
     "given", [{}, {"regional_dns_name": REGIONAL}, {"hosted_zone_id": "Z7HUB22UULQXV"}]
 )
 def test_an_adopted_endpoint_needs_both_names_for_it(stack, given):
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE215"):
         RuntimePrivateLink.from_interface_endpoint(
             stack,
             "Link",
-            network=imported_network(stack),
+            network=Parts().network_in(stack),
             interface_endpoint=existing(stack),
             hosted_zone_vpcs=[other_vpc(stack)],
             **given,
         )
-    assert raised.value.code == "LLE215"

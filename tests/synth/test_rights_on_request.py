@@ -8,65 +8,24 @@ import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    DataCapture,
-    EndpointConfiguration,
-    InstanceType,
-    Model,
-    ProductionVariant,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import DataCapture
 from low_latency_endpoint.hosting.variant import CoreDump
+
+from .conftest import by_action
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
-def as_list(value):
-    return [value] if isinstance(value, str) else value
-
-
 @pytest.fixture
-def actions(new_stack, template_of):
-    """Actions of the model's policy, for a configuration's keyword arguments."""
+def actions(new_stack, parts, template_of):
+    """The statements by their actions, for a configuration's keyword arguments."""
 
     def build(core_dump=None, **options):
         stack = new_stack()
-        core_dump = core_dump(stack) if callable(core_dump) else core_dump
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-        )
-        model = Model(
-            stack,
-            "Model",
-            network=network,
-            containers=[Container(image=ContainerImage.from_uri("registry.example.com/x:1"))],
-        )
-        options = {name: make(stack) if callable(make) else make for name, make in options.items()}
-        EndpointConfiguration(
-            stack,
-            "Configuration",
-            variants=[
-                ProductionVariant(
-                    name="a",
-                    model=model,
-                    core_dump=core_dump,
-                    instance_type=InstanceType("ml.m5.xlarge"),
-                )
-            ],
-            **options,
-        )
-        resources = template_of(stack)["Resources"].values()
-        found = {}
-        for each in resources:
-            if each["Type"] == "AWS::IAM::Policy":
-                for statement in each["Properties"]["PolicyDocument"]["Statement"]:
-                    names = statement["Action"]
-                    for action in as_list(names):
-                        found[action] = statement
-        return found
+        dump = core_dump(stack) if callable(core_dump) else core_dump
+        made = {name: make(stack) if callable(make) else make for name, make in options.items()}
+        parts.configuration(stack, variants=[parts.variant(stack, core_dump=dump)], **made)
+        return template_of(stack).granted
 
     return build
 
@@ -144,13 +103,8 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
     assert configuration["ProductionVariants"][0]["ModelName"] == {
         "Fn::GetAtt": [made, "ModelName"]
     }
-    used = {
-        action
-        for statement in template.model_rights
-        if statement["Resource"] == stack.resolve(key.key_arn)
-        for action in as_list(statement["Action"])
-    }
-    assert used == {
+    arn = stack.resolve(key.key_arn)
+    assert by_action(each for each in template.model_rights if each["Resource"] == arn).keys() == {
         "kms:CreateGrant",
         "kms:Decrypt",
         "kms:DescribeKey",

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    MeasuredThroughput,
-    ScalingOptions,
-    ScalingSchedule,
-    ScalingSteps,
-)
+from low_latency_endpoint import MeasuredThroughput, ScalingOptions, ScalingSchedule, ScalingSteps
 from low_latency_endpoint.errors import ConfigurationError
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
@@ -35,13 +25,9 @@ def scaled(stack, parts):
     """The pattern with these scaling options, at a peak that needs ten instances."""
 
     def make(**scaling):
-        return LowLatencyEndpoint(
+        return parts.pattern(
             stack,
             "Scorer",
-            client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-            containers=[parts.container()],
-            instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)),
             throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200),
             scaling=ScalingOptions(**scaling),
         )
@@ -177,19 +163,3 @@ def test_a_policy_and_a_schedule_of_one_name_are_refused(scaled):
     named = ScalingSchedule(name="Invocations", expression="rate(1 day)", min_instances=3)
     with pytest.raises(ConfigurationError, match="LLE626"):
         scaled(schedule=[named])
-
-
-def test_the_plan_of_other_times_is_another_plan(scaled, parts, new_stack):
-    plan = scaled(schedule=[MORNING]).plan
-    stack: cdk.Stack = new_stack()
-    with pytest.raises(ConfigurationError, match="LLE808"):
-        LowLatencyEndpoint(
-            stack,
-            "Scorer",
-            client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-            containers=[parts.container()],
-            instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)),
-            throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200),
-            plan=plan,
-        )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import types
+from types import SimpleNamespace
 
 import pytest
+
+from .conftest import by_action
+from .inline_functions import loaded
 
 CHECK = "Custom::EndpointServingCheck"
 NEW, OLD = "configuration-new", "configuration-old"
@@ -31,11 +33,8 @@ def test_two_endpoints_share_one_function_that_may_describe_these_two_only(
     stack, parts, template_of
 ):
     for name in ("first", "Second"):
-        configuration = parts.configuration(
-            stack,
-            f"Configuration-{name}",
-            variants=[parts.variant(stack, model=parts.model(stack, f"Model-{name}"))],
-        )
+        variants = [parts.variant(stack, model=parts.model(stack, f"Model-{name}"))]
+        configuration = parts.configuration(stack, f"Configuration-{name}", variants=variants)
         parts.endpoint(stack, f"Endpoint-{name}", configuration=configuration, endpoint_name=name)
     template = template_of(stack)
     (function,) = _functions(template)
@@ -49,15 +48,10 @@ def test_two_endpoints_share_one_function_that_may_describe_these_two_only(
     role_id = function["Role"]["Fn::GetAtt"][0]
     role = template["Resources"][role_id]["Properties"]
     assert "ManagedPolicyArns" not in role
-    statements = [
-        statement
-        for policy in role["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
-    ]
     logs = {"Fn::GetAtt": [function["LoggingConfig"]["LogGroup"]["Ref"], "Arn"]}
-    assert {
-        action: statement["Resource"] for statement in statements for action in statement["Action"]
-    } == {
+    rights = by_action(template.rights_of(role_id))
+    del rights["sagemaker:DescribeEndpoint"]
+    assert {action: statement["Resource"] for action, statement in rights.items()} == {
         "cloudformation:DescribeStacks": {"Ref": "AWS::StackId"},
         "logs:CreateLogStream": logs,
         "logs:PutLogEvents": logs,
@@ -137,22 +131,7 @@ def run(stack, parts, template_of, monkeypatch):
     source = _functions(template_of(stack))[0]["Code"]["ZipFile"]
 
     def run(*answers, request="Update", stack_status="UPDATE_IN_PROGRESS", seconds=300):
-        sent, left = [], [seconds]
-        cfnresponse = types.ModuleType("cfnresponse")
-        cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
-
-        # The signature of AWS's module.
-        def send(
-            event,
-            context,
-            responseStatus,
-            responseData,
-            physicalResourceId=None,
-            noEcho=False,
-            reason=None,
-        ):
-            assert physicalResourceId == "sentiment"
-            sent.append((responseStatus, reason))
+        left = [seconds]
 
         class CloudFormation:
             def describe_stacks(self, *, StackName):
@@ -168,24 +147,14 @@ def run(stack, parts, template_of, monkeypatch):
             assert left[0] > 0, "Lambda would have stopped the function"
 
         sagemaker = SageMaker(*answers)
-        cfnresponse.send = send
-        boto3 = types.ModuleType("boto3")
-        boto3.client = {"sagemaker": sagemaker, "cloudformation": CloudFormation()}.__getitem__
-        monkeypatch.setitem(sys.modules, "cfnresponse", cfnresponse)
-        monkeypatch.setitem(sys.modules, "boto3", boto3)
-        monkeypatch.setattr("time.sleep", sleep)
-        namespace = {}
-        exec(source, namespace)
-        namespace["handler"](
-            {
-                "RequestType": request,
-                "StackId": "arn:stack",
-                "ResourceProperties": {"EndpointName": "sentiment", "EndpointConfigName": NEW},
-            },
-            Context(),
-        )
-        (answer,) = sent  # exactly one, or CloudFormation waits for its time-out
-        return answer, sagemaker.asked
+        clients = {"sagemaker": sagemaker, "cloudformation": CloudFormation()}
+        handler, sent = loaded(source, clients, SimpleNamespace(sleep=sleep), monkeypatch)
+        names = {"EndpointName": "sentiment", "EndpointConfigName": NEW}
+        event = {"RequestType": request, "StackId": "arn:stack", "ResourceProperties": names}
+        handler(event, Context())
+        ((status, name, reason),) = sent  # exactly one, or CloudFormation waits for its time-out
+        assert name == "sentiment"
+        return (status, reason), sagemaker.asked
 
     return run
 

@@ -10,51 +10,43 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    LowLatencyEndpointStack,
-)
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint import LatencyTarget, LowLatencyEndpointStack
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, planned
+from tests.refusals import refused
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 @pytest.fixture
-def deployed(tmp_path, template_of):
-    """The template of the shortest settings file with these shared and endpoint settings."""
+def stack_of(tmp_path):
+    """The stack of the shortest settings file with these shared and endpoint settings."""
 
     def make(endpoint=None, **shared):
+        scorer = {
+            "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
+            "instance_type": "ml.m5.large",
+            "latency": {"p99": "200ms"},
+            **(endpoint or {}),
+        }
+        zones = {"ids": ["use1-az1", "use1-az2"]}
+        values = {"client_zones": zones, "endpoints": {"scorer": scorer}, **shared}
         path = tmp_path / "endpoint.yaml"
-        path.write_text(
-            yaml.safe_dump(
-                {
-                    "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-                    **shared,
-                    "endpoints": {
-                        "scorer": {
-                            "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
-                            "instance_type": "ml.m5.large",
-                            "latency": {"p99": "200ms"},
-                            **(endpoint or {}),
-                        }
-                    },
-                }
-            )
-        )
-        stack = LowLatencyEndpointStack(
+        path.write_text(yaml.safe_dump(values))
+        return LowLatencyEndpointStack(
             cdk.App(analytics_reporting=False),
             "Serving",
             settings=load_settings(path),
             env=cdk.Environment(account="123456789012", region="us-east-1"),
         )
-        return template_of(stack)
 
     return make
+
+
+@pytest.fixture
+def deployed(stack_of, template_of):
+    """The template of such a stack."""
+    return lambda endpoint=None, **shared: template_of(stack_of(endpoint, **shared))
 
 
 def test_data_capture(deployed):
@@ -143,21 +135,8 @@ def test_no_flow_log(deployed):
 
 @pytest.mark.parametrize(("given", "there"), [(None, True), (True, True), (False, False)])
 def test_the_endpoint_policy(deployed, given, there):
-    template = deployed(private_link={"endpoint_policy": given})
-    interfaces = [
-        properties
-        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
-        if properties["VpcEndpointType"] == "Interface"
-    ]
-    assert ["PolicyDocument" in properties for properties in interfaces] == [there]
-
-
-def interfaces(template):
-    return [
-        properties
-        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
-        if properties["VpcEndpointType"] == "Interface"
-    ]
+    interface = deployed(private_link={"endpoint_policy": given}).interface()
+    assert ("PolicyDocument" in interface) is there
 
 
 EXISTING = {
@@ -178,7 +157,7 @@ EXISTING = {
     ],
 )
 def test_the_policy_names_this_stacks_endpoints_or_all(deployed, given, wide):
-    (interface,) = interfaces(deployed(**given))
+    interface = deployed(**given).interface()
     resources = json.dumps(interface["PolicyDocument"]["Statement"][0]["Resource"])
     assert ("endpoint/*" in resources) is wide
 
@@ -186,7 +165,7 @@ def test_the_policy_names_this_stacks_endpoints_or_all(deployed, given, wide):
 @pytest.mark.parametrize("given", [True, False, None])
 def test_private_dns_can_be_left_out(deployed, given):
     template = deployed(private_link={"private_dns": given})
-    assert [each["PrivateDnsEnabled"] for each in interfaces(template)] == [given is not False]
+    assert template.interface()["PrivateDnsEnabled"] is (given is not False)
     urls = [
         json.dumps(output["Value"])
         for name, output in template["Outputs"].items()
@@ -196,7 +175,7 @@ def test_private_dns_can_be_left_out(deployed, given):
 
 
 def test_bearer_tokens_on_request(deployed):
-    (interface,) = interfaces(deployed(private_link={"openai": True}))
+    interface = deployed(private_link={"openai": True}).interface()
     actions = [statement["Action"] for statement in interface["PolicyDocument"]["Statement"]]
     assert actions[-1] == ["sagemaker:CallWithBearerToken"]
 
@@ -204,42 +183,14 @@ def test_bearer_tokens_on_request(deployed):
 @pytest.mark.parametrize(
     ("given", "platform"), [({}, "linux/arm64"), ({"platform": "linux/arm64"}, "linux/arm64")]
 )
-def test_how_an_image_is_built(tmp_path, given, platform):
+def test_how_an_image_is_built(stack_of, tmp_path, given, platform):
     (tmp_path / "container").mkdir()
     (tmp_path / "container" / "Serve.Dockerfile").write_text("FROM scratch\n")
-    path = tmp_path / "endpoint.yaml"
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-                "endpoints": {
-                    "scorer": {
-                        "containers": [
-                            {
-                                "image": {
-                                    "asset": "container",
-                                    "file": "Serve.Dockerfile",
-                                    "build_args": {"MODEL": "distilbert", "PORT": 8080},
-                                    **given,
-                                }
-                            }
-                        ],
-                        "instance_type": "ml.c7g.large",
-                        "latency": {"p99": "200ms"},
-                    }
-                },
-            }
-        )
-    )
-    app = cdk.App(analytics_reporting=False, outdir=str(tmp_path / "cdk.out"))
-    LowLatencyEndpointStack(
-        app,
-        "Serving",
-        settings=load_settings(path),
-        env=cdk.Environment(account="123456789012", region="us-east-1"),
-    )
-    app.synth()
-    manifest = json.loads((tmp_path / "cdk.out" / "Serving.assets.json").read_text())
+    arguments = {"MODEL": "distilbert", "PORT": 8080}
+    image = {"asset": "container", "file": "Serve.Dockerfile", "build_args": arguments, **given}
+    stack = stack_of({"containers": [{"image": image}], "instance_type": "ml.c7g.large"})
+    directory = Path(cdk.App.of(stack).synth().directory)
+    manifest = json.loads((directory / "Serving.assets.json").read_text())
     (built,) = manifest["dockerImages"].values()
     assert built["source"]["dockerFile"] == "Serve.Dockerfile"
     assert built["source"]["dockerBuildArgs"] == {"MODEL": "distilbert", "PORT": "8080"}
@@ -274,81 +225,42 @@ def asked(monkeypatch):
     return requests
 
 
-def test_each_endpoint_is_planned_once_from_the_file_to_the_template(tmp_path, asked):
-    path = tmp_path / "endpoint.yaml"
-    containers = [
-        {
-            "image": {
-                "dlc": {"repository": "pytorch-inference", "tag": "2.6.0-cpu-py312-ubuntu22.04"}
-            },
-            "hostname": "first",
-        },
-        {
-            "image": {"ecr": {"repository": "team/scorer", "tag": "2.6.0-cpu-py312-ubuntu22.04"}},
-            "hostname": "second",
-        },
-    ]
+def test_each_endpoint_is_planned_once_from_the_file_to_the_template(stack_of, asked):
+    tag = "2.6.0-cpu-py312-ubuntu22.04"
+    dlc, own = (
+        {"dlc": {"repository": "pytorch-inference", "tag": tag}},
+        {"ecr": {"repository": "team/scorer", "tag": tag}},
+    )
     endpoint = {
-        "containers": containers,
+        "containers": [{"image": dlc, "hostname": "first"}, {"image": own, "hostname": "second"}],
         "inference_mode": "Serial",
         "instance_type": "ml.m5.large",
         "latency": {"p99": "200ms"},
         "throughput": {"peak_tps": 100, "tps_per_instance": 20},
     }
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-                "endpoints": {
-                    "plain": endpoint,
-                    "chosen": {
-                        **endpoint,
-                        "routing": {
-                            "prefix_aware": {"prefix_length": 4096, "concurrency_threshold": 8}
-                        },
-                        "inference_ami": {"custom": "newest"},
-                        "instances": {"min": 3, "max": 40},
-                        "warm_up": {"payload": {"text": "hello"}, "requests": 77},
-                        "scaling": {
-                            "metric": "concurrency",
-                            "concurrency_target": 4,
-                            "scale_in_cooldown": "9m",
-                            "keep_counts": True,
-                        },
-                    },
-                },
-            }
-        )
-    )
-    stack = LowLatencyEndpointStack(
-        cdk.App(analytics_reporting=False),
-        "Serving",
-        settings=load_settings(path),
-        env=cdk.Environment(account="123456789012", region="us-east-1"),
-    )
+    chosen = {
+        "routing": {"prefix_aware": {"prefix_length": 4096, "concurrency_threshold": 8}},
+        "inference_ami": {"custom": "newest"},
+        "instances": {"min": 3, "max": 40},
+        "warm_up": {"payload": {"text": "hello"}, "requests": 77},
+        "scaling": {
+            "metric": "concurrency",
+            "concurrency_target": 4,
+            "scale_in_cooldown": "9m",
+            "keep_counts": True,
+        },
+    }
+    stack = stack_of(endpoints={"plain": endpoint, "chosen": {**endpoint, **chosen}})
     cdk.App.of(stack).synth()
     assert len(asked) == 2
     assert [made.plan.request for made in stack.endpoints.values()] == asked
 
 
 def test_the_plan_of_another_request_is_refused(stack, parts):
-    given = {
-        "client_zones": ClientZones.of_ids("use1-az1", "use1-az2"),
-        "containers": [parts.container()],
-        "instance_type": InstanceType("ml.m5.large"),
-    }
-    first = LowLatencyEndpoint(
-        stack, "First", latency=LatencyTarget(p99=cdk.Duration.millis(200)), **given
-    )
-    with pytest.raises(ConfigurationError) as raised:
-        LowLatencyEndpoint(
-            stack,
-            "Second",
-            plan=first.plan,
-            latency=LatencyTarget(p99=cdk.Duration.millis(300)),
-            **given,
-        )
-    assert (raised.value.code, raised.value.got) == ("LLE808", "another latency")
+    plan = parts.pattern(stack, "First").plan
+    slower = LatencyTarget(p99=cdk.Duration.millis(300))
+    with refused("LLE808", got="another latency"):
+        parts.pattern(stack, "Second", plan=plan, latency=slower)
 
 
 #: Words of people's remedies name options too: what a reader of an account says of them.

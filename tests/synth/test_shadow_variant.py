@@ -23,6 +23,8 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError
 
+from .conftest import warnings_in
+
 CONFIGURATION = "AWS::SageMaker::EndpointConfig"
 ALARM = "AWS::CloudWatch::Alarm"
 
@@ -42,15 +44,6 @@ def shadowed(stack, parts):
         )
 
     return make
-
-
-def warnings_of(stack, id):
-    return [
-        str(entry.data)
-        for construct in stack.node.find_all()
-        for entry in construct.node.metadata
-        if entry.type == "aws:cdk:warning" and id in str(entry.data)
-    ]
 
 
 def variant_names(resource):
@@ -179,28 +172,24 @@ def test_the_shadow_takes_room_in_the_subnets(stack, parts):
 def test_an_inf1_shadow_has_no_guarded_deployment(stack, parts, shadowed, template_of):
     from low_latency_endpoint import ContainerImage
 
-    neuron = parts.model(
-        stack,
-        "Neuron",
-        containers=[parts.container(image=ContainerImage.from_uri("1.dkr.ecr.x/neuron:1"))],
-    )
+    neuron = parts.serving(stack, "Neuron", image=ContainerImage.from_uri("1.dkr.ecr.x/neuron:1"))
     shadow = {"model": neuron, "instance_type": InstanceType("ml.inf1.xlarge")}
     shadowed(shadow=shadow)
-    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    deployment = template_of(stack).deployment
     routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
     assert routing["Type"] == "ALL_AT_ONCE"
-    assert len(warnings_of(stack, "shadowExclusion:Inf1")) == 1
+    assert len(warnings_in(stack, "shadowExclusion:Inf1")) == 1
 
 
 def test_a_rolling_update_with_a_shadow_is_doubted(stack, shadowed):
     shadowed(endpoint={"deployment": DeploymentPolicy.rolling()})
-    assert len(warnings_of(stack, "rollingWithShadow")) == 1
+    assert len(warnings_in(stack, "rollingWithShadow")) == 1
 
 
 @pytest.mark.parametrize(("weight", "doubted"), [(1, 0), (0.1, 0), (0, 1), (2, 1)])
 def test_a_weight_that_is_no_share_is_doubted(stack, shadowed, weight, doubted):
     shadowed(shadow={"weight": weight})
-    assert len(warnings_of(stack, "shadowWeight:candidate")) == doubted
+    assert len(warnings_in(stack, "shadowWeight:candidate")) == doubted
 
 
 def test_no_alarm_of_the_endpoint_and_no_rollback_alarm_watches_the_shadow(

@@ -32,8 +32,7 @@ def without_hashes(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
-def test_template(new_stack, fill, template_of, name, snapshot):
-    stack = new_stack()
+def test_template(stack, fill, template_of, name, snapshot):
     fill(stack, name)
     template = without_hashes(dict(template_of(stack)))
     # CDK's own, the same in every stack: which bootstrap version it needs.

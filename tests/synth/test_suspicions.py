@@ -10,30 +10,18 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import LatencyAlarms
+from low_latency_endpoint import LatencyAlarms, RuntimePrivateLink
+
+from .conftest import warnings_in
 
 VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
 SECRET = "low-latency-endpoint:secretInEnvironment:HF_TOKEN"
 NOBODY = "low-latency-endpoint:alarmsNotifyNobody"
 
 
-def warnings_of(stack, warned):
-    return [
-        str(entry.data)
-        for construct in stack.node.find_all()
-        for entry in construct.node.metadata
-        if entry.type == "aws:cdk:warning" and warned in str(entry.data)
-    ]
-
-
 def test_a_secret_in_an_environment_warns_without_its_value(stack, parts):
-    parts.model(
-        stack,
-        containers=[
-            parts.container(environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})
-        ],
-    )
-    (warning,) = warnings_of(stack, "secretInEnvironment")
+    parts.serving(stack, environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})
+    (warning,) = warnings_in(stack, "secretInEnvironment")
     assert "HF_TOKEN" in warning
     everything = json.dumps(
         [
@@ -53,14 +41,14 @@ def test_a_secret_in_an_environment_warns_without_its_value(stack, parts):
     ],
 )
 def test_where_a_secret_is_may_be_said(stack, parts, value):
-    parts.model(stack, containers=[parts.container(environment={"HF_TOKEN": value})])
-    assert not warnings_of(stack, "secretInEnvironment")
+    parts.serving(stack, environment={"HF_TOKEN": value})
+    assert not warnings_in(stack, "secretInEnvironment")
 
 
 def test_a_token_is_not_known(stack, parts):
     value = cdk.CfnParameter(stack, "Token", no_echo=True).value_as_string
-    parts.model(stack, containers=[parts.container(environment={"HF_TOKEN": value})])
-    assert not warnings_of(stack, "secretInEnvironment")
+    parts.serving(stack, environment={"HF_TOKEN": value})
+    assert not warnings_in(stack, "secretInEnvironment")
 
 
 @pytest.mark.parametrize("warned", [SECRET, NOBODY])
@@ -69,11 +57,8 @@ def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
     left = []
     for acknowledged in (False, True):
         stack = new_stack()
-        model = parts.model(stack, containers=[parts.container(environment={"HF_TOKEN": VALUE})])
-        endpoint = parts.endpoint(
-            stack,
-            configuration=parts.configuration(stack, variants=[parts.variant(stack, model=model)]),
-        )
+        model = parts.serving(stack, environment={"HF_TOKEN": VALUE})
+        endpoint = parts.endpoint(stack, variants=[parts.variant(stack, model=model)])
         alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01)
         if acknowledged:
             cdk.Validations.of(alarms if warned == NOBODY else model).acknowledge(
@@ -90,6 +75,15 @@ def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
     assert left == [1, 0]
 
 
+def test_what_a_team_has_not_measured_is_said_once_for_the_app(stack, parts):
+    shared = {"network": parts.network(stack)}
+    shared["private_link"] = RuntimePrivateLink(stack, "Link", **shared)
+    for number in range(3):
+        parts.pattern(stack, f"Endpoint{number}", latency=None, **shared)
+    for warning in ("plan:no-latency-target", "plan:no-throughput"):
+        assert len(warnings_in(stack, warning)) == 1, warning
+
+
 def test_alarms_that_notify_nobody_warn(new_stack, parts):
     for actions, expected in (([], 1), (None, 0)):
         stack = new_stack()
@@ -102,4 +96,4 @@ def test_alarms_that_notify_nobody_warn(new_stack, parts):
         LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01, actions=actions)
         # For rollback, which SageMaker acts on, nobody has to be notified.
         LatencyAlarms(stack, "Rollback", endpoint=endpoint, error_rate=0.01, new_fleet_only=True)
-        assert len(warnings_of(stack, "alarmsNotifyNobody")) == expected
+        assert len(warnings_in(stack, "alarmsNotifyNobody")) == expected

@@ -7,22 +7,20 @@ from aws_cdk import Duration
 
 from low_latency_endpoint import (
     AlarmOptions,
-    ClientZones,
     ConfigurationOptions,
     Container,
     ContainerImage,
     FurtherVariant,
     LatencyTarget,
-    LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
     TokenAlarmOptions,
     TokenTraffic,
 )
-from low_latency_endpoint.errors import ConfigurationError
 
-ZONES = ClientZones.of_ids("use1-az1", "use1-az2")
+from .conftest import warnings_in
+
 CHAT = {"ttft_p95": Duration.millis(500), "itl_p95": Duration.millis(50)}
 
 
@@ -33,10 +31,9 @@ def served(repository="vllm", tag="0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
 
 
 @pytest.fixture
-def chat(stack):
+def chat(stack, parts):
     def make(id="Chat", **given):
         stated = {
-            "client_zones": ZONES,
             "containers": [served()],
             "instance_type": "ml.g6e.xlarge",
             "latency": LatencyTarget(**CHAT),
@@ -46,19 +43,16 @@ def chat(stack):
             ),
             **given,
         }
-        return LowLatencyEndpoint(stack, id, **stated)
+        return parts.pattern(stack, id, **stated)
 
     return make
 
 
 def queries(template):
-    """The alarms that ask for container metrics: the first name and the threshold of each."""
-    found = []
-    for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
-        criteria = alarm.get("EvaluationCriteria")
-        if criteria:
-            found.append(str(criteria["PromQLCriteria"]["Query"]))
-    return found
+    """What the alarms ask that ask for container metrics."""
+    alarms = template.of_type("AWS::CloudWatch::Alarm").values()
+    asking = [each["EvaluationCriteria"] for each in alarms if "EvaluationCriteria" in each]
+    return [str(each["PromQLCriteria"]["Query"]) for each in asking]
 
 
 def metrics_of(template):
@@ -167,12 +161,6 @@ def test_a_container_of_your_own_is_asked_once_its_server_is_stated(chat):
     assert list(stated.token_alarms) == ["sglang"]
 
 
-def test_another_server_is_refused(chat):
-    with pytest.raises(ConfigurationError) as caught:
-        chat(token_alarms=TokenAlarmOptions(server="tgi"))
-    assert caught.value.code == "LLE996"
-
-
 def test_the_alarms_tell_those_whom_the_other_alarms_tell(chat, stack, parts, template_of):
     from aws_cdk import aws_cloudwatch_actions as actions
     from aws_cdk import aws_sns as sns
@@ -204,10 +192,4 @@ def test_alarms_on_metrics_that_are_not_published_are_said_to_be_deaf(chat, stac
             metrics=MetricsPublishing(detailed_observability=published)
         )
     )
-    said = [
-        entry
-        for node in stack.node.find_all()
-        for entry in node.node.metadata
-        if entry.type == "aws:cdk:warning" and "tokensNotPublished" in str(entry.data)
-    ]
-    assert bool(said) is (published is False)
+    assert bool(warnings_in(stack, "tokensNotPublished")) is (published is False)

@@ -60,9 +60,7 @@ def test_buckets_and_keys_of_another_stack(new_stack, parts):
         data, "Bucket", encryption_key=key, enforce_ssl=True, server_access_logs_prefix="access/"
     )
     stack = new_stack(app=cdk.App.of(data))
-    model = parts.model(
-        stack, containers=[parts.container(data=ModelData.from_s3(bucket, "llama/"))]
-    )
+    model = parts.serving(stack, data=ModelData.from_s3(bucket, "llama/"))
     capture = DataCapture(destination=f"s3://{bucket.bucket_name}/captured", key=key)
     parts.configuration(stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
     assembly = cdk.App.of(data).synth()  # raises on any finding
@@ -156,8 +154,7 @@ def test_nothing_to_find_in_an_example(tmp_path, monkeypatch, path):
 
 
 @pytest.mark.parametrize("name", ["network-by-zone-id", "models", "two-patterns", "keys"])
-def test_findings_are_acknowledged_one_by_one_and_with_a_reason(new_stack, fill, name):
-    stack = new_stack()
+def test_findings_are_acknowledged_one_by_one_and_with_a_reason(stack, fill, name):
     fill(stack, name)
     acknowledged = {
         (construct.node.path, rule): reason
@@ -174,8 +171,7 @@ def test_findings_are_acknowledged_one_by_one_and_with_a_reason(new_stack, fill,
         assert path != "Serving"
 
 
-def test_the_judges_are_awake(new_stack):
-    stack = new_stack()
+def test_the_judges_are_awake(stack):
     judged(cdk.App.of(stack))
     s3.Bucket(stack, "Open")
     cdk.CfnResource(stack, "Broken", type="AWS::S3::Bucket", properties={"BucketNam": "b"})

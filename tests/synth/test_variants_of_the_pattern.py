@@ -8,12 +8,9 @@ import pytest
 from aws_cdk import Duration
 
 from low_latency_endpoint import (
-    ClientZones,
     FurtherVariant,
     InstancePool,
     InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
     MeasuredThroughput,
     ModelOptions,
     RoutingStrategy,
@@ -24,6 +21,9 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
+
+from .conftest import warnings_in
 
 TYPE, OTHER = "ml.m5.2xlarge", "ml.c7i.2xlarge"
 
@@ -33,32 +33,14 @@ def endpoint_of(stack, parts):
     """The pattern at 1000 TPS, 100 an instance at half of what it holds: 20 instances in all."""
 
     def make(*variants, weight=9.0, shadow=None, **given):
-        return LowLatencyEndpoint(
-            stack,
-            "Scorer",
-            **{
-                "client_zones": ClientZones.of_ids("use1-az1", "use1-az2"),
-                "containers": [parts.container()],
-                "instance_type": TYPE,
-                "latency": LatencyTarget(p99=Duration.millis(200)),
-                "throughput": MeasuredThroughput(peak_tps=1000, tps_per_instance=100),
-                "variant": VariantOptions(weight=weight),
-                "variants": variants,
-                "shadow": shadow,
-                **given,
-            },
-        )
+        stated = {
+            "instance_type": TYPE,
+            "throughput": MeasuredThroughput(peak_tps=1000, tps_per_instance=100),
+            "variant": VariantOptions(weight=weight),
+        }
+        return parts.pattern(stack, variants=variants, shadow=shadow, **stated | given)
 
     return make
-
-
-def warned(stack):
-    return " ".join(
-        str(entry.data)
-        for construct in stack.node.find_all()
-        for entry in construct.node.metadata
-        if entry.type == "aws:cdk:warning"
-    )
 
 
 def deployed(template, kind="ProductionVariants"):
@@ -148,7 +130,7 @@ def test_its_own_throughput_sizes_its_fleet(endpoint_of):
 def test_a_type_that_was_not_measured_is_said_to_be_assumed(stack, endpoint_of):
     endpoint_of(FurtherVariant(name="challenger", instance_type=OTHER))
     said = f"challenger on {OTHER} is assumed to hold what an instance of {TYPE} does"
-    assert said in warned(stack)
+    assert warnings_in(stack, said)
 
 
 def test_pools_of_a_variant_are_planned_for_the_slowest(stack, endpoint_of, template_of):
@@ -261,7 +243,7 @@ def test_a_variant_of_weight_zero_gets_no_request_and_says_so(stack, endpoint_of
     assert endpoint.plans["canary"].warm_up_requests == 0
     assert endpoint.plan.fleet.at_peak == 20
     assert deployed(template_of(stack))["canary"]["InitialVariantWeight"] == 0
-    assert "canary gets none of the requests" in warned(stack)
+    assert warnings_in(stack, "canary gets none of the requests")
 
 
 def test_a_shadow_is_planned_for_what_is_copied(stack, endpoint_of, template_of):
@@ -305,5 +287,5 @@ def test_what_does_not_go_together_is_refused(endpoint_of, code, variants, given
 
 
 def test_options_of_a_model_that_is_not_its_own_are_refused():
-    with pytest.raises(ConfigurationError, match="LLE436"):
+    with refused("LLE436"):
         FurtherVariant(name="b", model=ModelOptions())

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-
-from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
 
 from .iam_decisions import ACCOUNT, allows, text
 
 OTHERS = "999999999999"
-IMAGE = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1")
 
 
 def trust_of(template, service):
@@ -91,11 +87,7 @@ def test_the_model_hands_over_and_deletes_interfaces_of_its_vpc_alone(model_poli
 @pytest.fixture
 def endpoints(stack, parts, template_of):
     """Service -> policy of the fleet's interface endpoints."""
-    network = parts.network(stack)
-    link = RuntimePrivateLink(stack, "Link", network=network)
-    LoadTestFleet(
-        stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
-    )
+    parts.fleet(stack)
     return {
         each["ServiceName"].partition("us-east-1.")[2]: each.get("PolicyDocument")
         for each in template_of(stack).of_type("AWS::EC2::VPCEndpoint").values()
@@ -131,10 +123,7 @@ def test_tasks_reach_nothing_but_what_is_named_where_s3s_prefix_list_is_given(
     network = parts.network(
         stack, s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a")
     )
-    link = RuntimePrivateLink(stack, "Link", network=network)
-    fleet = LoadTestFleet(
-        stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
-    )
+    fleet = parts.fleet(stack, network=network)
     group = stack.resolve(fleet.connections.security_groups[0].security_group_id)
     template = template_of(stack)
     rules = [
@@ -147,24 +136,3 @@ def test_tasks_reach_nothing_but_what_is_named_where_s3s_prefix_list_is_given(
     assert not [rule for rule in rules if "CidrIp" in rule]
     inline = template.of_type("AWS::EC2::SecurityGroup")[group["Fn::GetAtt"][0]]
     assert {rule["CidrIp"] for rule in inline["SecurityGroupEgress"]} == {"255.255.255.255/32"}
-
-
-def test_a_permissions_boundary_reaches_every_role(stack, parts, template_of):
-    """Organisations deploy nothing without one; `cdk.json` sets it for a whole app too."""
-    boundary = "arn:aws:iam::123456789012:policy/boundary"
-    network = parts.network(stack)
-    link = RuntimePrivateLink(stack, "Link", network=network)
-    LoadTestFleet(
-        stack,
-        "Fleet",
-        network=network,
-        private_link=link,
-        image=IMAGE,
-        endpoint=parts.endpoint(stack),
-    )
-    iam.PermissionsBoundary.of(stack).apply(
-        iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", boundary)
-    )
-    roles = template_of(stack).of_type("AWS::IAM::Role")
-    assert len(roles) >= 8
-    assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}

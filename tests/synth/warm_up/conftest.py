@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from low_latency_endpoint import RuntimePrivateLink
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.warm_up.warm_up import WarmUp
 from tests.synth.warm_up.in_template import PAYLOAD
 
@@ -24,15 +23,3 @@ def make(stack, parts):
         )
 
     return make
-
-
-@pytest.fixture
-def refused(make):
-    """The code of the error that these arguments raise."""
-
-    def refused(**given):
-        with pytest.raises(ConfigurationError) as raised:
-            make(**given)
-        return raised.value.code
-
-    return refused

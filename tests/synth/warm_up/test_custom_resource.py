@@ -82,7 +82,7 @@ def test_waits_for_the_security_groups_rules(stack, make, template_of):
     assert set(rules) <= set(waits_for)
 
 
-def test_another_payload_is_tried_at_once(stack, parts, template_of, new_stack):
+def test_another_payload_is_tried_at_once(new_stack, parts, template_of):
     digests = set()
     for payload in (
         PAYLOAD,

@@ -7,8 +7,8 @@ import json
 import pytest
 from aws_cdk import Duration
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.warm_up.warm_up_function import controller
+from tests.refusals import refused
 from tests.synth.warm_up.in_template import may
 
 
@@ -77,26 +77,19 @@ def test_the_default_threshold_stays_above_what_keep_warm_sends(stack, make, tem
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({"every": Duration.seconds(30)}, "LLE549"),
         ({"every": Duration.seconds(90)}, "LLE555"),
-        ({"requests_per_zone": 0}, "LLE550"),
-        ({"below_tps": 0}, "LLE551"),
-        ({"window": Duration.seconds(0)}, "LLE552"),
-        ({"window": Duration.hours(25)}, "LLE552"),
         ({"below_tps": 2 / 60}, "LLE553"),  # exactly what two zones get
     ],
 )
 def test_keep_warm_refuses(make, given, code):
     made = make()
-    with pytest.raises(ConfigurationError) as raised:
+    with refused(code):
         made.keep_warm(**given)
-    assert raised.value.code == code
     made.keep_warm()  # a refused call leaves nothing behind
 
 
 def test_keep_warm_is_called_once(make):
     made = make()
     made.keep_warm()
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLE554"):
         made.keep_warm()
-    assert raised.value.code == "LLE554"

@@ -62,10 +62,7 @@ def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
         stack, "Theirs", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
     )
     endpoint = parts.endpoint(
-        stack,
-        configuration=parts.configuration(
-            stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
-        ),
+        stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
     )
     make(network=network, endpoint=endpoint)
     function = function_of(template_of(stack), "Sender")
