@@ -15,6 +15,7 @@ from botocore.exceptions import (
 
 from low_latency_endpoint.account.sessions import AwsUnavailable, aws_errors_in_words, open_clients
 from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +43,8 @@ def test_the_region_is_the_first_given_one(monkeypatch: pytest.MonkeyPatch) -> N
     ids=["no such profile", "no region", "no region's name"],
 )
 def test_who_and_where_must_be_known(given: tuple[str | None, str | None]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLA102", "--profile and --region"):
         open_clients(*given)
-    assert caught.value.code == "LLA102"
-    assert "--profile and --region" in caught.value.fix
 
 
 def refusal(code: str, message: str = "no") -> ClientError:
