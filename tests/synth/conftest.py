@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -378,6 +379,19 @@ def template_of() -> Callable[[cdk.Stack], Synthesised]:
 @pytest.fixture(scope="session")
 def parts() -> Parts:
     return Parts()
+
+
+@pytest.fixture(scope="session")
+def smallest(parts: Parts) -> Callable[[str], Synthesised]:
+    """The template of the smallest part of a kind, for tests that only read it."""
+
+    @cache
+    def made(kind: str) -> Synthesised:
+        stack = make_stack()
+        getattr(parts, kind)(stack)
+        return make_template(stack)
+
+    return made
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ SELF = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": "sg-default"}]}]
 CUSTOM_RESOURCE = "Custom::ClosedDefaultSecurityGroup"
 
 
-def test_concerns_the_vpcs_default_group(stack, parts, template_of):
-    parts.network(stack)
-    template = template_of(stack)
+def test_concerns_the_vpcs_default_group(smallest):
+    template = smallest("network")
     rules = template.only(CUSTOM_RESOURCE)
     assert rules["SecurityGroupId"] == {
         "Fn::GetAtt": [template.only_id("AWS::EC2::VPC"), "DefaultSecurityGroup"]
@@ -24,9 +23,8 @@ def test_concerns_the_vpcs_default_group(stack, parts, template_of):
     assert "Removes the rules" in template.function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
 
 
-def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
-    parts.network(stack)
-    template = template_of(stack)
+def test_may_revoke_rules_of_that_group_only(smallest):
+    template = smallest("network")
     function = template.function_of(CUSTOM_RESOURCE)
     role = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]
     assert "ManagedPolicyArns" not in role
@@ -47,9 +45,8 @@ def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
     }
 
 
-def test_its_code_needs_no_asset(stack, parts, template_of):
-    parts.network(stack)
-    function = template_of(stack).function_of(CUSTOM_RESOURCE)
+def test_its_code_needs_no_asset(smallest):
+    function = smallest("network").function_of(CUSTOM_RESOURCE)
     assert len(function["Code"]["ZipFile"]) < 4096  # Lambda's limit for inline code
     assert function["Runtime"].startswith("python3.")
     assert function["Handler"] == "index.handler"
@@ -93,10 +90,9 @@ class FakeEc2:
 
 
 @pytest.fixture
-def run(stack, parts, template_of, monkeypatch):
+def run(smallest, monkeypatch):
     """Run the handler as it stands in the template; returns what it sent to CloudFormation."""
-    parts.network(stack)
-    source = template_of(stack).function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
+    source = smallest("network").function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
 
     def run(request_type, ec2):
         slept = []  # the clock passes by sleeping alone

@@ -14,16 +14,14 @@ from .inline_functions import loaded
 DRAIN = "Custom::DrainedInterfaces"
 
 
-def code(stack, parts, template_of):
-    parts.model(stack)
-    template = template_of(stack)
+def code(smallest):
+    template = smallest("model")
     token = next(iter(template.of_type(DRAIN).values()))["ServiceToken"]
     return template, template.of_type("AWS::Lambda::Function")[token["Fn::GetAtt"][0]]
 
 
-def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(stack, parts, template_of):
-    parts.model(stack)
-    template = template_of(stack)
+def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(smallest):
+    template = smallest("model")
     drain = template.only_id(DRAIN)
     assert drain in template.depends_on(template.only_id("AWS::SageMaker::Model"))
     model = template.only("AWS::SageMaker::Model")
@@ -76,8 +74,8 @@ def test_the_groups_of_one_model_are_its_own(stack, parts, template_of):
     assert drain["GroupIds"] == drain["OwnGroupIds"] == [group]
 
 
-def test_may_look_and_go_on_and_nothing_else(stack, parts, template_of):
-    template, function = code(stack, parts, template_of)
+def test_may_look_and_go_on_and_nothing_else(smallest):
+    template, function = code(smallest)
     role = function["Role"]["Fn::GetAtt"][0]
     found = {
         action: each["Resource"] for action, each in by_action(template.rights_of(role)).items()
@@ -93,8 +91,8 @@ def test_may_look_and_go_on_and_nothing_else(stack, parts, template_of):
     }
 
 
-def test_its_times_are_lambdas_and_cloudformations(stack, parts, template_of):
-    template, function = code(stack, parts, template_of)
+def test_its_times_are_lambdas_and_cloudformations(smallest):
+    template, function = code(smallest)
     assert len(function["Code"]["ZipFile"]) < 4096
     assert function["Timeout"] == 900
     (drain,) = template.of_type(DRAIN).values()
@@ -140,9 +138,9 @@ class Account:
 
 
 @pytest.fixture
-def ask(stack, parts, template_of, monkeypatch):
+def ask(smallest, monkeypatch):
     """Ask the function as it stands in the template, until it answers."""
-    _, function = code(stack, parts, template_of)
+    _, function = code(smallest)
 
     def ask(account, kind="Delete", own=("sg-own",), groups=("sg-own",)):
         def sleep(seconds):

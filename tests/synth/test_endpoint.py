@@ -18,15 +18,15 @@ def assert_no_cycle(template):
         assert logical_id not in template.needs(logical_id)
 
 
-def test_an_update_policy_is_always_stated(stack, parts, template_of):
-    parts.endpoint(stack)
-    routing = template_of(stack).deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
+def test_an_update_policy_is_always_stated(smallest):
+    routing = smallest("endpoint").deployment["BlueGreenUpdatePolicy"][
+        "TrafficRoutingConfiguration"
+    ]
     assert (routing["Type"], routing["WaitIntervalInSeconds"]) == ("CANARY", 300)
 
 
-def test_runs_its_configuration(stack, parts, template_of):
-    parts.endpoint(stack)
-    template = template_of(stack)
+def test_runs_its_configuration(smallest):
+    template = smallest("endpoint")
     assert template.only("AWS::SageMaker::Endpoint")["EndpointConfigName"] == {
         "Fn::GetAtt": [template.only_id("AWS::SageMaker::EndpointConfig"), "EndpointConfigName"]
     }
@@ -116,9 +116,8 @@ def test_more_than_ten_rollback_alarms_are_refused_also_over_several_calls(stack
         endpoint.roll_back_on(alarms[10])
 
 
-def test_without_scaling_an_update_resets_the_counts(stack, parts, template_of):
-    parts.endpoint(stack)
-    endpoint = template_of(stack).only("AWS::SageMaker::Endpoint")
+def test_without_scaling_an_update_resets_the_counts(smallest):
+    endpoint = smallest("endpoint").only("AWS::SageMaker::Endpoint")
     assert "RetainAllVariantProperties" not in endpoint
     assert "ExcludeRetainedVariantProperties" not in endpoint
 

@@ -36,9 +36,8 @@ def test_can_be_left_out(stack, parts, template_of):
     assert principals == {"lambda.amazonaws.com"}
 
 
-def test_writes_into_its_own_log_group_only(stack, parts, template_of):
-    parts.network(stack)
-    template = template_of(stack)
+def test_writes_into_its_own_log_group_only(smallest):
+    template = smallest("network")
     log = template.only("AWS::EC2::FlowLog")
     group_id = log["LogGroupName"]["Ref"]
     group = template["Resources"][group_id]

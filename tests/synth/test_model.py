@@ -75,9 +75,8 @@ def test_security_groups_of_the_users_own(stack, parts, template_of):
     assert [group.security_group_id for group in model.connections.security_groups] == ids
 
 
-def test_carries_no_fixed_name(stack, parts, template_of):
-    parts.model(stack)
-    assert "ModelName" not in template_of(stack).only("AWS::SageMaker::Model")
+def test_carries_no_fixed_name(smallest):
+    assert "ModelName" not in smallest("model").only("AWS::SageMaker::Model")
 
 
 def test_one_container(stack, parts, template_of):
@@ -135,9 +134,8 @@ def test_network_isolation(stack, parts, template_of, isolated):
     assert model["EnableNetworkIsolation"] is isolated
 
 
-def test_the_role_may_exactly_what_hosting_needs(stack, parts, template_of):
-    parts.model(stack)
-    template = template_of(stack)
+def test_the_role_may_exactly_what_hosting_needs(smallest):
+    template = smallest("model")
     assert granted(template).keys() == HOSTING | PULL | {"s3:GetObject"}
     role = template["Resources"][model_role(template)]["Properties"]
     assert set(role) == {"AssumeRolePolicyDocument"}  # no managed policy, no inline one
@@ -146,10 +144,9 @@ def test_the_role_may_exactly_what_hosting_needs(stack, parts, template_of):
     assert "AmazonSageMakerFullAccess" not in json.dumps(template)
 
 
-def test_only_calls_that_take_no_resource_are_granted_on_all(stack, parts, template_of):
-    parts.model(stack)
+def test_only_calls_that_take_no_resource_are_granted_on_all(smallest):
     on_all = {
-        action for action, (resource, _) in granted(template_of(stack)).items() if resource == "*"
+        action for action, (resource, _) in granted(smallest("model")).items() if resource == "*"
     }
     assert on_all == {
         "cloudwatch:DescribeAlarms",
@@ -164,9 +161,8 @@ def test_only_calls_that_take_no_resource_are_granted_on_all(stack, parts, templ
     }
 
 
-def test_metrics_and_logs_are_sagemakers_own(stack, parts, template_of):
-    parts.model(stack)
-    actions = granted(template_of(stack))
+def test_metrics_and_logs_are_sagemakers_own(smallest):
+    actions = granted(smallest("model"))
     assert actions["cloudwatch:PutMetricData"][1] == {
         "StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}
     }
@@ -189,9 +185,8 @@ def test_interfaces_are_made_in_these_subnets_and_groups_only(stack, parts, temp
     assert len(tails) == 4
 
 
-def test_the_model_waits_for_its_policies_and_its_way_to_s3(stack, parts, template_of):
-    parts.model(stack)
-    template = template_of(stack)
+def test_the_model_waits_for_its_policies_and_its_way_to_s3(smallest):
+    template = smallest("model")
     waits = set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
     role = {"Ref": model_role(template)}
     policies = {

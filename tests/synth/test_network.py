@@ -36,9 +36,8 @@ def test_one_subnet_in_each_client_zone_by_name(stack, parts, template_of):
     assert not any("AvailabilityZoneId" in subnet for subnet in subnets)
 
 
-def test_nothing_leads_to_the_internet(stack, parts, template_of):
-    parts.network(stack)
-    template = template_of(stack)
+def test_nothing_leads_to_the_internet(smallest):
+    template = smallest("network")
     assert not template.types & {
         "AWS::EC2::EIP",
         "AWS::EC2::EgressOnlyInternetGateway",
@@ -60,9 +59,8 @@ def test_private_dns_has_what_it_needs(stack, parts, template_of):
     assert network.dns_ready
 
 
-def test_model_downloads_reach_s3_from_every_subnet(stack, parts, template_of):
-    parts.network(stack)
-    template = template_of(stack)
+def test_model_downloads_reach_s3_from_every_subnet(smallest):
+    template = smallest("network")
     routes = {"Ref": template.only_id("AWS::EC2::RouteTable")}
     vpc = {"Ref": template.only_id("AWS::EC2::VPC")}
     gateway = template.only("AWS::EC2::VPCEndpoint")

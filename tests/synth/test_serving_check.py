@@ -16,9 +16,8 @@ NEW, OLD = "configuration-new", "configuration-old"
 # ------------------------------------------------------------------------------------ template
 
 
-def test_comes_after_the_endpoint_and_concerns_its_configuration(stack, parts, template_of):
-    parts.endpoint(stack)
-    template = template_of(stack)
+def test_comes_after_the_endpoint_and_concerns_its_configuration(smallest):
+    template = smallest("endpoint")
     check = template.only(CHECK)
     assert check["EndpointName"] == {
         "Fn::GetAtt": [template.only_id("AWS::SageMaker::Endpoint"), "EndpointName"]
@@ -82,9 +81,8 @@ def _functions(template):
     ]
 
 
-def test_its_code_needs_no_asset(stack, parts, template_of):
-    parts.endpoint(stack)
-    (function,) = _functions(template_of(stack))
+def test_its_code_needs_no_asset(smallest):
+    (function,) = _functions(smallest("endpoint"))
     assert len(function["Code"]["ZipFile"]) < 4096  # Lambda's limit for inline code
 
 

@@ -77,9 +77,8 @@ def test_the_shadow_is_a_list_of_one_beside_the_production_variant(stack, shadow
     assert shadow["ModelName"] != made["ProductionVariants"][0]["ModelName"]
 
 
-def test_without_a_shadow_nothing_is_said_of_one(stack, parts, template_of):
-    parts.endpoint(stack)
-    assert "ShadowProductionVariants" not in template_of(stack).only(CONFIGURATION)
+def test_without_a_shadow_nothing_is_said_of_one(smallest):
+    assert "ShadowProductionVariants" not in smallest("endpoint").only(CONFIGURATION)
 
 
 def test_the_shadow_has_metrics_of_its_own(stack, shadowed):

@@ -22,10 +22,9 @@ def trust_of(template, service):
     return found
 
 
-def test_sagemaker_assumes_the_models_role_for_this_account_alone(stack, parts, template_of):
+def test_sagemaker_assumes_the_models_role_for_this_account_alone(smallest):
     """The template of AWS's page on confused deputies; the asterisk is what SageMaker sends."""
-    parts.model(stack)
-    for trust in trust_of(template_of(stack), "sagemaker."):
+    for trust in trust_of(smallest("model"), "sagemaker."):
         for account, allowed in ((ACCOUNT, True), (OTHERS, False)):
             assert (
                 allows(
@@ -38,9 +37,8 @@ def test_sagemaker_assumes_the_models_role_for_this_account_alone(stack, parts, 
             )
 
 
-def test_flow_logs_of_this_account_alone_are_delivered(stack, parts, template_of):
-    parts.network(stack)
-    for trust in trust_of(template_of(stack), "vpc-flow-logs."):
+def test_flow_logs_of_this_account_alone_are_delivered(smallest):
+    for trust in trust_of(smallest("network"), "vpc-flow-logs."):
         for account, allowed in ((ACCOUNT, True), (OTHERS, False)):
             assert (
                 allows(
@@ -54,10 +52,9 @@ def test_flow_logs_of_this_account_alone_are_delivered(stack, parts, template_of
             )
 
 
-def test_services_that_document_no_source_are_not_asked_for_one(stack, parts, template_of):
+def test_services_that_document_no_source_are_not_asked_for_one(smallest):
     """A condition on a key that a service does not send locks it out."""
-    parts.model(stack)
-    for trust in trust_of(template_of(stack), "lambda."):
+    for trust in trust_of(smallest("model"), "lambda."):
         assert allows(trust, "sts:AssumeRole", "*")
 
 
