@@ -31,6 +31,11 @@ def fleet(stack, parts) -> LoadTestFleet:
     return parts.fleet(stack)
 
 
+@pytest.fixture
+def template(smallest):
+    return smallest("fleet")
+
+
 def allowed(template, logical_id):
     """Action -> resources of a role's inline policies."""
     rights = by_action(template.rights_of(logical_id))
@@ -50,8 +55,7 @@ def named(template, part):
 # --- rights ---------------------------------------------------------------------------------------
 
 
-def test_workers_may_invoke_this_endpoint_and_nothing_else(fleet, stack, template_of):
-    template = template_of(stack)
+def test_workers_may_invoke_this_endpoint_and_nothing_else(template):
     rights = allowed(template, named(template, "FleetWorkerRole"))
     assert set(rights) == {
         "sagemaker:InvokeEndpoint",
@@ -65,15 +69,13 @@ def test_workers_may_invoke_this_endpoint_and_nothing_else(fleet, stack, templat
     assert text(rights["s3:GetObject"]).endswith("/runs/*")
 
 
-def test_the_master_invokes_nothing(fleet, stack, template_of):
-    template = template_of(stack)
+def test_the_master_invokes_nothing(template):
     rights = allowed(template, named(template, "FleetMasterRole"))
     assert {action.partition(":")[0] for action in rights} == {"s3"}
     assert text(rights["s3:PutObject"]).endswith("/runs/*")
 
 
-def test_only_tasks_of_this_account_take_the_roles(fleet, stack, template_of):
-    template = template_of(stack)
+def test_only_tasks_of_this_account_take_the_roles(template):
     for part in ("FleetMasterRole", "FleetWorkerRole"):
         role = template["Resources"][named(template, part)]["Properties"]
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
@@ -117,13 +119,12 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, st
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-def test_nothing_runs_while_idle(fleet, stack, template_of):
-    assert "AWS::ECS::Service" not in template_of(stack).types
+def test_nothing_runs_while_idle(template):
+    assert "AWS::ECS::Service" not in template.types
 
 
 @pytest.mark.parametrize("kind", ["master", "worker"])
-def test_tasks_run_unprivileged_on_arm(fleet, stack, template_of, kind):
-    template = template_of(stack)
+def test_tasks_run_unprivileged_on_arm(template, kind):
     (task,) = [
         t
         for t in template.of_type("AWS::ECS::TaskDefinition").values()
@@ -141,8 +142,7 @@ def test_tasks_run_unprivileged_on_arm(fleet, stack, template_of, kind):
     assert container["Command"] == [kind]
 
 
-def test_description_says_what_a_run_needs(fleet, stack, template_of):
-    template = template_of(stack)
+def test_description_says_what_a_run_needs(template):
     parameter = template.only("AWS::SSM::Parameter")
     assert re.fullmatch(
         "/low-latency-endpoint/load-test-fleet/Sentiment/serving-fleet-[0-9a-f]{8}",
@@ -157,8 +157,7 @@ def test_description_says_what_a_run_needs(fleet, stack, template_of):
 # --- network --------------------------------------------------------------------------------------
 
 
-def test_nothing_comes_in_but_from_the_fleet_itself(fleet, stack, template_of):
-    template = template_of(stack)
+def test_nothing_comes_in_but_from_the_fleet_itself(template):
     (group,) = [
         name
         for name in template.of_type("AWS::EC2::SecurityGroup")
@@ -190,8 +189,8 @@ def services(template):
     )
 
 
-def test_interface_endpoints_for_isolated_subnets(fleet, stack, template_of):
-    assert services(template_of(stack)) == ["ecr.api", "ecr.dkr", "logs"]
+def test_interface_endpoints_for_isolated_subnets(template):
+    assert services(template) == ["ecr.api", "ecr.dkr", "logs"]
 
 
 def test_none_where_the_subnets_reach_the_services_already(stack, parts, template_of):
@@ -217,8 +216,7 @@ def test_a_second_fleet_shares_them(fleet, stack, parts, template_of):
     assert len({str(rule["SourceSecurityGroupId"]) for rule in entering}) == 2
 
 
-def test_results_are_private_and_outlive_the_fleet(fleet, stack, template_of):
-    template = template_of(stack)
+def test_results_are_private_and_outlive_the_fleet(template):
     logical_id = template.only_id("AWS::S3::Bucket")
     bucket = template.only("AWS::S3::Bucket")
     assert template["Resources"][logical_id]["DeletionPolicy"] == "Retain"

@@ -11,9 +11,7 @@ from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
 
-def test_runs_after_the_endpoint_and_again_for_each_configuration(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_runs_after_the_endpoint_and_again_for_each_configuration(template):
     resource = template.only("Custom::WarmUp")
     endpoint = template.only_id("AWS::SageMaker::Endpoint")
     assert resource["EndpointName"] == {"Fn::GetAtt": [endpoint, "EndpointName"]}
@@ -52,9 +50,7 @@ def test_says_how_much_is_sent(stack, make, template_of):
     }
 
 
-def test_defaults_fail_the_deployment_after_ten_minutes(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_defaults_fail_the_deployment_after_ten_minutes(template):
     resource = template.only("Custom::WarmUp")
     assert (resource["OnMiss"], resource["TimeoutSeconds"], resource["Target"]) == ("FAIL", 600, {})
     assert resource["RequestsPerZone"] == 50
@@ -68,9 +64,7 @@ def test_the_longest_warm_up_fits_into_lambdas_fifteen_minutes(stack, make, temp
     assert function_of(template_of(stack), "Controller")["Timeout"] == 900
 
 
-def test_waits_for_the_security_groups_rules(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_waits_for_the_security_groups_rules(template):
     rules = [
         logical_id
         for kind in ("Ingress", "Egress")

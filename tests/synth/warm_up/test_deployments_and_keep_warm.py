@@ -20,9 +20,7 @@ def rules_of(template):
     ]
 
 
-def test_hears_of_this_endpoints_deployments(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_hears_of_this_endpoints_deployments(template):
     ((rule_id, rule),) = rules_of(template)
     assert rule["EventPattern"] == {
         "source": ["aws.sagemaker"],

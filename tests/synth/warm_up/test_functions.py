@@ -12,9 +12,7 @@ from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of, may, statements_of
 
 
-def test_the_sender_sits_in_the_callers_subnets_on_arm(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_the_sender_sits_in_the_callers_subnets_on_arm(template):
     function = function_of(template, "Sender")
     assert function["VpcConfig"]["SubnetIds"] == [
         {"Ref": subnet} for subnet in template.of_type("AWS::EC2::Subnet")
@@ -41,9 +39,7 @@ def test_the_sender_knows_each_zone_by_its_zonal_name(stack, make, template_of):
     assert len(zones) == 2
 
 
-def test_the_sender_may_invoke_this_endpoint_and_nothing_else(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_the_sender_may_invoke_this_endpoint_and_nothing_else(template):
     allowed = may(template, "Sender")
     interfaces = {action for action in allowed if action.startswith("ec2:")}
     assert set(allowed) - interfaces == {
@@ -63,9 +59,8 @@ def test_the_sender_may_invoke_this_endpoint_and_nothing_else(stack, make, templ
     assert list(denied["Condition"]["ArnLike"]) == ["lambda:SourceFunctionArn"]
 
 
-def test_the_controller_may_start_the_sender_and_read_the_stacks_status(stack, make, template_of):
-    make()
-    allowed = may(template_of(stack), "Controller")
+def test_the_controller_may_start_the_sender_and_read_the_stacks_status(template):
+    allowed = may(template, "Controller")
     assert set(allowed) == {
         "lambda:InvokeFunction",
         "cloudformation:DescribeStacks",
@@ -77,9 +72,7 @@ def test_the_controller_may_start_the_sender_and_read_the_stacks_status(stack, m
     assert allowed["cloudformation:DescribeStacks"] == {"Ref": "AWS::StackId"}
 
 
-def test_only_the_interface_endpoint_is_reached(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_only_the_interface_endpoint_is_reached(template):
     (group_id,) = [i for i in template.of_type("AWS::EC2::SecurityGroup") if "WarmUp" in i]
     group = template["Resources"][group_id]["Properties"]
     assert "SecurityGroupIngress" not in group
@@ -95,9 +88,7 @@ def test_only_the_interface_endpoint_is_reached(stack, make, template_of):
 
 
 @pytest.mark.parametrize("name", ["Sender", "Controller"])
-def test_functions_are_bounded_logged_and_leave_no_event_behind(stack, make, template_of, name):
-    make()
-    template = template_of(stack)
+def test_functions_are_bounded_logged_and_leave_no_event_behind(template, name):
     function = function_of(template, name)
     queue = template.only_id("AWS::SQS::Queue")
     assert function["DeadLetterConfig"]["TargetArn"] == {"Fn::GetAtt": [queue, "Arn"]}
@@ -112,9 +103,7 @@ def test_functions_are_bounded_logged_and_leave_no_event_behind(stack, make, tem
     assert retries["MaximumEventAgeInSeconds"] <= 3600
 
 
-def test_dead_letters_are_encrypted_and_take_tls_only(stack, make, template_of):
-    make()
-    template = template_of(stack)
+def test_dead_letters_are_encrypted_and_take_tls_only(template):
     assert template.only("AWS::SQS::Queue")["SqsManagedSseEnabled"] is True
     (statement,) = template.only("AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
     assert statement["Effect"] == "Deny"
