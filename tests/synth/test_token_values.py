@@ -51,225 +51,184 @@ def listed(stack):
     return cdk.Token.as_string(cdk.Fn.select(0, cdk.Token.as_list({"Ref": "Given"})))
 
 
-def variant(**build):
-    def make(stack, parts, value):
-        given = {name: wrap(value) for name, wrap in build.items()}
-        if "instance_pools" in given:
-            given.setdefault("instance_type", None)
-        parts.configuration(stack, variants=[parts.variant(stack, **given)])
-
-    return make
+# What a value goes into, with arguments: a function among them makes one of the value.
 
 
-def container(**build):
-    def make(stack, parts, value):
-        given = {name: wrap(value) for name, wrap in build.items()}
-        parts.serving(stack, **given)
-
-    return make
+def model(stack, parts, **given):
+    parts.model(stack, **given)
 
 
-def endpoint(**build):
-    def make(stack, parts, value):
-        parts.endpoint(stack, **{name: wrap(value) for name, wrap in build.items()})
-
-    return make
+def container(stack, parts, **given):
+    parts.serving(stack, **given)
 
 
-def scaled(use, **bounds):
-    def make(stack, parts, value):
-        given = {"min_instances": 2, "max_instances": 4}
-        given |= {name: wrap(value) for name, wrap in bounds.items()}
-        use(parts.endpoint(stack).scale("primary", **given), value)
-
-    return make
+def variant(stack, parts, **given):
+    given.setdefault("model", parts.model(stack))
+    if "instance_pools" in given:
+        given.setdefault("instance_type", None)
+    parts.configuration(stack, variants=[parts.variant(stack, **given)])
 
 
-def alarms(**build):
-    def make(stack, parts, value):
-        LatencyAlarms(
-            stack,
-            "Alarms",
-            endpoint=parts.endpoint(stack),
-            error_rate=0.01,
-            **{name: wrap(value) for name, wrap in build.items()},
-        )
+def configuration(stack, parts, **given):
+    parts.configuration(stack, **given)
 
-    return make
+
+def endpoint(stack, parts, **given):
+    parts.endpoint(stack, **given)
+
+
+def scale(stack, parts, **given):
+    bounds = {"min_instances": 2, "max_instances": 4} | given
+    return parts.endpoint(stack).scale("primary", **bounds)
+
+
+def track_invocations(stack, parts, **given):
+    scale(stack, parts).track_invocations(**given)
+
+
+def track_concurrency(stack, parts, **given):
+    scale(stack, parts).track_concurrency(**given)
+
+
+def on_schedule(stack, parts, **given):
+    hourly = appscaling.Schedule.cron(hour="1")
+    stated = {"name": "night", "schedule": hourly, "min_instances": 2, "max_instances": 4}
+    scale(stack, parts).on_schedule(**stated | given)
+
+
+def step_on_metric(stack, parts, **given):
+    metric = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
+    stated = {"metric": metric, "threshold": 1, "steps": [ScalingStep(lower=0, change=1)]}
+    scale(stack, parts).step_on_metric("S", **stated | given)
+
+
+def alarms(stack, parts, **given):
+    LatencyAlarms(stack, "Alarms", endpoint=parts.endpoint(stack), error_rate=0.01, **given)
+
+
+def made_of(value, stack, parts, make, given):
+    arguments = {name: wrap(value) if callable(wrap) else wrap for name, wrap in given.items()}
+    make(stack, parts, **arguments)
 
 
 def same(value):
     return value
 
 
-METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
-TEXTS = {
-    "image uri": container(image=ContainerImage.from_uri),
-    "image tag": container(image=lambda v: ContainerImage.from_dlc("pytorch-inference", v)),
-    "model data uri": container(data=ModelData.from_uri),
-    "container hostname": container(hostname=same),
-    "environment value": container(environment=lambda v: {"KEY": v}),
-    "model package": container(model_package=same),
-    "role": lambda stack, parts, v: parts.model(
-        stack, role=iam.Role.from_role_arn(stack, "Role", v)
-    ),
-    "variant name": lambda stack, parts, v: parts.configuration(
-        stack, variants=[parts.variant(stack, name=v, model=parts.model(stack))]
-    ),
-    "instance type": variant(instance_type=InstanceType),
-    "instance pool type": variant(instance_pools=lambda v: [InstancePool(InstanceType(v), 1)]),
-    "inference ami": variant(inference_ami=InferenceAmi),
-    "routing strategy": variant(routing=RoutingStrategy),
-    "capacity reservation": variant(capacity_reservation_arn=same),
-    "core dump": variant(core_dump=CoreDump),
-    "data capture": lambda stack, parts, v: parts.configuration(
-        stack, data_capture=DataCapture(destination=v)
-    ),
-    "endpoint name": endpoint(endpoint_name=same),
-    "tag": endpoint(tags=lambda v: {"team": v}),
-    "tag of a model": lambda stack, parts, v: parts.model(stack, tags={"team": v}),
-    "tag of a configuration": lambda stack, parts, v: parts.configuration(stack, tags={"team": v}),
-}
-NUMBERS = {
-    "initial instance count": variant(initial_instance_count=same),
-    "weight": variant(weight=same),
-    "volume size": variant(volume_size_gib=same),
-    "pool priority": variant(
-        instance_pools=lambda v: [InstancePool(InstanceType("ml.m5.xlarge"), v)]
-    ),
-    "prefix length": variant(
-        routing=lambda v: RoutingStrategy.prefix_aware(prefix_length=v, concurrency_threshold=8)
-    ),
-    "concurrency threshold": variant(
-        routing=lambda v: RoutingStrategy.prefix_aware(prefix_length=2048, concurrency_threshold=v)
-    ),
-    "startup timeout": variant(startup_health_check_timeout=Duration.seconds),
-    "download timeout": variant(model_data_download_timeout=Duration.seconds),
-    "provision timeout": variant(instance_provision_timeout=Duration.seconds),
-    "sampling": lambda stack, parts, v: parts.configuration(
-        stack, data_capture=DataCapture(destination="s3://captured", sampling_percentage=v)
-    ),
-    "metric frequency": lambda stack, parts, v: parts.configuration(
-        stack, metrics=MetricsPublishing(frequency=Duration.seconds(v))
-    ),
-    "canary size": endpoint(deployment=lambda v: DeploymentPolicy.canary(size_percent=v)),
-    "canary wait": endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.seconds(v))),
-    "linear step": endpoint(deployment=lambda v: DeploymentPolicy.linear(step_percent=v)),
-    "linear step with a longest time": endpoint(
-        deployment=lambda v: DeploymentPolicy.linear(
-            step_percent=v, maximum_execution=Duration.hours(2)
+TEXTS = [
+    (container, {"image": ContainerImage.from_uri}),
+    (container, {"image": lambda v: ContainerImage.from_dlc("pytorch-inference", v)}),
+    (container, {"data": ModelData.from_uri}),
+    (container, {"hostname": same}),
+    (container, {"environment": lambda v: {"KEY": v}}),
+    (container, {"model_package": same}),
+    (model, {"tags": lambda v: {"team": v}}),
+    (variant, {"name": same}),
+    (variant, {"instance_type": InstanceType}),
+    (variant, {"instance_pools": lambda v: [InstancePool(InstanceType(v), 1)]}),
+    (variant, {"inference_ami": InferenceAmi}),
+    (variant, {"routing": RoutingStrategy}),
+    (variant, {"capacity_reservation_arn": same}),
+    (variant, {"core_dump": CoreDump}),
+    (configuration, {"data_capture": lambda v: DataCapture(destination=v)}),
+    (configuration, {"tags": lambda v: {"team": v}}),
+    (endpoint, {"endpoint_name": same}),
+    (endpoint, {"tags": lambda v: {"team": v}}),
+]
+CANARY, LINEAR = DeploymentPolicy.canary, DeploymentPolicy.linear
+PREFIX = {"prefix_length": 2048, "concurrency_threshold": 8}
+SAMPLED = {"destination": "s3://captured"}
+NUMBERS = [
+    (variant, {"initial_instance_count": same}),
+    (variant, {"weight": same}),
+    (variant, {"volume_size_gib": same}),
+    (variant, {"instance_pools": lambda v: [InstancePool(InstanceType("ml.m5.xlarge"), v)]}),
+    *(
+        (
+            variant,
+            {"routing": lambda v, name=name: RoutingStrategy.prefix_aware(**PREFIX | {name: v})},
         )
+        for name in PREFIX
     ),
-    "rolling batch": endpoint(deployment=lambda v: DeploymentPolicy.rolling(batch_percent=v)),
-    "termination wait": endpoint(
-        deployment=lambda v: DeploymentPolicy.canary(
-            termination_wait=Duration.seconds(v), maximum_execution=Duration.minutes(30)
-        )
+    (variant, {"startup_health_check_timeout": Duration.seconds}),
+    (variant, {"model_data_download_timeout": Duration.seconds}),
+    (variant, {"instance_provision_timeout": Duration.seconds}),
+    (configuration, {"data_capture": lambda v: DataCapture(**SAMPLED, sampling_percentage=v)}),
+    (configuration, {"metrics": lambda v: MetricsPublishing(frequency=Duration.seconds(v))}),
+    (endpoint, {"deployment": lambda v: CANARY(size_percent=v)}),
+    (endpoint, {"deployment": lambda v: CANARY(wait=Duration.seconds(v))}),
+    (endpoint, {"deployment": lambda v: LINEAR(step_percent=v)}),
+    (
+        endpoint,
+        {"deployment": lambda v: LINEAR(step_percent=v, maximum_execution=Duration.hours(2))},
     ),
-    "longest deployment": endpoint(
-        deployment=lambda v: DeploymentPolicy.canary(maximum_execution=Duration.seconds(v))
+    (endpoint, {"deployment": lambda v: DeploymentPolicy.rolling(batch_percent=v)}),
+    (
+        endpoint,
+        {
+            "deployment": lambda v: CANARY(
+                termination_wait=Duration.seconds(v), maximum_execution=Duration.minutes(30)
+            )
+        },
     ),
-    "min instances": scaled(lambda scaling, v: None, min_instances=same),
-    "max instances": scaled(lambda scaling, v: None, max_instances=same),
-    "concurrency target": scaled(
-        lambda scaling, v: scaling.track_concurrency(max_concurrency_per_instance=v)
+    (endpoint, {"deployment": lambda v: CANARY(maximum_execution=Duration.seconds(v))}),
+    (scale, {"min_instances": same}),
+    (scale, {"max_instances": same}),
+    (track_concurrency, {"max_concurrency_per_instance": same}),
+    (track_concurrency, {"max_concurrency_per_instance": 4, "scale_in_cooldown": Duration.seconds}),
+    (on_schedule, {"min_instances": same}),
+    (on_schedule, {"max_instances": same}),
+    (step_on_metric, {"evaluation_periods": same}),
+    (step_on_metric, {"threshold": same}),
+    (step_on_metric, {"steps": lambda v: [ScalingStep(lower=0, change=v)]}),
+    (
+        step_on_metric,
+        {
+            "steps": lambda v: [
+                ScalingStep(lower=0, upper=v, change=1),
+                ScalingStep(lower=v, change=2),
+            ]
+        },
     ),
-    "cooldown": scaled(
-        lambda scaling, v: scaling.track_concurrency(
-            max_concurrency_per_instance=4, scale_in_cooldown=Duration.seconds(v)
-        )
-    ),
-    "scheduled minimum": scaled(
-        lambda scaling, v: scaling.on_schedule(
-            "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v, max_instances=4
-        )
-    ),
-    "step periods": scaled(
-        lambda scaling, v: scaling.step_on_metric(
-            "S",
-            metric=METRIC,
-            threshold=1,
-            steps=[ScalingStep(lower=0, change=1)],
-            evaluation_periods=v,
-        )
-    ),
-    "scheduled maximum": scaled(
-        lambda scaling, v: scaling.on_schedule(
-            "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=2, max_instances=v
-        )
-    ),
-    "step change": scaled(
-        lambda scaling, v: scaling.step_on_metric(
-            "S", metric=METRIC, threshold=1, steps=[ScalingStep(lower=0, change=v)]
-        )
-    ),
-    "step bound": scaled(
-        lambda scaling, v: scaling.step_on_metric(
-            "S",
-            metric=METRIC,
-            threshold=1,
-            steps=[ScalingStep(lower=0, upper=v, change=1), ScalingStep(lower=v, change=2)],
-        )
-    ),
-    "step threshold": scaled(
-        lambda scaling, v: scaling.step_on_metric(
-            "S", metric=METRIC, threshold=v, steps=[ScalingStep(lower=0, change=1)]
-        )
-    ),
-    "rate of errors": alarms(client_error_rate=same),
-    "least invocations": alarms(minimum_invocations=same),
-    "imbalance": alarms(zone_imbalance=same),
-    "evaluation periods": alarms(evaluation_periods=same),
-    "datapoints": alarms(datapoints_to_alarm=same),
-}
+    (alarms, {"client_error_rate": same}),
+    (alarms, {"minimum_invocations": same}),
+    (alarms, {"zone_imbalance": same}),
+    (alarms, {"evaluation_periods": same}),
+    (alarms, {"datapoints_to_alarm": same}),
+]
 CASES = [
-    *(pytest.param(make, text, id=name) for name, make in TEXTS.items()),
-    *(pytest.param(make, listed, id=f"{name} of a list") for name, make in TEXTS.items()),
-    *(pytest.param(make, number, id=name) for name, make in NUMBERS.items()),
+    pytest.param(make, given, token, id=f"{token.__name__}-{make.__name__}-{','.join(given)}")
+    for cases, tokens in ((TEXTS, (text, listed)), (NUMBERS, (number,)))
+    for token in tokens
+    for make, given in cases
 ]
 
 
-@pytest.mark.parametrize(("make", "token"), CASES)
-def test_reaches_cloudformation_whole(new_stack, parts, template_of, make, token):
+@pytest.mark.parametrize(("make", "given", "token"), CASES)
+def test_reaches_cloudformation_whole(new_stack, parts, template_of, make, given, token):
     # Some rules of cfn-lint mistake a parameter for its missing default.
     stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
-    make(stack, parts, token(stack))
-    template = template_of(stack)
-    resources = json.dumps(template["Resources"])
+    made_of(token(stack), stack, parts, make, given)
+    resources = json.dumps(template_of(stack)["Resources"])
     assert '"Ref": "Given"' in resources
     assert "Token[" not in resources
     assert "e+2" not in resources  # a number that stood for a token, calculated with
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "given"),
     [
-        pytest.param(
-            scaled(lambda scaling, v: scaling.track_invocations(max_tps_per_instance=v)),
-            id="throughput",
-        ),
-        pytest.param(
-            scaled(
-                lambda scaling, v: scaling.track_invocations(
-                    max_tps_per_instance=1, safety_factor=v
-                )
-            ),
-            id="safety factor",
-        ),
-        pytest.param(
-            alarms(model_latency=lambda v: {"p99": Duration.millis(v)}), id="milliseconds"
-        ),
-        pytest.param(alarms(model_latency=lambda v: {"p99": Duration.seconds(v)}), id="seconds"),
-        pytest.param(variant(startup_health_check_timeout=Duration.minutes), id="minutes"),
-        pytest.param(
-            endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.minutes(v))),
-            id="wait in minutes",
-        ),
+        (track_invocations, {"max_tps_per_instance": same}),
+        (track_invocations, {"max_tps_per_instance": 1, "safety_factor": same}),
+        (alarms, {"model_latency": lambda v: {"p99": Duration.millis(v)}}),
+        (alarms, {"model_latency": lambda v: {"p99": Duration.seconds(v)}}),
+        (variant, {"startup_health_check_timeout": Duration.minutes}),
+        (endpoint, {"deployment": lambda v: CANARY(wait=Duration.minutes(v))}),
     ],
 )
-def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, make):
+def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, make, given):
     with pytest.raises(ConfigurationError) as raised:
-        make(stack, parts, number(stack))
+        made_of(number(stack), stack, parts, make, given)
     assert raised.value.code in ("LLE603", "LLE801")
     assert "token" in raised.value.got
 
@@ -358,40 +317,33 @@ def test_cloudformation_has_no_keys_that_it_computes(stack, parts):
         parts.container(environment={text(stack): "1"})
 
 
-def capture(destination):
-    return lambda stack, parts, value: parts.configuration(
-        stack, data_capture=DataCapture(destination=destination(value))
-    )
+def capture(stack, parts, destination):
+    parts.configuration(stack, data_capture=DataCapture(destination=destination))
+
+
+def dump(stack, parts, destination):
+    variant(stack, parts, core_dump=CoreDump(destination))
+
+
+def read(stack, parts, uri):
+    parts.serving(stack, data=ModelData.from_uri(uri))
 
 
 @pytest.mark.parametrize(
-    ("make", "action", "tail"),
+    ("use", "uri", "action", "tail"),
     [
-        (capture(lambda b: f"s3://{b.bucket_name}/captured"), "s3:PutObject", "/captured/*"),
-        (capture(lambda b: b.s3_url_for_object("captured/")), "s3:PutObject", "/captured/*"),
-        (capture(lambda b: f"s3://{b.bucket_name}"), "s3:PutObject", "/*"),
-        (
-            variant(core_dump=lambda b: CoreDump(f"s3://{b.bucket_name}/cores")),
-            "s3:PutObject",
-            "/cores/*",
-        ),
-        (
-            container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/a.tar.gz")),
-            "s3:GetObject",
-            "/a.tar.gz",
-        ),
-        (
-            container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/llama/")),
-            "s3:GetObject",
-            "/llama/*",
-        ),
+        (capture, lambda b: f"s3://{b.bucket_name}/captured", "s3:PutObject", "/captured/*"),
+        (capture, lambda b: b.s3_url_for_object("captured/"), "s3:PutObject", "/captured/*"),
+        (capture, lambda b: f"s3://{b.bucket_name}", "s3:PutObject", "/*"),
+        (dump, lambda b: f"s3://{b.bucket_name}/cores", "s3:PutObject", "/cores/*"),
+        (read, lambda b: f"s3://{b.bucket_name}/a.tar.gz", "s3:GetObject", "/a.tar.gz"),
+        (read, lambda b: f"s3://{b.bucket_name}/llama/", "s3:GetObject", "/llama/*"),
     ],
-    ids=["capture", "by the bucket's method", "whole bucket", "core dump", "archive", "prefix"],
 )
 def test_the_role_may_use_a_bucket_of_the_app_that_a_uri_names(
-    stack, parts, template_of, make, action, tail
+    stack, parts, template_of, use, uri, action, tail
 ):
-    make(stack, parts, s3.Bucket(stack, "Bucket", enforce_ssl=True))
+    use(stack, parts, uri(s3.Bucket(stack, "Bucket", enforce_ssl=True)))
     assert not warnings_in(stack, "Rights")
     template = template_of(stack)
     made = template.only_id("AWS::S3::Bucket")
@@ -426,7 +378,7 @@ REPOSITORY = [
 @pytest.mark.parametrize("uri", REPOSITORY)
 def test_the_role_may_pull_from_a_registry_of_tokens(new_stack, parts, template_of, uri):
     stack = new_stack(region=None)
-    container(image=lambda value: ContainerImage.from_uri(uri(stack)))(stack, parts, None)
+    parts.serving(stack, image=ContainerImage.from_uri(uri(stack)))
     assert not warnings_in(stack, "Rights")
     pulled = template_of(stack).granted["ecr:BatchGetImage"]["Resource"]
     assert text_of(pulled) == "arn:aws:ecr:us-east-1:123456789012:repository/team/x"
@@ -434,31 +386,37 @@ def test_the_role_may_pull_from_a_registry_of_tokens(new_stack, parts, template_
 
 def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_of):
     repository = ecr.Repository(stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
-    image = ContainerImage.from_uri(repository.repository_uri_for_tag("7"))
-    container(image=lambda value: image)(stack, parts, None)
+    parts.serving(stack, image=ContainerImage.from_uri(repository.repository_uri_for_tag("7")))
     resource = template_of(stack).granted["ecr:BatchGetImage"]["Resource"]
     assert resource["Fn::Join"][1][-2] == ":repository/"
     assert resource["Fn::Join"][1][-1]["Ref"].startswith("Images")
 
 
 @pytest.mark.parametrize(
-    ("make", "id", "says"),
+    ("use", "uri", "id", "says"),
     [
-        (TEXTS["image uri"], "imageRights", "ecr:BatchGetImage"),
-        (TEXTS["model data uri"], "modelDataRights", "s3:GetObject"),
         (
-            container(data=lambda v: ModelData.from_uri(f"s3://{v}")),
-            "modelDataRights",
-            "s3:GetObject",
+            lambda stack, parts, uri: parts.serving(stack, image=ContainerImage.from_uri(uri)),
+            "{}",
+            "imageRights",
+            "ecr:BatchGetImage",
         ),
-        (TEXTS["data capture"], "writeRights", "s3:PutObject"),
-        (TEXTS["core dump"], "writeRights", "s3:PutObject"),
+        (read, "{}", "modelDataRights", "s3:GetObject"),
+        (read, "s3://{}", "modelDataRights", "s3:GetObject"),
+        (capture, "{}", "writeRights", "s3:PutObject"),
+        (dump, "{}", "writeRights", "s3:PutObject"),
     ],
 )
-def test_what_a_token_hides_is_said_to_be_allowed_by_the_user(stack, parts, make, id, says):
-    make(stack, parts, text(stack))
+def test_what_a_token_hides_is_said_to_be_allowed_by_the_user(stack, parts, use, uri, id, says):
+    use(stack, parts, uri.format(text(stack)))
     (message,) = warnings_in(stack, f"low-latency-endpoint:{id}")
     assert says in message
+
+
+def test_a_role_may_be_a_token(stack, parts, template_of):
+    parts.model(stack, role=iam.Role.from_role_arn(stack, "Role", text(stack)))
+    model = template_of(stack).only("AWS::SageMaker::Model")
+    assert model["ExecutionRoleArn"] == {"Ref": "Given"}
 
 
 def test_a_key_is_granted_even_where_the_bucket_is_hidden(stack, parts, template_of):
