@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 from constructs import Construct
 
+from fuzzing.agreement import folder_of_files
 from local_sagemaker.cloudwatch.expression_functions import AGGREGATES
 from local_sagemaker.cloudwatch.expression_parser import functions_in, parse_expression
 from local_sagemaker.cloudwatch.queries import FUNCTIONS
@@ -392,6 +393,13 @@ def smallest(parts: Parts) -> Callable[[str], Synthesised]:
         return make_template(stack)
 
     return made
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """One with the files that settings name."""
+    with folder_of_files() as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fuzzing.agreement import counted, folder_of_files, synthesised, text_of
+from fuzzing.agreement import counted, synthesised, text_of
 from fuzzing.cases import bases
 from low_latency_endpoint.settings import load_settings, plan_endpoint, planned_variants
 from low_latency_endpoint.settings.stack_parts import billed_alarms
@@ -22,12 +21,6 @@ ALL_ALARMS = {
     "expect_traffic": True,
     "quiet_during_deployments": True,
 }
-
-
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    with folder_of_files() as made:
-        yield made
 
 
 def metrics_of(resource: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fuzzing.agreement import folder_of_files, synthesised, text_of
+from fuzzing.agreement import synthesised, text_of
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
 from low_latency_endpoint.settings.update.comparison import compare
 from low_latency_endpoint.settings.update.effects import Effect
@@ -580,13 +580,12 @@ def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    with folder_of_files() as made:
-        (made / "another").mkdir()
-        newer = [replace(each, commit="8" * 40) for each in (QWEN, LLAMA)]
-        written_lock(made / "another", *newer)
-        (made / "another" / "Dockerfile").write_text("FROM busybox\n", encoding="utf-8")
-        yield made
+def folder(folder: Path) -> Path:
+    (folder / "another").mkdir()
+    newer = [replace(each, commit="8" * 40) for each in (QWEN, LLAMA)]
+    written_lock(folder / "another", *newer)
+    (folder / "another" / "Dockerfile").write_text("FROM busybox\n", encoding="utf-8")
+    return folder
 
 
 @cache

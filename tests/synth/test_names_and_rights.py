@@ -17,7 +17,7 @@ import yaml
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 
-from fuzzing.agreement import folder_of_files, miscounted_policies, synthesised
+from fuzzing.agreement import miscounted_policies, synthesised
 from fuzzing.cases import bases
 from low_latency_endpoint import LatencyAlarms, ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
@@ -38,12 +38,6 @@ ROLES = "arn:aws:iam::123456789012:role/"
 
 
 # --- names and sums of all templates that there are -----------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    with folder_of_files() as made:
-        yield made
 
 
 def made(values: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,19 +18,13 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fuzzing.agreement import counted, folder_of_files, judge, synthesised, text_of
+from fuzzing.agreement import counted, judge, synthesised, text_of
 from fuzzing.cases import ROOT, bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
 from tests.settings.test_what_synthesis_refuses import many_endpoints
 
 CASES = st.randoms(use_true_random=False)
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
-
-
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    with folder_of_files() as made:
-        yield made
 
 
 # As many as find a rule that is not held at all; how rarely one fails, `make fuzz` looks for.

@@ -270,13 +270,9 @@ def test_a_sender_that_breaks_fails_the_deployment_with_its_error(
     assert "signature-of-the-url" not in capsys.readouterr().out
 
 
-def test_waits_for_a_sender_that_is_not_there_yet(cloudformation, sender_answers):
-    sender_answers(controller.SenderUnavailable("Pending"), WARM)
-    assert run(cloudformation, "Create")["Status"] == "SUCCESS"
-
-
-def test_a_sender_that_is_lost_late_is_waited_for_as_well(cloudformation, sender_answers):
-    sender_answers(COLD, COLD, COLD, COLD, controller.SenderUnavailable("throttled"), WARM)
+@pytest.mark.parametrize("before", [[], [COLD] * 4], ids=["not there yet", "lost late"])
+def test_a_sender_that_cannot_be_called_is_waited_for(cloudformation, sender_answers, before):
+    sender_answers(*before, controller.SenderUnavailable("throttled"), WARM)
     assert run(cloudformation, "Create", TimeoutSeconds="600")["Status"] == "SUCCESS"
 
 
