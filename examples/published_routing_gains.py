@@ -28,13 +28,12 @@ PUBLISHED_P99_CUT = (0.04, 0.33)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind of instance: how its service times vary, how it works on several, who routes."""
+    """A kind of instance: how its service times vary, and how it works on several."""
 
     name: str
     variation: float
     concurrency: int
     slope: float = 0.0
-    routers: int = 1
 
     @property
     def batches(self) -> bool:
@@ -50,7 +49,6 @@ CASES = (
     ),
     *(Case(f"batching, slope {slope:g}, CV 1", 1.0, 64, slope) for slope in (0.3, 0.35, 0.4, 0.5)),
     *(Case(f"batching, slope 0.4, CV {cv:g}", cv, 64, 0.4) for cv in (0.5, 1.5)),
-    Case("batching, slope 0.4, CV 1, 3 routers", 1.0, 64, 0.4, 3),
 )
 
 
@@ -75,9 +73,7 @@ def gains(case: Case, sizes: Iterable[int] = SIZES, **options: Any) -> list[Gain
             concurrency=case.concurrency,
             slope=case.slope,
         )
-        both = compare(
-            {"RANDOM": random, LEAST: random.with_(routing=LEAST, routers=case.routers)}, **options
-        )
+        both = compare({"RANDOM": random, LEAST: random.with_(routing=LEAST)}, **options)
         found.append(
             Gain(
                 case, instances, both.throughput_change(LEAST), both.percentile_change(LEAST, 99.0)

@@ -1,4 +1,4 @@
-"""Failures, scaling and deployments at the same time: what the fleet may never do."""
+"""Outages, scaling and deployments at the same time: what the fleet may never do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.simulate import (
     Constant,
-    InstanceFailure,
     OpenLoop,
     Rollout,
     Scenario,
     TargetTracking,
     ZoneOutage,
-    Zones,
 )
 from low_latency_endpoint.simulate.compilation import loops
 from low_latency_endpoint.simulate.core import IN_SYSTEM
@@ -57,7 +55,6 @@ def ends_whole(run: _Run) -> None:
 
 times = st.integers(0, 1500).map(float)
 delays = st.sampled_from([0.0, 10.0, 70.0, 400.0])
-replaced = st.none() | delays
 
 
 @st.composite
@@ -86,23 +83,14 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             bake_seconds=draw(delays),
             instance_seconds=draw(delays),
         )
-    faults: list[InstanceFailure | ZoneOutage] = draw(
+    faults: list[ZoneOutage] = draw(
         st.lists(
-            st.one_of(
-                st.builds(
-                    InstanceFailure,
-                    at=times,
-                    instances=st.integers(1, instances),
-                    detection_seconds=delays,
-                    replacement_seconds=replaced,
-                ),
-                st.builds(
-                    ZoneOutage,
-                    at=times,
-                    zone=st.integers(0, zones - 1),
-                    detection_seconds=delays,
-                    replacement_seconds=replaced,
-                ),
+            st.builds(
+                ZoneOutage,
+                at=times,
+                zone=st.integers(0, zones - 1),
+                detection_seconds=delays,
+                replacement_seconds=delays,
             ),
             max_size=3,
         )
@@ -112,7 +100,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         concurrency=8,
         traffic=OpenLoop(draw(st.sampled_from([0.1, 1.0, 3.0])), poisson=False),
         instances=instances,
-        zones=Zones(zones),
+        zones=zones,
         scaling=scaling,
         deployment=deployment,
         faults=tuple(faults),
@@ -128,10 +116,7 @@ def test_a_fleet_keeps_its_bounds_and_ends_at_what_is_desired(scenario: Scenario
     found = run.found  # type: ignore[attr-defined]
     assert found.littles_law < 1e-9
     assert found.entered == found.requests + found.failed + int(run.world.state[IN_SYSTEM])
-    # Without an end of anything the fleet ends as it was meant to.
-    if all(fault.replacement_seconds is not None for fault in scenario.faults) and (
-        scenario.scaling is None
-    ):
+    if scenario.scaling is None:
         assert run.control.desired == scenario.instances
 
 
@@ -146,18 +131,9 @@ def base(**changes: object) -> Scenario:
     )  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        InstanceFailure(at=400.0, instances=2, replacement_seconds=None),
-        ZoneOutage(at=400.0, replacement_seconds=None),
-        ZoneOutage(at=400.0),
-    ],
-    ids=["both instances, for good", "a zone, for good", "a zone"],
-)
-def test_scaling_ends_at_what_the_load_needs(fault: InstanceFailure | ZoneOutage) -> None:
+def test_scaling_ends_at_what_the_load_needs() -> None:
     """8 requests a second at 60 a minute each need 8 of at most 10."""
-    run = watched(base(zones=Zones(2), scaling=TargetTracking(60.0, 2, 10), faults=(fault,)))
+    run = watched(base(zones=2, scaling=TargetTracking(60.0, 2, 10), faults=(ZoneOutage(400.0),)))
     ends_whole(run)
     assert run.control.desired == 8
 
@@ -165,49 +141,29 @@ def test_scaling_ends_at_what_the_load_needs(fault: InstanceFailure | ZoneOutage
 def test_instances_that_start_in_a_lost_zone_die_too() -> None:
     """Scaling out starts six at 240 s, three in each zone; the first zone is lost at 400 s."""
     run = watched(
-        base(
-            zones=Zones(2),
-            scaling=TargetTracking(60.0, 2, 10),
-            faults=(ZoneOutage(at=400.0, replacement_seconds=300.0),),
-        ),
+        base(zones=2, scaling=TargetTracking(60.0, 2, 10), faults=(ZoneOutage(at=400.0),)),
         900.0,
         60.0,
     )
     lines = run.found.timeline  # type: ignore[attr-defined]
     assert [line.serving for line in lines[5:12]] == [2, 1, 1, 4, 4, 4, 8]
-    assert {int(run.world.zone[k]) for k in run.world.serving} == {1}
+    assert {run.world.zone[k] for k in run.world.serving} == {1}
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        InstanceFailure(at=150.0),
-        InstanceFailure(at=150.0, replacement_seconds=None),
-        InstanceFailure(at=450.0),
-        ZoneOutage(at=200.0),
-    ],
-    ids=["old", "old, for good", "after the shift", "zone"],
-)
+@pytest.mark.parametrize("at", [150.0, 200.0, 450.0])
 @pytest.mark.parametrize("kind", ["all_at_once", "canary", "linear", "rolling"])
-def test_a_deployment_ends_with_as_many_as_it_began(
-    kind: str, fault: InstanceFailure | ZoneOutage
-) -> None:
+def test_a_deployment_ends_with_as_many_as_it_began(kind: str, at: float) -> None:
+    """Whether old instances die, or those that have been deployed."""
     run = watched(
         base(
             instances=4,
-            zones=Zones(2),
-            faults=(fault,),
+            zones=2,
+            faults=(ZoneOutage(at),),
             deployment=Rollout(at=100.0, kind=kind, step_share=0.25),
         )
     )
     ends_whole(run)
     assert run.control.desired == 4
-
-
-def test_who_is_lost_for_good_leaves_the_fleet_smaller() -> None:
-    run = watched(base(instances=3, faults=(InstanceFailure(at=100.0, replacement_seconds=None),)))
-    ends_whole(run)
-    assert run.control.desired == 2
 
 
 def test_scaling_in_gives_up_replacements_first() -> None:
@@ -218,7 +174,8 @@ def test_scaling_in_gives_up_replacements_first() -> None:
             traffic=OpenLoop(4.0, poisson=False),
             instances=8,
             scaling=TargetTracking(60.0, 2, 10),
-            faults=(InstanceFailure(at=955.0, instances=2, detection_seconds=1.0),),
+            zones=4,
+            faults=(ZoneOutage(at=955.0, detection_seconds=1.0),),
         ),
         1800.0,
         60.0,

@@ -1,4 +1,4 @@
-"""Zones, caches, scaling, failures and deployments, against what can be counted by hand."""
+"""Scaling, outages and deployments, against what can be counted by hand."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from low_latency_endpoint.simulate import (
     Constant,
     Empirical,
     Exponential,
-    InstanceFailure,
-    InstanceStart,
     Lognormal,
     OpenLoop,
-    PrefixCache,
     Rollout,
     Scenario,
-    ScheduledAction,
     Shape,
     ShapedLoop,
-    StepScaling,
     TargetTracking,
     ZoneOutage,
-    Zones,
     shape,
     shapes,
     simulate,
@@ -48,118 +42,6 @@ def timeline(scenario: Scenario, seconds: float, window: float = 60.0):
         assert run.littles_law < 1e-9
         assert sum(line.requests for line in run.timeline) == run.requests
     return found.replications[0]
-
-
-# --- zones and routers -------------------------------------------------------------------------
-
-
-def test_a_hop_across_zones_is_paid_by_those_who_cross() -> None:
-    def mean(local: bool) -> float:
-        zones = Zones(2, hop_seconds=0.010, cross_zone_seconds=0.100, local_routing=local)
-        return simulate(
-            Scenario(service=Constant(0.001), traffic=OpenLoop(1.0), instances=4, zones=zones),
-            requests=5_000,
-            **SPREAD,
-        ).mean.mean
-
-    assert mean(True) == pytest.approx(0.011, abs=1e-5)
-    assert mean(False) == pytest.approx(0.011 + 0.5 * 0.100, rel=0.03)
-
-
-def test_zone_local_callers_go_elsewhere_when_their_zone_is_empty() -> None:
-    zones = Zones(2, cross_zone_seconds=0.1, local_routing=True, caller_shares=(0.0, 1.0))
-    found = simulate(
-        Scenario(service=Constant(0.001), traffic=OpenLoop(1.0), instances=1, zones=zones),
-        requests=2000,
-        **SPREAD,
-    )
-    assert found.failed == 0
-    assert found.mean.mean == pytest.approx(0.101, abs=1e-5)
-
-
-def test_hops_hold_a_closed_loop_up_like_a_pause() -> None:
-    """A cycle is one service and one hop: throughput 1 / (1 + 0.5)."""
-    found = simulate(
-        Scenario(service=Constant(1.0), traffic=ClosedLoop(1), zones=Zones(1, hop_seconds=0.5)),
-        requests=1000,
-        **SPREAD,
-    )
-    assert found.throughput.mean == pytest.approx(1 / 1.5, rel=2e-3)
-
-
-def test_the_more_routers_the_nearer_to_random() -> None:
-    waits = [
-        simulate(
-            Scenario(
-                service=Exponential(1.0),
-                traffic=OpenLoop(8.0),
-                instances=10,
-                routing=LEAST,
-                routers=routers,
-            ),
-            requests=60_000,
-            **SPREAD,
-        ).waiting.mean
-        for routers in (1, 3, 30)
-    ]
-    random = simulate(
-        Scenario(service=Exponential(1.0), traffic=OpenLoop(8.0), instances=10),
-        requests=60_000,
-        **SPREAD,
-    ).waiting.mean
-    assert waits[0] < 0.5 * waits[1] < waits[1] < waits[2] < random
-
-
-# --- prefixes ----------------------------------------------------------------------------------
-
-
-def test_prefix_routing_meets_the_cache_more_often() -> None:
-    cache = PrefixCache(400, popularity=0.0, saved_share=0.5, remembered=100)
-    base = Scenario(service=Constant(0.1), traffic=OpenLoop(10.0), instances=8, prefix_cache=cache)
-    hits = {
-        name: simulate(scenario, requests=40_000, **SPREAD).replications[0].cache_hits
-        for name, scenario in {
-            "random": base,
-            "least": base.with_(routing=LEAST),
-            "aware": base.with_(routing="PREFIX_AWARE", concurrency_threshold=4),
-        }.items()
-    }
-    # Of 400 equal beginnings an instance remembers those of its last 100 requests:
-    # 1 - (1 - 1/400)^100 when all meet all, 1 - (1 - 8/400)^100 when an eighth are its own.
-    assert hits["random"] == pytest.approx(1 - (1 - 1 / 400) ** 100, abs=0.01)
-    assert hits["least"] == pytest.approx(hits["random"], abs=0.01)
-    assert hits["aware"] == pytest.approx(1 - (1 - 8 / 400) ** 100, abs=0.04)
-
-
-def test_a_hit_saves_its_share() -> None:
-    cache = PrefixCache(1, saved_share=0.25)
-    found = simulate(
-        Scenario(service=Constant(0.1), prefix_cache=cache, traffic=OpenLoop(0.01, poisson=False)),
-        requests=2000,
-        **SPREAD,
-    )
-    assert found.mean.mean == pytest.approx(0.075, abs=1e-6)
-
-
-def test_above_the_threshold_prefix_routing_spills() -> None:
-    """One prefix and a threshold of one: nobody waits while another instance is idle."""
-    both = [
-        simulate(
-            Scenario(
-                service=Constant(1.0),
-                traffic=OpenLoop(1.5),
-                instances=4,
-                routing="PREFIX_AWARE",
-                concurrency_threshold=threshold,
-                prefix_cache=PrefixCache(1, saved_share=0.0),
-            ),
-            seconds=2000.0,
-            **SPREAD,
-        ).waiting.mean
-        for threshold in (1, 1000)
-    ]
-    assert both[0] < 0.2
-    assert both[1] > 50  # all on one instance that serves 1 of the 1.5 per second
 
 
 # --- scaling -----------------------------------------------------------------------------------
@@ -243,126 +125,22 @@ def test_a_larger_scale_out_does_not_wait_for_the_cooldown() -> None:
     assert quick[19] == 40
 
 
-def stepping(cooldown: float, levels: tuple[tuple[float, float], ...]) -> list[int]:
-    run = timeline(
-        Scenario(
-            service=Constant(0.001),
-            traffic=ShapedLoop(4.0, Shape("steps", "", levels), poisson=False),
-            instances=2,
-            scaling=StepScaling(
-                threshold=60.0,
-                steps=((0.0, 2), (50.0, 3)),
-                minimum=2,
-                maximum=20,
-                cooldown=cooldown,
-                instance_seconds=30.0,
-            ),
-        ),
-        1500.0,
-    )
-    return [line.serving for line in run.timeline]
-
-
-def test_in_the_cooldown_a_larger_step_adds_the_difference() -> None:
-    """AWS's example: 2 were added, a step of 3 in the cooldown adds 1."""
-    # 2 a second on 2 are 60 and no more; 2.2 on 2 are 66: a step of 2, seen at 240 s, there at 270.
-    # Then 4 a second on 4 are 60; from 600 s on 8 on 4 are 120: a step of 3.
-    levels = ((600.0, 0.55), (1500.0, 2.0))
-    counts = stepping(900.0, levels)
-    assert counts[:4] == [2, 2, 2, 2]
-    assert set(counts[4:13]) == {4}
-    # Minutes to 660, 720, 780 s; the last is seen at 840 s: 2 + 3 and not 4 + 3, at 870 s.
-    assert counts[13] == 4
-    assert counts[14] == 5
-    # 8 on 5 are 96, 36 above: a step of 2, which the cooldown holds to the 4 it counts from.
-    assert set(counts[14:19]) == {5}
-    # Without a cooldown the minute before they served, seen at 300 s, adds two more.
-    assert stepping(0.0, levels)[5] == 6
-
-
-def test_a_schedule_moves_the_limits() -> None:
+def test_the_concurrency_metric_is_of_the_busiest_instance() -> None:
+    """Three in flight at either instance, and a target of two: a third instance."""
     run = timeline(
         even(
-            2.0,
-            scaling=policy(scale_in_seconds=120.0),
-            schedule=(ScheduledAction(600.0, minimum=6), ScheduledAction(1800.0, 2, 4)),
-        ),
-        2400.0,
-    )
-    serving = [line.serving for line in run.timeline]
-    assert serving[13] == 2  # to 840 s: four new ones start for 300 s from 600 s on
-    assert set(serving[14:29]) == {6}
-    # The new maximum takes two away at once; the load asks for 2, which 15 quiet minutes allow
-    # when the update of 120 s has ended.
-    assert serving[30] == 4
-    assert serving[-1] == 2
-
-
-def test_a_schedule_without_scaling_is_refused() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        Scenario(service=Constant(0.01), traffic=OpenLoop(2.0), schedule=(ScheduledAction(1.0, 2),))
-    assert caught.value.code == "LLS135"
-
-
-@pytest.mark.parametrize(("statistic", "expected"), [("Maximum", 3), ("Minimum", 2)])
-def test_the_concurrency_metric_is_of_the_busiest_or_the_idlest_instance(
-    statistic: str, expected: int
-) -> None:
-    """All callers and so all requests in one of two zones: 3 in flight there, none in the other."""
-    run = timeline(
-        Scenario(
+            6.0,
             service=Constant(1.0),
             concurrency=10,
-            traffic=OpenLoop(3.0, poisson=False),
-            instances=2,
-            zones=Zones(2, local_routing=True, caller_shares=(1.0, 0.0)),
-            scaling=TargetTracking.on_concurrency(
-                2.0, 2, 3, statistic=statistic, instance_seconds=30.0
-            ),
+            routing=LEAST,
+            scaling=TargetTracking.on_concurrency(2.0, 2, 3, instance_seconds=30.0),
         ),
         600.0,
     )
-    assert run.timeline[-1].serving == expected
+    assert run.timeline[-1].serving == 3
 
 
-def test_what_aws_published_of_a_scale_out() -> None:
-    """The blog of June 2026: 525 s with the image pulled, 258 s with it cached; the rest of both,
-    525 - 333 and 258 - 77, differs by 11 s, and 187 s are within 3 % of either."""
-    rest = 187.0
-    pulled = InstanceStart(image_pull=333.0, model_download=168.0, container_start=rest)
-    cached = InstanceStart(model_download=77.0, container_start=rest)
-    assert pulled.seconds == pytest.approx(525, rel=0.03)
-    assert cached.seconds == pytest.approx(258, rel=0.03)
-    # And of the metrics of high resolution: detected up to six times faster.
-    usual, quick = policy(), TargetTracking.on_concurrency(4.0, 2, 10)
-    assert usual.period * usual.out_datapoints == 6 * quick.period * quick.out_datapoints
-
-
-@pytest.mark.parametrize("seconds", [258.0, 525.0])
-def test_a_quicker_start_is_in_service_sooner(seconds: float) -> None:
-    run = timeline(even(4.0, scaling=policy(instance_seconds=seconds)), 1200.0)
-    first = next(line.end for line in run.timeline if line.serving > 2)
-    assert first - 60 <= 240 + seconds <= first  # seen at 240 s
-
-
-@pytest.mark.parametrize("steps", [(), ((1.0, 1),), ((0.0, 2), (10.0, 2)), ((0.0, 1), (0.0, 2))])
-def test_steps_that_do_not_rise_are_refused(steps: tuple[tuple[float, int], ...]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        StepScaling(threshold=60.0, steps=steps, minimum=2, maximum=4)
-    assert caught.value.code == "LLS134"
-
-
-def test_the_fleet_keeps_within_its_bounds() -> None:
-    run = timeline(
-        Scenario(
-            service=Constant(0.01), traffic=OpenLoop(40.0), instances=2, scaling=policy(maximum=5)
-        ),
-        3000.0,
-    )
-    assert max(line.serving for line in run.timeline) == 5
-
-
-# --- failures ----------------------------------------------------------------------------------
+# --- outages ----------------------------------------------------------------------------------
 
 
 def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
@@ -370,7 +148,8 @@ def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
     run = timeline(
         even(
             10.0,
-            faults=(InstanceFailure(at=100.05, detection_seconds=10.0, replacement_seconds=60.0),),
+            zones=2,
+            faults=(ZoneOutage(at=100.05, detection_seconds=10.0, replacement_seconds=60.0),),
         ),
         300.0,
         window=10.0,
@@ -383,7 +162,7 @@ def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
 def test_least_outstanding_keeps_away_from_an_instance_that_hangs() -> None:
     def failed(routing: str) -> int:
         return timeline(
-            even(10.0, routing=routing, faults=(InstanceFailure(at=100.05),)), 200.0
+            even(10.0, routing=routing, zones=2, faults=(ZoneOutage(at=100.05),)), 200.0
         ).failed
 
     assert failed(LEAST) <= 2 < 20 < failed("RANDOM")
@@ -395,7 +174,7 @@ def test_a_lost_zone_is_replaced_in_the_other() -> None:
             service=Constant(0.01),
             traffic=OpenLoop(10.0),
             instances=6,
-            zones=Zones(2),
+            zones=2,
             faults=(ZoneOutage(at=101.0, zone=0, detection_seconds=5.0, replacement_seconds=60.0),),
         ),
         300.0,
@@ -409,15 +188,14 @@ def test_when_nobody_serves_calls_fail_and_users_come_back() -> None:
         Scenario(
             service=Constant(0.01),
             traffic=ClosedLoop(3),
-            retry_seconds=2.0,
-            faults=(InstanceFailure(at=50.0, detection_seconds=1.0, replacement_seconds=40.0),),
+            faults=(ZoneOutage(at=50.0, detection_seconds=1.0, replacement_seconds=40.0),),
         ),
         200.0,
         window=10.0,
     )
     lines = run.timeline
     assert [line.requests for line in lines[6:9]] == [0, 0, 0]
-    assert [line.failed for line in lines[6:9]] == [15, 15, 15]  # 3 users, every 2 seconds
+    assert [line.failed for line in lines[6:9]] == [30, 30, 30]  # 3 users, every second
     assert lines[-1].requests == pytest.approx(1000, abs=2)
 
 
@@ -463,7 +241,7 @@ def test_a_minute_in_which_calls_fail_is_over_the_target() -> None:
             10.0,
             instances=1,
             latency_target=1.0,
-            faults=(InstanceFailure(at=100.0, replacement_seconds=200.0),),
+            faults=(ZoneOutage(at=100.0, replacement_seconds=200.0),),
         ),
         seconds=600.0,
         window=60.0,
@@ -565,17 +343,12 @@ ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
         ("LLS106", lambda: OpenLoop(0.0)),
         ("LLS107", lambda: ClosedLoop(0)),
         ("LLS108", lambda: QUIET.with_(routing="FASTEST")),
-        ("LLE423", lambda: QUIET.with_(routing="PREFIX_AWARE")),
         ("LLE621", lambda: TargetTracking(60.0, 5, 4)),
         ("LLS120", lambda: Empirical.of_samples([0.1])),
         ("LLS120", lambda: Empirical.of_quantiles({0.5: 1.0, 1.0: 2.0})),
         ("LLS121", lambda: ArrivalTrace((2.0, 1.0))),
         ("LLS122", lambda: shape("weekend")),
         ("LLS129", lambda: QUIET.with_(faults=(ZoneOutage(at=1.0, zone=1),))),
-        (
-            "LLS129",
-            lambda: QUIET.with_(instances=2, faults=(InstanceFailure(at=1.0, instances=3),)),
-        ),
         ("LLS109", lambda: simulate(ALONE, replications=1)),
         ("LLS113", lambda: simulate(ALONE, requests=10)),
         ("LLS101", lambda: Scenario(service=Constant(0.0), traffic=OpenLoop(1.0))),
@@ -593,7 +366,6 @@ ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
         ("LLS115", lambda: simulate(QUIET, requests=100, confidence=99)),
         ("LLS115", lambda: simulate(QUIET, requests=100, confidence=1.0)),
         ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).percentile(75)),
-        ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).wait_percentile(0.99)),
         ("LLS127", lambda: simulate(Scenario(service=Constant(1.0), traffic=OpenLoop(1.1)))),
         ("LLS128", lambda: simulate(ALONE, discard=1.0)),
     ],
@@ -618,27 +390,3 @@ def test_a_law_has_the_mean_that_it_says(law) -> None:
     found = simulate(Scenario(service=law, traffic=ClosedLoop(1)), requests=200_000, replications=4)
     plain = sum(run.mean for run in found.replications) / 4
     assert plain == pytest.approx(law.mean_seconds, rel=0.01)
-
-
-def test_a_gamma_law_has_the_quantiles_of_scipys() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    from low_latency_endpoint.simulate import Gamma, service_laws
-    from low_latency_endpoint.simulate.compilation import loops
-    from low_latency_endpoint.simulate.workload import Law
-
-    for cv in (0.3, 1.0, 2.0):
-        ranks = [0.001, 0.1, 0.5, 0.9, 0.99, 0.9999]
-        out = list(ranks)
-        law = Law(loops(False), Gamma(1.0, cv).parameters())
-        law.loops.fill_law(
-            service_laws.kernels.GAMMA,
-            law.parameters.one,
-            law.parameters.two,
-            law.parameters.three,
-            law.table,
-            len(law.table),
-            out,
-            len(out),
-        )
-        expected = [stats.gamma.ppf(rank, 1 / cv**2, scale=cv**2) for rank in ranks]
-        assert out == pytest.approx(expected, rel=2e-4, abs=1e-6)

@@ -12,7 +12,6 @@ from low_latency_endpoint.simulate import Rollout
 from low_latency_endpoint.simulate.assumptions import _in_words
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
-from low_latency_endpoint.simulate.scenario import cumulated
 from low_latency_endpoint.simulate.search_goals import Candidate, Reserve
 from low_latency_endpoint.simulate.search_wording import traffic_name
 from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
@@ -45,7 +44,6 @@ def traffic(*names: str) -> Any:
         ),
         (traffic_name(traffic("spike")), "the shape 'spike'"),
         (traffic_name(traffic("spike", "deploy")), "the worst of the shapes 'spike' and 'deploy'"),
-        (cumulated((0.25, 0.25, 0.5)), (0.25, 0.5, 1.0)),
         (
             Reserve.of(serving=8, tps=1000, tps_per_instance=200, zones=2),
             Reserve(8, 0.625, 4, 1.25),

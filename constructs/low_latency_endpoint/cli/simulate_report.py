@@ -306,7 +306,7 @@ class SimulationReport:
         if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
-                "on the prefixes of your requests; in Python, PrefixCache simulates it."
+                "on the prefixes of your requests."
             )
 
     def _assume_over_time(

@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimates import Estimate
-    from .fleet_changes import (
-        InstanceFailure,
-        InstanceStart,
-        Rollout,
-        ScheduledAction,
-        StepScaling,
-        TargetTracking,
-        ZoneOutage,
-    )
+    from .fleet_changes import InstanceStart, Rollout, TargetTracking, ZoneOutage
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
-    from .scenario import PrefixCache, Scenario, Zones
-    from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal
+    from .scenario import Scenario
+    from .service_laws import Constant, Empirical, Exponential, Lognormal
     from .simulating import Comparison, SimulationResult, compare, simulate
     from .traffic import (
         ArrivalTrace,
@@ -40,23 +32,17 @@ __all__ = [
     "Empirical",
     "Estimate",
     "Exponential",
-    "Gamma",
-    "InstanceFailure",
     "InstanceStart",
     "Lognormal",
     "OpenLoop",
-    "PrefixCache",
     "Replication",
     "Rollout",
     "Scenario",
-    "ScheduledAction",
     "Shape",
     "ShapedLoop",
     "SimulationResult",
-    "StepScaling",
     "TargetTracking",
     "ZoneOutage",
-    "Zones",
     "compare",
     "read_recorded_traffic",
     "shape",

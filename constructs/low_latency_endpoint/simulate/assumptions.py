@@ -15,7 +15,7 @@ from ..plan.throughput import MeasuredThroughput
 from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
-from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
+from .scenario import CONCURRENCY, SLOPE, Scenario
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
 
@@ -122,7 +122,7 @@ class SimulatedEndpoint:
             "concurrency": self.concurrency,
             "slope": self.slope,
             "routing": self.routing,
-            "zones": Zones(self.zones),
+            "zones": self.zones,
             "latency_target": self.latency_target,
         }
         return Scenario(**(parts | changes))
@@ -220,13 +220,12 @@ def _left_out(plan: Plan) -> Iterator[str]:
     if plan.request.scaling.schedule:
         yield (
             "the settings' set times are left out, since the traffic has no time of day: the fleet "
-            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}; in Python, "
-            "Scenario(schedule=...) simulates them"
+            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}"
         )
     if plan.request.scaling.steps is not None:
         yield (
             "the settings' steps are left out, beside target tracking, so jumps look later than "
-            "they are; in Python, StepScaling simulates steps alone"
+            "they are"
         )
 
 
@@ -314,8 +313,8 @@ def model_of_plan(
     if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
         routing = "LEAST_OUTSTANDING_REQUESTS"
         assumed.append(
-            "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
-            "back to, without its cache; in Python, PrefixCache simulates that"
+            "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls back to, "
+            "without its cache"
         )
     starts = float(
         start.seconds if start else plan.request.scaling.instance_seconds or INSTANCE_SECONDS

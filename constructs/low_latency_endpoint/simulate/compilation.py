@@ -36,7 +36,6 @@ _PLAIN: dict[str, Callable[..., Any]] = {
         kernels.fill_uniform,
         kernels.fill_law,
         kernels.fill_steps,
-        kernels.choose,
         kernels.tally,
         kernels.quantile,
         kernels.add_and_clear,
@@ -64,7 +63,6 @@ class Loops:
     fill_uniform: Callable[..., None]
     fill_law: Callable[..., None]
     fill_steps: Callable[..., None]
-    choose: Callable[..., None]
     tally: Callable[..., None]
     quantile: Callable[..., float]
     add_and_clear: Callable[..., None]

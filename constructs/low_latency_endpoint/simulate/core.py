@@ -10,9 +10,6 @@ Floats = MutableSequence[float]
 # What `advance` returns
 REACHED, NEEDS_REQUESTS, RESULTS_FULL, JOBS_FULL, COUNTS_FULL = range(5)
 
-# Routing
-RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
-
 # Places in `state` (whole numbers) and `clock` (floating point)
 (
     ENTRY,
@@ -21,30 +18,22 @@ RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
     FREE_JOB,
     IN_SYSTEM,
     AT_WORK,
-    BUSY,
     THINKING,
     PENDING,
     LOST,
-    CACHE_HITS,
-    ROUTING,
+    LEAST_OUTSTANDING,
     CLOSED,
-    INSTANCES,
+    MEMBERS,
     LEAVES,
     SLOTS,
-    ZONES,
     COUNTS,
-    PREFIXES,
-    THRESHOLD,
-    CACHE_SIZE,
-    SOURCES,
     CAPACITY,
     STATE_SIZE,
-) = range(24)
-(NOW, NEXT_ARRIVAL, SYSTEM_AREA, WORK_AREA, BUSY_AREA, CACHE_FACTOR, RETRY_SECONDS, CLOCK_SIZE) = (
-    range(8)
-)
+) = range(17)
+(NOW, NEXT_ARRIVAL, SYSTEM_AREA, WORK_AREA, CLOCK_SIZE) = range(5)
 
 NEVER = float("inf")
+RETRY_SECONDS = 1.0  # after which a user of a closed loop tries a failed call again
 
 
 def advance(
@@ -56,26 +45,15 @@ def advance(
     gap: Floats,
     demand: Floats,
     pick: Floats,
-    source: Wholes,
-    prefix: Wholes,
-    redirect: Wholes,
-    hop: Floats,
-    zone: Wholes,
-    members: Wholes,
     order: Wholes,
     place: Wholes,
     count: Wholes,
     first: Wholes,
-    home: Wholes,
-    seen: Wholes,
-    served: Wholes,
     job_arrival: Floats,
     job_demand: Floats,
-    job_extra: Floats,
     job_think: Floats,
     job_wait: Floats,
     job_next: Wholes,
-    job_group: Wholes,
     mark: Floats,
     mark_job: Wholes,
     running: Wholes,
@@ -89,18 +67,15 @@ def advance(
     thinking: Floats,
     out_latency: Floats,
     out_wait: Floats,
-    out_hop: Floats,
 ) -> int:
     """Run events up to and including ``until``; return why it stopped. Arrays: :mod:`.world`."""
     entry, filled, results, free = state[ENTRY], state[FILLED], state[RESULTS], state[FREE_JOB]
-    in_system, at_work, busy = state[IN_SYSTEM], state[AT_WORK], state[BUSY]
-    thinkers, pending, lost, hits = state[THINKING], state[PENDING], state[LOST], state[CACHE_HITS]
-    routing, closed, instances = state[ROUTING], state[CLOSED], state[INSTANCES]
-    leaves, slots, zones = state[LEAVES], state[SLOTS], state[ZONES]
-    counts, prefixes, sources = state[COUNTS], state[PREFIXES], state[SOURCES]
-    capacity = state[CAPACITY]
+    in_system, at_work = state[IN_SYSTEM], state[AT_WORK]
+    thinkers, pending, lost = state[THINKING], state[PENDING], state[LOST]
+    least, closed, members = state[LEAST_OUTSTANDING], state[CLOSED], state[MEMBERS]
+    leaves, slots, counts, capacity = state[LEAVES], state[SLOTS], state[COUNTS], state[CAPACITY]
     now, coming = clock[NOW], clock[NEXT_ARRIVAL]
-    system_area, work_area, busy_area = clock[SYSTEM_AREA], clock[WORK_AREA], clock[BUSY_AREA]
+    system_area, work_area = clock[SYSTEM_AREA], clock[WORK_AREA]
     status = REACHED
 
     while True:
@@ -124,19 +99,12 @@ def advance(
         passed = time - now
         system_area += in_system * passed
         work_area += at_work * passed
-        busy_area += busy * passed
         now = time
 
         if arrives:
             # --- route the request to instance k
-            from_ = source[entry] if sources > 1 else 0
-            group = redirect[from_]
             # Before anything changes: is there a boundary for one more outstanding request?
-            if (
-                group >= 0
-                and routing >= POWER_OF_TWO
-                and first[(group + 1) * counts - 2] < members[group]
-            ):
+            if least == 1 and first[counts - 2] < members:
                 status = COUNTS_FULL
                 break
             if pending == 1:
@@ -160,11 +128,11 @@ def advance(
                 coming = thinking[0] if thinkers > 0 else NEVER
             else:
                 coming = now + gap[entry]
-            if group < 0 or members[group] == 0:
+            if members == 0:
                 # Nobody serves: the call fails, and a user of a closed loop tries again later.
                 lost += 1
                 if closed == 1:
-                    again = now + gap[entry] + clock[RETRY_SECONDS]
+                    again = now + gap[entry] + RETRY_SECONDS
                     at = thinkers
                     thinkers += 1
                     while at > 0:
@@ -177,57 +145,26 @@ def advance(
                     coming = thinking[0]
                 entry += 1
                 continue
-            size = members[group]
-            begin = group * instances
-            chance = pick[entry]
-            if routing == RANDOM:
-                k = order[begin + int(chance * size)]
-            elif routing == POWER_OF_TWO:
-                scaled = chance * size
-                one = int(scaled)
-                k = order[begin + one]
-                other = order[begin + int((scaled - one) * size)]
-                if count[begin + other] < count[begin + k]:
-                    k = other
+            if least == 0:
+                k = order[int(pick[entry] * members)]
             else:
-                k = -1
-                if routing == PREFIX:
-                    k = home[group * prefixes + prefix[entry]]
-                    if count[begin + k] >= state[THRESHOLD]:
-                        k = -1
-                if k < 0:
-                    fewest = count[begin + order[begin]]
-                    width = first[group * counts + fewest + 1]
-                    k = order[begin + int(chance * width)]
-            # --- one more outstanding, as this router sees it
-            if routing != RANDOM:
-                seat = begin + k
-                had = count[seat]
-                count[seat] = had + 1
-                boundary = group * counts + had + 1
-                to = first[boundary] - 1
-                first[boundary] = to
-                at = place[seat]
-                other = order[begin + to]
-                order[begin + at] = other
-                place[begin + other] = at
-                order[begin + to] = k
-                place[seat] = to
+                fewest = count[order[0]]
+                k = order[int(pick[entry] * first[fewest + 1])]
+                # --- one more outstanding there
+                count[k] = fewest + 1
+                to = first[fewest + 1] - 1
+                first[fewest + 1] = to
+                at = place[k]
+                other = order[to]
+                order[at] = other
+                place[other] = at
+                order[to] = k
+                place[k] = to
             # --- its job
             j = free
             free = job_next[j]
-            work = demand[entry]
-            if prefixes > 0:
-                cell = k * prefixes + prefix[entry]
-                served[k] += 1
-                if seen[cell] > 0 and served[k] - seen[cell] <= state[CACHE_SIZE]:
-                    work *= clock[CACHE_FACTOR]
-                    hits += 1
-                seen[cell] = served[k]
             job_arrival[j] = now
-            job_demand[j] = work
-            job_group[j] = group
-            job_extra[j] = hop[from_ * zones + zone[k]]
+            job_demand[j] = demand[entry]
             job_think[j] = gap[entry]
             entry += 1
             in_system += 1
@@ -268,31 +205,25 @@ def advance(
                     at = child
                 mark[base + at] = moved
                 mark_job[base + at] = moved_job
-            extra = job_extra[j]
-            out_latency[results] = now - job_arrival[j] + extra
+            out_latency[results] = now - job_arrival[j]
             out_wait[results] = job_wait[j]
-            out_hop[results] = extra
             results += 1
             in_system -= 1
             at_work -= 1
-            if routing != RANDOM:
-                group = job_group[j]
-                begin = group * instances
-                seat = begin + k
-                had = count[seat]
-                count[seat] = had - 1
-                at = place[seat]
+            if least == 1:
+                had = count[k]
+                count[k] = had - 1
+                at = place[k]
                 if at >= 0:
-                    boundary = group * counts + had
-                    to = first[boundary]
-                    first[boundary] = to + 1
-                    other = order[begin + to]
-                    order[begin + at] = other
-                    place[begin + other] = at
-                    order[begin + to] = k
-                    place[seat] = to
+                    to = first[had]
+                    first[had] = to + 1
+                    other = order[to]
+                    order[at] = other
+                    place[other] = at
+                    order[to] = k
+                    place[k] = to
             if closed == 1:
-                pause = job_think[j] + extra
+                pause = job_think[j]
                 if pause == 0.0:
                     pending = 1
                 else:
@@ -315,13 +246,9 @@ def advance(
                 if starts >= 0:
                     line_head[k] = job_next[starts]
                     job_wait[starts] = now - job_arrival[starts]
-            if n == 0 and starts < 0:
-                busy -= 1
 
         # --- start a request at instance k, and note when its next one ends
         if starts >= 0:
-            if n == 0 and arrives:
-                busy += 1
             at_work += 1
             ending = done + job_demand[starts]
             at = n
@@ -350,9 +277,8 @@ def advance(
             at = parent
 
     state[ENTRY], state[RESULTS], state[FREE_JOB] = entry, results, free
-    state[IN_SYSTEM], state[AT_WORK], state[BUSY] = in_system, at_work, busy
-    state[THINKING], state[PENDING] = thinkers, pending
-    state[LOST], state[CACHE_HITS] = lost, hits
+    state[IN_SYSTEM], state[AT_WORK] = in_system, at_work
+    state[THINKING], state[PENDING], state[LOST] = thinkers, pending, lost
     clock[NOW], clock[NEXT_ARRIVAL] = now, coming
-    clock[SYSTEM_AREA], clock[WORK_AREA], clock[BUSY_AREA] = system_area, work_area, busy_area
+    clock[SYSTEM_AREA], clock[WORK_AREA] = system_area, work_area
     return status

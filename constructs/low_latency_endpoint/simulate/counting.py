@@ -42,17 +42,13 @@ class Counter:
 
     def forget(self) -> None:
         """Start anew: what was counted belonged to the start of the run."""
-        self.latencies, self.waits, self.window = (
-            self.loops.same_whole(0, kernels.BINS) for _ in range(3)
-        )
-        self.sums, self.window_sums = (self.loops.same_float(0.0, 7) for _ in range(2))
+        self.latencies, self.window = (self.loops.same_whole(0, kernels.BINS) for _ in range(2))
+        self.sums, self.window_sums = (self.loops.same_float(0.0, 4) for _ in range(2))
         self.windows: list[TimelineWindow] = []
 
-    def take(self, latency: Any, wait: Any, hop: Any, size: int) -> None:
+    def take(self, latency: Any, wait: Any, size: int) -> None:
         """Count a block of results into the open window."""
-        self.loops.tally(
-            latency, wait, hop, size, self.target, self.window, self.waits, self.window_sums
-        )
+        self.loops.tally(latency, wait, size, self.target, self.window, self.window_sums)
 
     def close_window(self, begin: float, end: float, **at_end: int) -> None:
         """End a window: note its line and add it to the whole."""
@@ -63,7 +59,7 @@ class Counter:
             for share in (0.50, 0.99)
         )
         self.windows.append(
-            TimelineWindow(begin, end, int(count), float(p50), float(p99), int(sums[5]), **at_end)
+            TimelineWindow(begin, end, int(count), float(p50), float(p99), int(sums[3]), **at_end)
         )
         self.finish()
 
@@ -72,8 +68,8 @@ class Counter:
         sums = self.window_sums
         if sums[0]:
             self.loops.add_and_clear(self.window, self.latencies)
-        for at in range(7):
-            self.sums[at] = max(self.sums[at], sums[at]) if at == 2 else self.sums[at] + sums[at]
+        for at in range(4):
+            self.sums[at] += sums[at]
             sums[at] = 0.0
 
     @property
@@ -84,13 +80,8 @@ class Counter:
     @property
     def late(self) -> float:
         """Requests answered later than the target."""
-        return float(self.sums[5] + self.window_sums[5])
+        return float(self.sums[3] + self.window_sums[3])
 
     def latency(self, percentile: float) -> float:
         """A percentile of the client latency, in seconds."""
         return float(self.loops.quantile(self.latencies, percentile / 100 * self.requests))
-
-    def wait(self, percentile: float) -> float:
-        """A percentile of the wait in line, in seconds; 0 when so many did not wait."""
-        rank = percentile / 100 * self.requests - float(self.sums[4])
-        return float(self.loops.quantile(self.waits, rank)) if rank > 0 else 0.0

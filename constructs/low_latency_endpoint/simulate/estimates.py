@@ -40,11 +40,6 @@ class Estimate:
         """Whether the interval has an end: the runs were long enough to tell."""
         return math.isfinite(self.half_width)
 
-    @property
-    def relative(self) -> float:
-        """Half the width as a share of the mean."""
-        return self.half_width / abs(self.mean) if self.mean else math.inf
-
     def holds(self, value: float) -> bool:
         """Whether a value lies within the interval."""
         return self.low <= value <= self.high

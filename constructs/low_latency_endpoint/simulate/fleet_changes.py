@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import (
-    GUIDE,
-    MIN_CAPACITY,
-    SCALING_TARGET,
-    USE_AN_ALLOWED_VALUE,
-    Choice,
-    number_range,
-)
+from ..plan.limits import MIN_CAPACITY, SCALING_TARGET, USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..plan.rules import MIN_ABOVE_MAX
 from ..plan.scaling_pace import (
     IN_DATAPOINTS,
@@ -26,9 +18,8 @@ from ..plan.scaling_pace import (
 )
 from .service_laws import SECONDS, SHARE
 
-_IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 SIMULATED_INSTANCES = number_range("LLS103", "the number of simulated instances", 1, 1_000_000)
-ROUTERS = number_range("LLS110", "the number of routers", 1, 1000)
+COUNT = number_range("LLS110", "a number of zones or of metric periods", 1, 1000)
 SCALING_METRIC = Choice(
     rule("LLS118", "the scaling metric cannot be simulated", fix=USE_AN_ALLOWED_VALUE),
     "a scaling metric",
@@ -42,24 +33,6 @@ SCALING_PERIOD = number_range(
     unit="seconds",
     whole=False,
     fix="Give 60 for invocations, 10 for the high-resolution metric.",
-)
-
-
-SCALING_STATISTIC = Choice(
-    rule(
-        "LLS133",
-        "the concurrency metric does not have this statistic",
-        fix=USE_AN_ALLOWED_VALUE,
-        source=GUIDE + "monitoring-cloudwatch.html",
-    ),
-    "a statistic of the concurrency metric",
-    ("Maximum", "Minimum"),
-)
-SCALING_STEPS = rule(
-    "LLS134",
-    "the steps of a simulated step policy do not rise",
-    fix="Give (metric above the threshold, instances to add) for each, the first at 0, both "
-    "rising.",
 )
 
 
@@ -121,123 +94,6 @@ START_PHASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledAction:
-    """New limits of the fleet at a time; a fleet outside of them is brought within.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the start.
-    minimum, maximum : int, optional
-        By default they stay.
-    """
-
-    at: float
-    minimum: int | None = None
-    maximum: int | None = None
-
-    def __post_init__(self) -> None:
-        SECONDS.check(self.at, "schedule.at")
-        for name in ("minimum", "maximum"):
-            if getattr(self, name) is not None:
-                MIN_CAPACITY.check(getattr(self, name), f"schedule.{name}")
-
-
-@dataclass(frozen=True, slots=True)
-class StepScaling:
-    """A step scaling policy with CloudWatch's delays, on invocations per instance and minute.
-
-    In the cooldown after a scale-out what it added counts as part of a further one: a larger step
-    adds the difference, the same step nothing.
-
-    Parameters
-    ----------
-    threshold : float
-        Invocations per instance and minute above which it scales out.
-    steps : tuple of (float, int)
-        For how much the metric lies above the threshold, from 0 on: instances to add.
-    minimum, maximum : int
-        Numbers of instances between which it moves.
-    in_threshold : float, optional
-        Below it one instance is taken away. By default it never scales in.
-    cooldown : float
-        Seconds. By default 300.
-    out_datapoints, in_datapoints : int
-        Periods in a row above, or below, until the alarm acts. By default 3 and 15.
-    metric_delay, instance_seconds, scale_in_seconds, period
-        As for :class:`TargetTracking`.
-    """
-
-    threshold: float
-    steps: tuple[tuple[float, int], ...]
-    minimum: int
-    maximum: int
-    in_threshold: float | None = None
-    cooldown: float = 300.0
-    out_datapoints: int = OUT_DATAPOINTS
-    in_datapoints: int = IN_DATAPOINTS
-    metric_delay: float = float(METRIC_DELAY_SECONDS)
-    instance_seconds: float = float(INSTANCE_SECONDS)
-    scale_in_seconds: float = 120.0
-    period: float = float(METRIC_PERIOD_SECONDS)
-
-    def __post_init__(self) -> None:
-        _check_policy(self)
-        bounds, changes = zip(*self.steps, strict=True) if self.steps else ((), ())
-        if (
-            not bounds
-            or bounds[0] != 0
-            or any(later <= earlier for earlier, later in pairwise(bounds))
-            or any(later <= earlier for earlier, later in pairwise((0, *changes)))
-        ):
-            raise SCALING_STEPS.error(
-                got=str(self.steps), allowed="such as ((0, 1), (600, 3))", where="scaling.steps"
-            )
-        SECONDS.check(self.cooldown, "scaling.cooldown")
-
-    @property
-    def metric(self) -> str:
-        """What it looks at."""
-        return "invocations"
-
-    @property
-    def scale_out_cooldown(self) -> float:
-        """Seconds after a scale-out."""
-        return self.cooldown
-
-    @property
-    def scale_in_cooldown(self) -> float:
-        """Seconds after a scale-in."""
-        return self.cooldown
-
-    @property
-    def out_above(self) -> float:
-        """The value of the metric above which it scales out."""
-        return self.threshold
-
-    @property
-    def in_below(self) -> float | None:
-        """The value below which it scales in."""
-        return self.in_threshold
-
-    def scaled_out(self, value: float, load: float, base: int) -> int:
-        """Instances at a value of the metric, from ``base``.
-
-        Examples
-        --------
-        >>> policy = StepScaling(6000, ((0, 1), (600, 3)), 2, 20)
-        >>> policy.scaled_out(6100, 0, base=4), policy.scaled_out(9000, 0, base=4)
-        (5, 7)
-        """
-        above = value - self.threshold
-        return base + max((added for bound, added in self.steps if above > bound), default=0)
-
-    def scaled_in(self, load: float, desired: int) -> int:
-        """Instances after one was taken away."""
-        return desired - 1
-
-
-@dataclass(frozen=True, slots=True)
 class TargetTracking:
     """Application Auto Scaling with CloudWatch's delays, on invocations per instance or, made by
     :meth:`on_concurrency`, on requests in flight.
@@ -262,11 +118,9 @@ class TargetTracking:
         How long the endpoint is updating when instances are taken away: they get no more requests,
         are paid for, and nothing else is scaled. AWS states no number. By default 120.
     metric : str
-        ``invocations`` or ``concurrency``: requests in flight, those that wait in line included.
-        By default ``invocations``.
-    statistic : str
-        Of the concurrency metric over the instances: ``Maximum`` or ``Minimum``. CloudWatch has
-        no other for it, and AWS does not say which of them scaling takes. By default ``Maximum``.
+        ``invocations`` or ``concurrency``: requests in flight at the instance that has most, those
+        that wait in line included. CloudWatch has the metric's Maximum and Minimum over the
+        instances; AWS does not say which of them scaling takes. By default ``invocations``.
     period : float
         Seconds over which the metric is taken. By default 60.
     """
@@ -282,7 +136,6 @@ class TargetTracking:
     instance_seconds: float = float(INSTANCE_SECONDS)
     scale_in_seconds: float = 120.0
     metric: str = "invocations"
-    statistic: str = "Maximum"
     period: float = float(METRIC_PERIOD_SECONDS)
 
     @classmethod
@@ -310,23 +163,30 @@ class TargetTracking:
 
     def __post_init__(self) -> None:
         SCALING_METRIC.check(self.metric, "scaling.metric")
-        SCALING_STATISTIC.check(self.statistic, "scaling.statistic")
         SCALING_TARGET.check(self.target, "scaling.target")
-        _check_policy(self)
-        for name in ("scale_out_cooldown", "scale_in_cooldown"):
+        SCALING_PERIOD.check(self.period, "scaling.period")
+        MIN_CAPACITY.check(self.minimum, "scaling.minimum")
+        MIN_CAPACITY.check(self.maximum, "scaling.maximum")
+        if self.minimum > self.maximum:
+            raise MIN_ABOVE_MAX.error(
+                got=f"{self.minimum} above {self.maximum}",
+                allowed="a minimum up to the maximum",
+                where="scaling",
+            )
+        for name in (
+            *("scale_out_cooldown", "scale_in_cooldown"),
+            *("metric_delay", "instance_seconds", "scale_in_seconds"),
+        ):
             SECONDS.check(getattr(self, name), f"scaling.{name}")
-
-    @property
-    def out_above(self) -> float:
-        """The value of the metric above which it scales out."""
-        return self.target
+        COUNT.check(self.out_datapoints, "scaling.out_datapoints")
+        COUNT.check(self.in_datapoints, "scaling.in_datapoints")
 
     @property
     def in_below(self) -> float:
-        """The value below which it scales in: nine tenths of the target."""
-        return _IN_BELOW * self.target
+        """The value of the metric below which it scales in: nine tenths of the target."""
+        return 0.9 * self.target
 
-    def scaled_out(self, value: float, load: float, base: int) -> int:
+    def wanted(self, load: float) -> int:
         """Instances for the load of a period.
 
         AWS does not publish how it computes the new capacity. Here it is the load over the target:
@@ -334,27 +194,6 @@ class TargetTracking:
         step's instances had not seen yet.
         """
         return math.ceil(load / self.target)
-
-    def scaled_in(self, load: float, desired: int) -> int:
-        """Instances for the highest load of the periods in a row."""
-        return math.ceil(load / self.target)
-
-
-def _check_policy(policy: TargetTracking | StepScaling) -> None:
-    """What both kinds of policy have."""
-    SCALING_PERIOD.check(policy.period, "scaling.period")
-    MIN_CAPACITY.check(policy.minimum, "scaling.minimum")
-    MIN_CAPACITY.check(policy.maximum, "scaling.maximum")
-    if policy.minimum > policy.maximum:
-        raise MIN_ABOVE_MAX.error(
-            got=f"{policy.minimum} above {policy.maximum}",
-            allowed="a minimum up to the maximum",
-            where="scaling",
-        )
-    for name in ("metric_delay", "instance_seconds", "scale_in_seconds"):
-        SECONDS.check(getattr(policy, name), f"scaling.{name}")
-    ROUTERS.check(policy.out_datapoints, "scaling.out_datapoints")
-    ROUTERS.check(policy.in_datapoints, "scaling.in_datapoints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,40 +259,8 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceFailure:
-    """Instances that die with the requests they hold.
-
-    Parameters
-    ----------
-    at : float
-        When, in seconds.
-    instances : int
-        How many of those that serve, the longest serving first; all, when fewer serve. By default
-        1.
-    detection_seconds : float
-        How long routers go on sending to them, and those requests hang. By default 10; AWS
-        states no number.
-    replacement_seconds : float or None
-        From detection until as many new ones serve. By default 300; ``None`` for never: then the
-        fleet does without them until scaling or a deployment makes new ones.
-    """
-
-    at: float
-    instances: int = 1
-    detection_seconds: float = 10.0
-    replacement_seconds: float | None = 300.0
-
-    def __post_init__(self) -> None:
-        SECONDS.check(self.at, "failure.at")
-        SECONDS.check(self.detection_seconds, "failure.detection_seconds")
-        if self.replacement_seconds is not None:
-            SECONDS.check(self.replacement_seconds, "failure.replacement_seconds")
-        SIMULATED_INSTANCES.check(self.instances, "failure.instances")
-
-
-@dataclass(frozen=True, slots=True)
 class ZoneOutage:
-    """All instances of a zone die; callers of that zone go on calling.
+    """All instances of a zone die, with the requests they hold.
 
     Parameters
     ----------
@@ -461,17 +268,19 @@ class ZoneOutage:
         When, in seconds.
     zone : int
         Which, from 0. By default the first.
-    detection_seconds, replacement_seconds
-        As for :class:`InstanceFailure`; replacements start in the other zones.
+    detection_seconds : float
+        How long the router goes on sending to them, and those requests hang. By default 10; AWS
+        states no number.
+    replacement_seconds : float
+        From detection until as many new ones serve in the other zones. By default 300.
     """
 
     at: float
     zone: int = 0
     detection_seconds: float = 10.0
-    replacement_seconds: float | None = 300.0
+    replacement_seconds: float = 300.0
 
     def __post_init__(self) -> None:
         SECONDS.check(self.at, "outage.at")
         SECONDS.check(self.detection_seconds, "outage.detection_seconds")
-        if self.replacement_seconds is not None:
-            SECONDS.check(self.replacement_seconds, "outage.replacement_seconds")
+        SECONDS.check(self.replacement_seconds, "outage.replacement_seconds")

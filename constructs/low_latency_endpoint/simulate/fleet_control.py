@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 
-from .fleet_changes import InstanceFailure, Rollout, ScheduledAction, TargetTracking, ZoneOutage
+from .fleet_changes import Rollout, ZoneOutage
 from .scenario import Scenario
 from .workload import Workload
 from .world import World
@@ -40,12 +40,8 @@ class FleetControl:
         self._arrived_before = 0
         self._values: list[tuple[float, float]] = []  # per instance, and all requests
         self._no_out_before = self._no_in_before = 0.0
-        self._before_last_out = scenario.instances  # what a step in the cooldown is added to
         if scenario.scaling:
-            self._limits = (scenario.scaling.minimum, scenario.scaling.maximum)
             self.at(scenario.scaling.period, self._end_of_period)
-            for action in scenario.schedule:
-                self.at(action.at, lambda action=action: self._reschedule(action))  # type: ignore[misc]
         if scenario.deployment:
             self.at(scenario.deployment.at, self._deploy)
         for fault in scenario.faults:
@@ -90,7 +86,7 @@ class FleetControl:
 
     def _launch(self, number: int, seconds: float, *, old: bool = False) -> list[int]:
         """Start instances where there are fewest, away from lost zones; they join when ready."""
-        world, zones = self.world, range(self.scenario.zones.count)
+        world, zones = self.world, range(self.scenario.zones)
         # With no zone left, the first to come back is the one that was lost first.
         left = [zone for zone in zones if zone not in self._lost_zones] or [0]
         filled = [0 for _ in zones]
@@ -167,11 +163,8 @@ class FleetControl:
         if policy.metric == "invocations":
             value, load = self._per_instance, float(self._counted - self._arrived_before)
         else:
-            # CloudWatch has the metric's Maximum and Minimum over the instances, no mean.
-            assert isinstance(policy, TargetTracking)
-            chosen = max if policy.statistic == "Maximum" else min
             most = math.ceil(policy.target * policy.maximum)  # more asks for no more instances
-            value = float(chosen((world.outstanding(k, most) for k in world.serving), default=0))
+            value = float(max((world.outstanding(k, most) for k in world.serving), default=0))
             load = value * len(world.serving)
         self._per_instance, self._arrived_before = 0.0, self._counted
         self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
@@ -182,36 +175,13 @@ class FleetControl:
         policy = self.scenario.scaling
         assert policy
         self._values.append((value, load))
-        # In the cooldown after a scale-out a further step is taken from the number before it.
         out = self._values[-policy.out_datapoints :]
-        if len(out) == policy.out_datapoints and min(out)[0] > policy.out_above:
-            resting = self._now < self._no_out_before
-            base = self._before_last_out if resting else self.desired
-            self._scale(max(self.desired, policy.scaled_out(value, load, base)))
-            return
-        if self.desired < self._limits[0]:  # after losses that nothing replaced
-            self._scale(self._limits[0])
+        if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
+            self._scale(max(self.desired, policy.wanted(load)))
             return
         back = self._values[-policy.in_datapoints :]
-        below = policy.in_below
-        if below is not None and len(back) == policy.in_datapoints and max(back)[0] < below:
-            most = max(load for _, load in back)
-            self._scale(min(self.desired, policy.scaled_in(most, self.desired)))
-
-    def _reschedule(self, action: ScheduledAction) -> None:
-        """New limits; a fleet outside of them is brought within, whatever cooldown runs."""
-        low, high = self._limits
-        low = low if action.minimum is None else action.minimum
-        high = high if action.maximum is None else action.maximum
-        self._limits = (min(low, high), max(low, high))
-        self._within_limits()
-
-    def _within_limits(self) -> None:
-        if self.updating:  # the endpoint takes one update at a time
-            self.at(self._now + 1.0, self._within_limits)
-        elif not self._limits[0] <= self.desired <= self._limits[1]:
-            self._no_in_before = self._no_out_before = 0.0
-            self._scale(self.desired)
+        if len(back) == policy.in_datapoints and max(back)[0] < policy.in_below:
+            self._scale(min(self.desired, policy.wanted(max(load for _, load in back))))
 
     def _scale(self, wanted: int) -> None:
         """Change the number, as one update of the endpoint."""
@@ -219,13 +189,11 @@ class FleetControl:
         assert policy
         # AWS: no increase "unless either a larger scale out is triggered or the cooldown period
         # ends". Target tracking wants the whole capacity, so more than is desired is larger.
-        wanted = max(self._limits[0], min(self._limits[1], wanted))
+        wanted = max(policy.minimum, min(policy.maximum, wanted))
         now = self._now
         if self.updating or wanted == self.desired:
             return
         if wanted > self.desired:
-            if now >= self._no_out_before:
-                self._before_last_out = self.desired
             self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
             self._launch(wanted - self.desired, policy.instance_seconds)
             self.desired = wanted
@@ -265,7 +233,7 @@ class FleetControl:
         left = list(world.serving)
         while len(chosen) < number and len(left) > 1:
             full = max(
-                range(self.scenario.zones.count),
+                range(self.scenario.zones),
                 key=lambda zone: sum(1 for k in left if world.zone[k] == zone),
             )
             k = next(k for k in reversed(left) if world.zone[k] == full)
@@ -275,33 +243,26 @@ class FleetControl:
 
     # --- failures ------------------------------------------------------------------------------
 
-    def _strike(self, fault: InstanceFailure | ZoneOutage) -> None:
+    def _strike(self, fault: ZoneOutage) -> None:
         """Instances die. Those that start die unseen too; those that drain take requests along."""
         world = self.world
         self._count_arrivals()
-        starting: list[int] = []
-        if isinstance(fault, ZoneOutage):
-
-            def there(places: Iterable[int]) -> list[int]:
-                return [k for k in places if world.zone[k] == fault.zone]
-
-            starting = [k for k in there(world.starting) if k not in self._dead]
-            draining = [k for k in there(world.draining) if world.in_flight(k)]
-            struck = there(world.serving) + draining
-            self._kept = [k for k in self._kept if world.zone[k] != fault.zone]
-            self._lost_zones.add(fault.zone)
-        else:
-            struck = list(world.serving[: fault.instances])
+        serving, starting, draining = (
+            [k for k in places if world.zone[k] == fault.zone]
+            for places in (world.serving, world.starting, world.draining)
+        )
+        starting = [k for k in starting if k not in self._dead]
+        struck = serving + [k for k in draining if world.in_flight(k)]
+        self._kept = [k for k in self._kept if world.zone[k] != fault.zone]
+        self._lost_zones.add(fault.zone)
         self._dead.update(starting)
         for k in starting:
             self._ready.pop(k, None)
         world.hang(struck)
         self.at(self._now + fault.detection_seconds, lambda: self._notice(struck, starting, fault))
 
-    def _notice(
-        self, struck: list[int], starting: list[int], fault: InstanceFailure | ZoneOutage
-    ) -> None:
-        """Replace what is missing of the struck, or do without it from now on."""
+    def _notice(self, struck: list[int], starting: list[int], fault: ZoneOutage) -> None:
+        """Replace what is missing of the struck."""
         world = self.world
         self._count_arrivals()
         gone = [k for k in starting if k in self._dead]  # the others were cancelled meanwhile
@@ -313,11 +274,8 @@ class FleetControl:
         self._old.difference_update(counted)
         new = min(len(counted) - old, self.desired - self._pending - self._there(old=False))
         old = min(old, self._staying - self._there(old=True))
-        if fault.replacement_seconds is None:
-            self.desired -= max(new, 0)
-        else:
-            self._launch(max(new, 0), fault.replacement_seconds)
-            self._launch(max(old, 0), fault.replacement_seconds, old=True)
+        self._launch(max(new, 0), fault.replacement_seconds)
+        self._launch(max(old, 0), fault.replacement_seconds, old=True)
         self._join_ready()  # new ones that waited for traffic may take that of the dead
 
     # --- deployments ---------------------------------------------------------------------------
@@ -328,8 +286,6 @@ class FleetControl:
             return
         plan, world = self.scenario.deployment, self.world
         assert plan
-        if not self.desired:  # everything died for good
-            return
         self.updating = True
         self._old = {*world.serving, *world.starting, *world.hanging}
         self._staying = self._pending = self.desired

@@ -6,9 +6,9 @@ import math
 
 from .core import Floats, Wholes
 
-# Kinds of law, with their numbers: the value; the mean; mean and deviation of the logarithm; scale,
-# first normal quantile and inverse step of a table of cube roots; a table of quantiles
-CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, EMPIRICAL = range(5)
+# Kinds of law, with their numbers: the value; the mean; mean and deviation of the logarithm; a table
+# of quantiles
+CONSTANT, EXPONENTIAL, LOGNORMAL, EMPIRICAL = range(4)
 
 # Histogram of times: PER_OCTAVE equal bins for each doubling, from 2**(LOWEST-1) s on
 PER_OCTAVE, LOWEST, OCTAVES = 1024, -23, 46
@@ -34,14 +34,7 @@ def fill_uniform(words: Wholes, out: Floats, size: int) -> None:
 
 
 def fill_law(
-    kind: int,
-    one: float,
-    two: float,
-    three: float,
-    table: Floats,
-    entries: int,
-    out: Floats,
-    size: int,
+    kind: int, one: float, two: float, table: Floats, entries: int, out: Floats, size: int
 ) -> None:
     """Turn uniform numbers in ``out`` into draws of a law, each rising with its number."""
     for i in range(size):
@@ -107,16 +100,6 @@ def fill_law(
                 z = above / below
                 if q < 0:
                     z = -z
-            if kind == GAMMA:
-                scaled = (z - two) * three
-                if scaled < 0.0:
-                    scaled = 0.0
-                at = int(scaled)
-                if at > entries - 2:
-                    at = entries - 2
-                x = table[at] + (table[at + 1] - table[at]) * (scaled - at)
-                out[i] = one * x * x * x
-                continue
             x = math.exp(one + two * z)
         out[i] = x
 
@@ -149,42 +132,17 @@ def fill_steps(levels: Floats, pairs: int, at: Floats, out: Floats, size: int) -
     at[1] = now
 
 
-def choose(shares: Floats, last: int, numbers: Floats, out: Wholes, size: int) -> None:
-    """Turn uniform numbers into indices of ``shares``: cumulated up to 1 at index ``last``."""
-    for i in range(size):
-        u = numbers[i]
-        low = 0
-        high = last
-        while low < high:
-            middle = (low + high) >> 1
-            if u < shares[middle]:
-                high = middle
-            else:
-                low = middle + 1
-        out[i] = low
-
-
 def tally(
-    latency: Floats,
-    wait: Floats,
-    hop: Floats,
-    size: int,
-    target: float,
-    latencies: Wholes,
-    waits: Wholes,
-    sums: Floats,
+    latency: Floats, wait: Floats, size: int, target: float, latencies: Wholes, sums: Floats
 ) -> None:
-    """Count results into the histograms of latencies and waits, and into the sums."""
-    # sums: requests, latency, its largest, waits, requests that waited not, slow ones, network
-    total, largest, waited, at_once, slow = sums[1], sums[2], sums[3], sums[4], sums[5]
-    network = sums[6]
+    """Count results into the histogram of latencies, and into the sums."""
+    # sums: requests, latency, waits, slow ones
+    total, waited, slow = sums[1], sums[2], sums[3]
     power, top = 0, 1.0  # the octave of the value before: the next is mostly in it or near
     for i in range(size):
-        network += hop[i]
+        waited += wait[i]
         x = latency[i]
         total += x
-        if x > largest:
-            largest = x
         if x > target:
             slow += 1.0
         while x >= top:
@@ -199,26 +157,8 @@ def tally(
         elif at >= BINS:
             at = BINS - 1
         latencies[at] += 1
-        x = wait[i]
-        if x == 0.0:
-            at_once += 1.0
-            continue
-        waited += x
-        while x >= top:
-            top *= 2.0
-            power += 1
-        while x < 0.5 * top and power > LOWEST:
-            top *= 0.5
-            power -= 1
-        at = (power - LOWEST) * PER_OCTAVE + int((x / top - 0.5) * (2 * PER_OCTAVE))
-        if at < 0:
-            at = 0
-        elif at >= BINS:
-            at = BINS - 1
-        waits[at] += 1
     sums[0] += size
-    sums[1], sums[2], sums[3], sums[4], sums[5] = total, largest, waited, at_once, slow
-    sums[6] = network
+    sums[1], sums[2], sums[3] = total, waited, slow
 
 
 def quantile(bins: Wholes, rank: float) -> float:

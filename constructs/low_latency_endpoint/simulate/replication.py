@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from . import core
 from .compilation import Loops
 from .counting import PERCENTILES, Counter, TimelineWindow
-from .fleet_changes import ZoneOutage
 from .fleet_control import FleetControl
 from .scenario import Scenario
 from .workload import Workload
 from .world import World
 
-_AREAS = (core.SYSTEM_AREA, core.WORK_AREA, core.BUSY_AREA)
+_AREAS = (core.SYSTEM_AREA, core.WORK_AREA)
 _FOREVER = 1e300  # finite, so that an event that never comes is later
 
 
@@ -48,14 +47,12 @@ class Replication:
         Simulated time in which they were counted.
     mean, waiting : float
         Mean client latency; mean wait in line.
-    percentiles, wait_percentiles : dict of float to float
-        Of the client latency, and of the wait in line.
+    percentiles : dict of float to float
+        Of the client latency.
     throughput : float
         Answers per second and instance (of the mean number that serve and start).
     utilisation : float
         Mean share of an instance's concurrency that is at work.
-    busy : float
-        Share of the instances' time with at least one request at work.
     in_system : float
         Mean requests in the whole system, at work or in line.
     slow_share : float
@@ -64,8 +61,6 @@ class Replication:
         Requests lost with an instance, or that met none.
     instance_hours : float
         Paid for, from launch to end.
-    cache_hits : float
-        Share of the requests whose beginning the instance remembered.
     mean_service, mean_gap : float or None
         Means of the drawn service times and gaps of the requests that arrived while it counted:
         controls for an estimate. ``None`` when none arrived.
@@ -85,15 +80,12 @@ class Replication:
     mean: float
     waiting: float
     percentiles: dict[float, float]
-    wait_percentiles: dict[float, float]
     throughput: float
     utilisation: float
-    busy: float
     in_system: float
     slow_share: float
     failed: int
     instance_hours: float
-    cache_hits: float
     mean_service: float | None
     mean_gap: float | None
     littles_law: float
@@ -108,13 +100,12 @@ class Replication:
 
 def places_needed(scenario: Scenario) -> int:
     """Places for all instances that may be there at once, those that drain included."""
-    most = scenario.most_instances
+    most = max(scenario.instances, scenario.scaling.maximum if scenario.scaling else 0)
     if scenario.scaling or scenario.deployment or scenario.faults:
-        zones = scenario.zones.count
         most = 2 * most * (2 if scenario.deployment else 1)
-        if any(isinstance(fault, ZoneOutage) for fault in scenario.faults):
-            most *= zones
-        most = -(-most // zones) * zones
+        if scenario.faults:
+            most *= scenario.zones
+        most = -(-most // scenario.zones) * scenario.zones
     return most
 
 
@@ -217,13 +208,12 @@ class _Run:
         if passed > 0:
             clock[core.SYSTEM_AREA] += state[core.IN_SYSTEM] * passed
             clock[core.WORK_AREA] += state[core.AT_WORK] * passed
-            clock[core.BUSY_AREA] += state[core.BUSY] * passed
             clock[core.NOW] = time
 
     def _take(self) -> None:
         size = self.world.take_results()
         if size:
-            self.counter.take(self.world.out_latency, self.world.out_wait, self.world.out_hop, size)
+            self.counter.take(self.world.out_latency, self.world.out_wait, size)
 
     @property
     def _failed(self) -> int:
@@ -249,7 +239,6 @@ class _Run:
         self.ages = world.ages() if world.state[core.IN_SYSTEM] else 0.0
         self.failures = self.failed_before = self._failed
         self.failed_time = world.failed_time
-        self.hits = int(world.state[core.CACHE_HITS])
         self.entered_before = self.workload.entered
         self.drawn = [0.0, 0.0]
         self.added = world.entered
@@ -267,24 +256,20 @@ class _Run:
         ]
         instance_seconds = control.instance_seconds or 1e-300
         total = float(counter.sums[1])
-        hop = float(counter.sums[6])  # on the network, where they are in no instance
-        spent = total - hop + world.ages() - self.ages + world.failed_time - self.failed_time
+        spent = total + world.ages() - self.ages + world.failed_time - self.failed_time
         entered = self.workload.entered - self.entered_before
         return Replication(
             requests=requests,
             seconds=seconds,
             mean=total / requests if requests else 0.0,
-            waiting=float(counter.sums[3]) / requests if requests else 0.0,
+            waiting=float(counter.sums[2]) / requests if requests else 0.0,
             percentiles={at: counter.latency(at) if requests else 0.0 for at in PERCENTILES},
-            wait_percentiles={at: counter.wait(at) if requests else 0.0 for at in PERCENTILES},
             throughput=requests / instance_seconds,
             utilisation=areas[1] / instance_seconds / self.scenario.concurrency,
-            busy=areas[2] / instance_seconds,
             in_system=areas[0] / seconds if seconds else 0.0,
-            slow_share=float(counter.sums[5]) / requests if requests else 0.0,
+            slow_share=float(counter.sums[3]) / requests if requests else 0.0,
             failed=self._failed - self.failures,
             instance_hours=control.instance_seconds / 3600,
-            cache_hits=(int(world.state[core.CACHE_HITS]) - self.hits) / max(entered, 1),
             mean_service=self.drawn[0] / entered if entered else None,
             mean_gap=self.drawn[1] / entered if entered else None,
             littles_law=abs(areas[0] - spent) / areas[0] if areas[0] else 0.0,

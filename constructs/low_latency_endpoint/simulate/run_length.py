@@ -43,7 +43,7 @@ SPELLS = 320
 SPELLS_EACH = 20  # in a replication: the percentile of fewer lies below the truth in the mean
 _SHARE_OF_MEAN = 0.1  # of the requests makes the mean: it needs runs as long as a p90
 RELAXATIONS = 3  # times, of a warm-up: what is left of the start is then a twentieth, and falls
-NEVER = 1e12  # the spell of a queue that grows for ever: no run is long enough
+_NEVER = 1e12  # the spell of a queue that grows for ever: no run is long enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ def memory(scenario: Scenario) -> Memory | None:
     tail = (1 + scenario.service.variation**2) ** 4
     if isinstance(traffic, ClosedLoop):
         return Memory(queues, max(1.0, _closed_spell(scenario, traffic, queues)), tail)
-    load = _highest_load(scenario, traffic)
+    load = traffic.rate / scenario.peak_service_rate
     gaps = 1.0 if traffic.poisson or queues > 1 else 0.0
     return Memory(queues, max(1.0, _open_spell(scenario, load, gaps, queues)), tail)
 
 
 def _open_spell(scenario: Scenario, load: float, gaps: float, queues: int) -> float:
     if load >= 1:
-        return NEVER
+        return _NEVER
     waiting = (gaps + scenario.service.variation**2) / (2 * (1 - load) ** 2)
     return max(waiting, _in_batches(scenario, load) / queues)
 
@@ -107,24 +107,7 @@ def _closed_spell(scenario: Scenario, traffic: ClosedLoop, queues: int) -> float
 
 def _queues(scenario: Scenario) -> int:
     """Queues that fill and empty each by itself."""
-    zones = scenario.zones.count if scenario.zones.local_routing else 1
-    if scenario.routing in ("RANDOM", "PREFIX_AWARE"):
-        return scenario.instances
-    return min(scenario.instances, max(zones, scenario.routers * zones))
-
-
-def _highest_load(scenario: Scenario, traffic: OpenLoop) -> float:
-    """The load of the busiest zone where requests stay in theirs, else of all."""
-    zones = scenario.zones
-    if not zones.local_routing:
-        return traffic.rate / scenario.peak_service_rate
-    shares = zones.caller_shares or (1 / zones.count,) * zones.count
-    there = [len(range(zone, scenario.instances, zones.count)) for zone in range(zones.count)]
-    return max(
-        traffic.rate * share / (count * scenario.instance_rate)
-        for share, count in zip(shares, there, strict=True)
-        if count
-    )
+    return scenario.instances if scenario.routing == "RANDOM" else 1
 
 
 def _in_batches(scenario: Scenario, load: float) -> float:
@@ -151,7 +134,7 @@ def default_requests(
 ) -> int:
     """Requests for each replication when nobody states them; for p99.9 within ``patience``."""
     found = memory(scenario)
-    if found is None or found.spell >= NEVER:
+    if found is None:
         return least
     asked = min(found.requests(percentile, replications), MOST_REQUESTS)
     tail = found.requests(99.9, replications)
@@ -197,9 +180,8 @@ def _run_length(
         requests = len(traffic.seconds)
     else:
         requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
-    load = scenario.offered_load
     steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
-    if load is not None and steady and load > _FULL:
+    if steady and (load := traffic.rate / scenario.peak_service_rate) > _FULL:
         raise OVERLOADED.error(
             got=f"{load:.0%} of what {scenario.instances} instances serve",
             where="traffic",

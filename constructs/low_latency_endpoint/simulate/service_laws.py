@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from statistics import NormalDist
 
 from ..errors import rule
 from ..plan.limits import number_range
@@ -40,7 +38,6 @@ class LawParameters:
     kind: int
     one: float = 0.0
     two: float = 0.0
-    three: float = 0.0
     table: tuple[float, ...] = (0.0,)
 
 
@@ -111,8 +108,16 @@ class Exponential(ServiceLaw):
 
 
 @dataclass(frozen=True, slots=True)
-class _OfMeanAndVariation(ServiceLaw):
-    """A law that is stated by both."""
+class Lognormal(ServiceLaw):
+    """The usual law of measured service times: never below zero, a long tail to the right.
+
+    Parameters
+    ----------
+    mean : float
+        Mean in seconds.
+    cv : float
+        Coefficient of variation (standard deviation / mean), above 0.
+    """
 
     mean: float
     cv: float
@@ -129,50 +134,11 @@ class _OfMeanAndVariation(ServiceLaw):
     def variation(self) -> float:
         return self.cv
 
-
-@dataclass(frozen=True, slots=True)
-class Lognormal(_OfMeanAndVariation):
-    """The usual law of measured service times: never below zero, a long tail to the right.
-
-    Parameters
-    ----------
-    mean : float
-        Mean in seconds.
-    cv : float
-        Coefficient of variation (standard deviation / mean), above 0.
-    """
-
     def parameters(self) -> LawParameters:
         if self.cv == 0:
             return Constant(self.mean).parameters()
         spread = math.log1p(self.cv * self.cv)
         return LawParameters(kernels.LOGNORMAL, math.log(self.mean) - spread / 2, math.sqrt(spread))
-
-
-@dataclass(frozen=True, slots=True)
-class Gamma(_OfMeanAndVariation):
-    """Erlang-like below a coefficient of variation of 1, bursty above, with a lighter tail than
-    the lognormal law of the same variation.
-
-    Parameters
-    ----------
-    mean : float
-        Mean in seconds.
-    cv : float
-        Coefficient of variation, 0.05 to 5.
-    """
-
-    def __post_init__(self) -> None:
-        _OfMeanAndVariation.__post_init__(self)  # `super` knows no class that has slots
-        if not 0.05 <= self.cv <= 5:
-            raise VARIATION.rule.error(
-                got=self.cv, allowed="0.05 to 5 for the gamma law", where="cv"
-            )
-
-    def parameters(self) -> LawParameters:
-        shape = 1 / (self.cv * self.cv)
-        lowest, step, roots = _gamma_roots(shape)
-        return LawParameters(kernels.GAMMA, self.mean / shape, lowest, 1 / step, roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,58 +222,3 @@ class Empirical(ServiceLaw):
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EMPIRICAL, table=tuple(map(float, self.quantiles)))
-
-
-@lru_cache(maxsize=16)
-def _gamma_roots(shape: float) -> tuple[float, float, tuple[float, ...]]:
-    """Cube roots of the standard gamma's quantiles, at equal steps of the normal quantile."""
-    lowest, steps = -8.0, 1024
-    step = -2 * lowest / steps
-    normal = NormalDist()
-    roots: list[float] = []
-    for number in range(steps + 1):
-        z = lowest + number * step
-        roots.append(_gamma_quantile(shape, normal.cdf(z), normal.cdf(-z)) ** (1 / 3))
-    return lowest, step, tuple(roots)
-
-
-def _gamma_quantile(shape: float, below: float, above: float) -> float:
-    """The quantile by bisection of the logarithm, on the smaller of the two tails."""
-    low, high = -700.0 / min(shape, 1.0), math.log(shape + 400.0 + 40 * math.sqrt(shape))
-    for _ in range(80):
-        middle = (low + high) / 2
-        lower, upper = _gamma_tails(shape, math.exp(middle))
-        if lower < below if below < above else upper > above:
-            low = middle
-        else:
-            high = middle
-        if high - low < 1e-13 * max(1.0, abs(middle)):
-            break
-    return math.exp((low + high) / 2)
-
-
-def _gamma_tails(shape: float, x: float) -> tuple[float, float]:
-    """The regularised incomplete gamma functions P and Q (series below, fraction above)."""
-    if x <= 0:
-        return 0.0, 1.0
-    front = math.exp(shape * math.log(x) - x - math.lgamma(shape))
-    if x < shape + 1:
-        term = total = 1 / shape
-        denominator = shape
-        while term > total * 1e-16:
-            denominator += 1
-            term *= x / denominator
-            total += term
-        return front * total, 1 - front * total
-    b = x + 1 - shape
-    c, d = 1e300, 1 / b
-    fraction = d
-    for number in range(1, 10_000):
-        a = -number * (number - shape)
-        b += 2
-        d = 1 / (a * d + b)
-        c = b + a / c
-        fraction *= d * c
-        if abs(d * c - 1) < 1e-15:
-            break
-    return 1 - front * fraction, front * fraction

@@ -148,11 +148,6 @@ class SimulationResult:
         _check_percentile(percentile)
         return self._steady(lambda run: run.percentiles[percentile], percentile)
 
-    def wait_percentile(self, percentile: float) -> Estimate:
-        """A percentile of the wait in line, in seconds; errors as for :meth:`percentile`."""
-        _check_percentile(percentile)
-        return self._steady(lambda run: run.wait_percentiles[percentile], percentile)
-
     @property
     def throughput(self) -> Estimate:
         """Answers per second and instance."""

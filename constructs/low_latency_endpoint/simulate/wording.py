@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ..plan.capacity import counted_instances
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
-from .run_length import NEVER
 from .simulating import Comparison, SimulationResult
 from .traffic import Shape
 
@@ -92,8 +91,6 @@ def _too_short(result: SimulationResult, percentile: float) -> str:
     """How long the runs would have to be."""
     counted = min(run.requests for run in result.replications)
     needed = result.requests_needed(percentile)
-    if needed >= NEVER:
-        return "more requests arrive in a zone than its instances can ever serve."
     return (
         f"so near its limit a fleet's queues come and go slowly, and {counted:,} requests in each "
         f"replication are {TOO_SHORT} p{percentile:g}: it takes {_rounded_up(needed):,} "

@@ -8,7 +8,7 @@ from typing import Any
 from . import kernels
 from .compilation import Loops
 from .core import ENTRY, FILLED, NEXT_ARRIVAL
-from .scenario import Scenario, cumulated
+from .scenario import Scenario
 from .service_laws import Constant, Exponential, LawParameters
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 from .world import World
@@ -43,9 +43,7 @@ class Law:
         if self.random:
             stream.uniform(out, size)
         at = self.parameters
-        self.loops.fill_law(
-            at.kind, at.one, at.two, at.three, self.table, len(self.table), out, size
-        )
+        self.loops.fill_law(at.kind, at.one, at.two, self.table, len(self.table), out, size)
 
 
 class Workload:
@@ -62,7 +60,6 @@ class Workload:
             return Stream(loops, seed, replication, purpose)
 
         self.arrivals, self.work, self.picks = stream("arrivals"), stream("work"), stream("picks")
-        self.sources, self.prefixes = stream("sources"), stream("prefixes")
         self.service = Law(loops, scenario.service.parameters())
         self.gaps = Law(loops, self._gap_law())
         self.levels = self.position = None
@@ -74,21 +71,6 @@ class Workload:
             ]
             self.levels = loops.floats(flat)
             self.position = loops.floats([0.0, 0.0])
-        self.numbers = loops.same_float(0.0, self.block)
-        zones = scenario.zones
-        shares = zones.caller_shares or (1 / zones.count,) * zones.count
-        self.source_shares = loops.floats(
-            cumulated(
-                tuple(share / scenario.routers for share in shares for _ in range(scenario.routers))
-            )
-        )
-        cache = scenario.prefix_cache
-        if cache:
-            weights = [(rank + 1) ** -cache.popularity for rank in range(cache.prefixes)]
-            total = sum(weights)
-            self.prefix_shares = loops.floats(cumulated(tuple(each / total for each in weights)))
-        self.many_sources = world.sources > 1
-        self.with_prefixes = cache is not None
         self._first_arrival()
 
     def _gap_law(self) -> LawParameters:
@@ -132,16 +114,6 @@ class Workload:
         self._fill_gaps(world.gap, size)
         self.service.fill(self.work, world.demand, size)
         self.picks.uniform(world.pick, size)
-        if self.many_sources:
-            self.sources.uniform(self.numbers, size)
-            self.loops.choose(
-                self.source_shares, len(self.source_shares) - 1, self.numbers, world.source, size
-            )
-        if self.with_prefixes:
-            self.prefixes.uniform(self.numbers, size)
-            self.loops.choose(
-                self.prefix_shares, len(self.prefix_shares) - 1, self.numbers, world.prefix, size
-            )
         world.state[ENTRY] = 0
         world.state[FILLED] = size
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from . import core
@@ -11,15 +10,7 @@ from .compilation import Loops
 from .scenario import Scenario
 from .traffic import ClosedLoop
 
-ROUTING_NUMBERS = {
-    "RANDOM": core.RANDOM,
-    "POWER_OF_TWO": core.POWER_OF_TWO,
-    "LEAST_OUTSTANDING_REQUESTS": core.LEAST_OUTSTANDING,
-    "PREFIX_AWARE": core.PREFIX,
-}
 _ARRAYS = tuple(core.advance.__annotations__)[1:-1]  # but for the time, and what it returns
-_MIX = 0x9E3779B97F4A7C15  # spreads neighbouring numbers; odd, near 2**64 / golden ratio
-_WORD = (1 << 64) - 1
 
 
 class World:
@@ -28,13 +19,7 @@ class World:
     def __init__(self, scenario: Scenario, loops: Loops, places: int, block: int) -> None:
         self.scenario, self.loops = scenario, loops
         self.places = places
-        routers, zones = scenario.routers, scenario.zones.count
-        self.sources = routers * zones
-        # Routers see instances through groups: one for each router, by zone where routing is local.
-        self.groups = self.sources if scenario.zones.local_routing else routers
         slots = scenario.concurrency
-        cache = scenario.prefix_cache
-        prefixes = cache.prefixes if cache else 0
         users = getattr(scenario.traffic, "users", 0)
         leaves = 1
         while leaves < places:
@@ -45,23 +30,15 @@ class World:
         self.clock = same_float(0.0, core.CLOCK_SIZE)
         self.counts = 64
         for at, value in (
-            (core.ROUTING, ROUTING_NUMBERS[scenario.routing]),
+            (core.LEAST_OUTSTANDING, int(scenario.routing == "LEAST_OUTSTANDING_REQUESTS")),
             (core.CLOSED, int(isinstance(scenario.traffic, ClosedLoop))),
-            (core.INSTANCES, places),
             (core.LEAVES, leaves),
             (core.SLOTS, slots),
-            (core.ZONES, zones),
             (core.COUNTS, self.counts),
-            (core.PREFIXES, prefixes),
-            (core.SOURCES, self.sources),
-            (core.THRESHOLD, scenario.concurrency_threshold or 0),
-            (core.CACHE_SIZE, cache.remembered if cache else 0),
             (core.THINKING, users),
             (core.CAPACITY, block),
         ):
             self.state[at] = value
-        self.clock[core.CACHE_FACTOR] = 1 - cache.saved_share if cache else 1.0
-        self.clock[core.RETRY_SECONDS] = scenario.retry_seconds
 
         # With n at work each request takes slow[n] times as long, so progresses at rate[n].
         slowness = [1.0] + [1 + scenario.slope * (n - 1) for n in range(1, slots + 1)]
@@ -71,30 +48,19 @@ class World:
         self.gap = same_float(0.0, block)  # to the next arrival, or the pause afterwards
         self.demand = same_float(0.0, block)  # seconds of work
         self.pick = same_float(0.0, block)  # what the router draws
-        self.source = same_whole(0, block if self.sources > 1 else 1)  # caller zone and router
-        self.prefix = same_whole(0, block if prefixes else 1)
-        # Routers: which group takes a source's requests, and how each group sees the instances.
-        self.redirect = same_whole(0, self.sources)
-        self.hop = same_float(0.0, self.sources * zones)
-        self.zone = same_whole(0, places)
-        self.members = same_whole(0, self.groups)
-        self.order = same_whole(0, self.groups * places)
-        self.place = same_whole(-1, self.groups * places)
-        self.count = same_whole(0, self.groups * places)
-        self.first = same_whole(0, self.groups * self.counts)
-        self.home = same_whole(0, max(1, self.groups * prefixes))
-        self.seen = same_whole(0, max(1, places * prefixes))
-        self.served = same_whole(0, places if prefixes else 1)
+        self.zone = [k % scenario.zones for k in range(places)]
+        # How the router sees the instances: by outstanding requests, of which it has the counts.
+        self.order = same_whole(0, places)
+        self.place = same_whole(-1, places)
+        self.count = same_whole(0, places)
+        self.first = same_whole(0, self.counts)
         # Jobs: requests in flight, the free ones chained through job_next.
         jobs = max(users, min(2 * places * slots, 1 << 16), 1024) + 1
-        self.jobs = jobs
         self.job_arrival = same_float(0.0, jobs)
         self.job_demand = same_float(0.0, jobs)
-        self.job_extra = same_float(0.0, jobs)
         self.job_think = same_float(0.0, jobs)
         self.job_wait = same_float(0.0, jobs)
         self.job_next = wholes([*range(1, jobs), -1])
-        self.job_group = same_whole(0, jobs)
         # Instances: a heap of the marks at which their requests end, and a line of those waiting.
         self.mark = same_float(0.0, places * slots)
         self.mark_job = same_whole(0, places * slots)
@@ -109,19 +75,9 @@ class World:
         self.thinking = same_float(0.0, users + 1)
         self.out_latency = same_float(0.0, block)
         self.out_wait = same_float(0.0, block)
-        self.out_hop = same_float(0.0, block)
-
-        for source in range(self.sources):
-            for other in range(zones):
-                own = source // routers == other
-                self.hop[source * zones + other] = scenario.zones.hop_seconds + (
-                    0.0 if own else scenario.zones.cross_zone_seconds
-                )
-        for k in range(places):
-            self.zone[k] = k % zones
         self.serving: list[int] = []
         self.starting: list[int] = []
-        self.hanging: list[int] = []  # dead, but no router knows
+        self.hanging: list[int] = []  # dead, and the router does not know
         self.draining: list[int] = []
         self.lost: list[int] = []  # dead while they drained
         self.failed = 0
@@ -144,19 +100,10 @@ class World:
 
     def more_jobs(self) -> None:
         """Double the number of requests that can be in flight."""
-        old = self.jobs
-        self.jobs = 2 * old
-        for name in ("job_arrival", "job_demand", "job_extra", "job_think", "job_wait"):
-            longer = self.loops.same_float(0.0, self.jobs)
-            longer[:old] = getattr(self, name)
-            setattr(self, name, longer)
-        for name in ("job_next", "job_group"):
-            longer = self.loops.same_whole(0, self.jobs)
-            longer[:old] = getattr(self, name)
-            setattr(self, name, longer)
-        self.job_next[old:] = self.loops.wholes(
-            [*range(old + 1, self.jobs), self.state[core.FREE_JOB]]
-        )
+        old = len(self.job_next)
+        for name in ("job_arrival", "job_demand", "job_think", "job_wait"):
+            setattr(self, name, getattr(self, name) + self.loops.same_float(0.0, old))
+        self.job_next += self.loops.wholes([*range(old + 1, 2 * old), self.state[core.FREE_JOB]])
         self.state[core.FREE_JOB] = old
         self._arguments = self._listed()
 
@@ -164,10 +111,7 @@ class World:
         """Double the number of outstanding requests that an instance can have."""
         self.counts *= 2
         self.state[core.COUNTS] = self.counts
-        self.first = self.loops.same_whole(0, self.groups * self.counts)
-        for group in range(self.groups):
-            self._bounds(group)
-        self._arguments = self._listed()
+        self._bound()
 
     # --- instances come and go -----------------------------------------------------------------
 
@@ -175,10 +119,10 @@ class World:
         """A free place for an instance in each of the zones; none of ``besides``."""
         self.draining = [k for k in self.draining if self.in_flight(k)]
         taken = {*self.serving, *self.starting, *self.hanging, *self.draining, *self.lost, *besides}
-        free: dict[int, list[int]] = {zone: [] for zone in range(self.scenario.zones.count)}
+        free: dict[int, list[int]] = {zone: [] for zone in range(self.scenario.zones)}
         for k in reversed(range(self.places)):
             if k not in taken:
-                free[int(self.zone[k])].append(k)
+                free[self.zone[k]].append(k)
         found = []
         for zone in zones:
             k = (free[zone] or max(free.values(), key=len)).pop()
@@ -200,10 +144,6 @@ class World:
     def start(self, k: int) -> None:
         """Launch an instance; it serves from :meth:`join` on."""
         self.starting.append(k)
-        if self.state[core.PREFIXES]:
-            prefixes = int(self.state[core.PREFIXES])
-            self.seen[k * prefixes : (k + 1) * prefixes] = self.loops.same_whole(0, prefixes)
-            self.served[k] = 0
         self.room[k] = self.scenario.concurrency
         self.progress[k] = 0.0
         self.updated[k] = self.now
@@ -228,7 +168,7 @@ class World:
         self.regroup()
 
     def hang(self, places: list[int]) -> None:
-        """Instances die, and no router knows yet: requests there wait for nothing."""
+        """Instances die, and the router does not know yet: requests there wait for nothing."""
         for k in places:
             if k in self.serving:
                 self.serving.remove(k)
@@ -240,13 +180,12 @@ class World:
             self._set_end(k, core.NEVER)
 
     def fail(self, places: list[int]) -> None:
-        """The routers learn of dead instances: the requests there fail."""
+        """The router learns of dead instances: the requests there fail."""
         slots = self.scenario.concurrency
         for k in places:
             (self.hanging if k in self.hanging else self.lost).remove(k)
             jobs = [int(self.mark_job[k * slots + at]) for at in range(self.running[k])]
             self.state[core.AT_WORK] -= len(jobs)
-            self.state[core.BUSY] -= bool(jobs)
             j = int(self.line_head[k])
             while j >= 0:
                 jobs.append(j)
@@ -261,10 +200,10 @@ class World:
         self.failed += 1
         self.failed_time += self.now - float(self.job_arrival[j])
         self.state[core.IN_SYSTEM] -= 1
-        if self.state[core.ROUTING] != core.RANDOM:
-            self.count[self.job_group[j] * self.places + k] -= 1
+        if self.state[core.LEAST_OUTSTANDING]:
+            self.count[k] -= 1
         if self.state[core.CLOSED]:
-            self._pause_until(self.now + float(self.job_think[j]) + self.scenario.retry_seconds)
+            self._pause_until(self.now + float(self.job_think[j]) + core.RETRY_SECONDS)
         self.job_next[j] = self.state[core.FREE_JOB]
         self.state[core.FREE_JOB] = j
 
@@ -287,66 +226,30 @@ class World:
             self.ends[at // 2], self.ends_at[at // 2] = self.ends[at], self.ends_at[at]
             at //= 2
 
-    # --- how routers see them ------------------------------------------------------------------
+    # --- how the router sees them --------------------------------------------------------------
 
     def regroup(self) -> None:
-        """Tell every router which instances serve."""
-        zones, routers = self.scenario.zones, self.scenario.routers
+        """Tell the router which instances serve."""
         known = sorted([*self.serving, *self.hanging])
-        begin = 0
-        for group in range(self.groups):
-            own = known
-            if zones.local_routing:
-                own = [k for k in known if self.zone[k] == group // routers]
-            begin = group * self.places
-            if self.state[core.ROUTING] != core.RANDOM:
-                own = sorted(
-                    own,
-                    key=lambda k, begin=begin: (  # type: ignore[misc]
-                        self.count[begin + k],
-                        k,
-                    ),
-                )
-            self.members[group] = len(own)
-            self.place[begin : begin + self.places] = self.loops.same_whole(-1, self.places)
-            self.order[begin : begin + len(own)] = self.loops.wholes(own)
-            for at, k in enumerate(own):
-                self.place[begin + k] = at
-            self._bounds(group)
-            if self.state[core.PREFIXES]:
-                self._find_homes(group, own)
-        for source in range(self.sources):
-            self.redirect[source] = self._group_of(source)
+        if self.state[core.LEAST_OUTSTANDING]:
+            known.sort(key=self.count.__getitem__)  # stable: the first of equals stays first
+        self.state[core.MEMBERS] = len(known)
+        self.place = self.loops.same_whole(-1, self.places)
+        self.order[: len(known)] = self.loops.wholes(known)
+        for at, k in enumerate(known):
+            self.place[k] = at
+        self._bound()
 
-    def _group_of(self, source: int) -> int:
-        """The group for a source's requests: its own zone's, else the next with instances."""
-        routers, zones = self.scenario.routers, self.scenario.zones.count
-        zone, router = divmod(source, routers)
-        if not self.scenario.zones.local_routing:
-            return router if self.members[router] else -1
-        for step in range(zones):
-            group = (zone + step) % zones * routers + router
-            if self.members[group]:
-                return int(group)
-        return -1
-
-    def _bounds(self, group: int) -> None:
-        """For each number of outstanding requests the first place in the order that has it."""
-        begin, size = group * self.places, int(self.members[group])
+    def _bound(self) -> None:
+        """Note for each number of outstanding requests the first place in the order that has it."""
+        size = int(self.state[core.MEMBERS])
         bounds: list[int] = []
         for at in range(size):
-            more = int(self.count[begin + self.order[begin + at]]) + 1 - len(bounds)
+            more = int(self.count[self.order[at]]) + 1 - len(bounds)
             bounds.extend([at] * more)
         bounds.extend([size] * (self.counts - len(bounds)))
-        self.first[group * self.counts : (group + 1) * self.counts] = self.loops.wholes(bounds)
-
-    def _find_homes(self, group: int, instances: list[int]) -> None:
-        """Each prefix lives where a hash of both is highest: a change moves few prefixes."""
-        prefixes = int(self.state[core.PREFIXES])
-        if not instances:
-            return
-        homes = [max(instances, key=partial(_hash, prefix)) for prefix in range(prefixes)]
-        self.home[group * prefixes : (group + 1) * prefixes] = self.loops.wholes(homes)
+        self.first = self.loops.wholes(bounds)
+        self._arguments = self._listed()
 
     # --- what there is to read -----------------------------------------------------------------
 
@@ -372,11 +275,3 @@ class World:
         results = int(self.state[core.RESULTS])
         self.state[core.RESULTS] = 0
         return results
-
-
-def _hash(prefix: int, k: int) -> int:
-    """A number that depends on both without a pattern (splitmix64's last step)."""
-    x = ((prefix + 1) * _MIX + (k + 1) * 0xD1B54A32D192ED03) & _WORD
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
-    return x ^ (x >> 31)

@@ -15,6 +15,7 @@ taken into account (docs/explanation/simulation.md).
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import statistics
 from collections.abc import Callable, Iterator
@@ -33,13 +34,15 @@ from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.simulate import (
     ArrivalTrace,
     ClosedLoop,
-    Gamma,
+    Lognormal,
     Scenario,
     SimulationResult,
     simulate,
 )
 
 MEAN, CV = 0.1, 0.3  # of the service time
+SIGMA = math.sqrt(math.log(1 + CV**2))
+MEDIAN = MEAN * math.exp(-(SIGMA**2) / 2)  # of the lognormal law with that mean
 SETTLE = 3.0  # from an empty system to the steady one; not counted on either side
 RANDOM, LEAST = "RANDOM", "LEAST_OUTSTANDING_REQUESTS"
 
@@ -54,7 +57,7 @@ def poisson(rate: float, seconds: float, seed: int) -> ArrivalTrace:
 
 def scenario(instances: int, routing: str, traffic: ArrivalTrace | ClosedLoop) -> Scenario:
     return Scenario(
-        service=Gamma(mean=MEAN, cv=CV),
+        service=Lognormal(MEAN, CV),
         traffic=traffic,
         instances=instances,
         concurrency=2,
@@ -88,7 +91,9 @@ class Measured:
 def measured() -> Iterator[dict[str, Measured]]:
     """All regimes, one after the other, each on an endpoint of its own."""
     server = SimulatedModelServer(
-        service_time=ServiceTime.gamma(mean=MEAN, variation=CV), concurrency=2, seed=1
+        service_time=ServiceTime.lognormal(p50=MEDIAN, p99=MEDIAN * math.exp(2.3263 * SIGMA)),
+        concurrency=2,
+        seed=1,
     )
     loop = JumpingLoop()
     with LocalAws.in_process(
