@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import (
@@ -19,6 +20,27 @@ from low_latency_endpoint.load_test.engine.steps import (
 )
 
 QUEUE_FULL = "503 ServiceUnavailable"
+
+
+def answered(
+    step: Step, latency: LatencyHistogram, started: float = 0.0, **changes: Any
+) -> StepResult:
+    """What came of a step of which every request was answered well, with these latencies."""
+    count = latency.count
+    return replace(
+        StepResult(
+            step,
+            started + step.settle_seconds,
+            started + step.seconds,
+            *[count] * 4,
+            {},
+            latency,
+            latency,
+            None,
+            LatencyHistogram(),
+        ),
+        **changes,
+    )
 
 
 @dataclass

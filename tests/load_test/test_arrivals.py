@@ -231,6 +231,6 @@ def test_what_cannot_be_sent_is_refused_with_a_code(make: Any, code: str) -> Non
 def test_a_step_survives_json() -> None:
     for step in (
         Step("a", 10, RampArrivals(1, 5), seed=7, settle_seconds=2),
-        Step("b", 3.5, users=12),
+        Step("b", 3.5, users=12, first_number=2_000_000),
     ):
         assert Step.of_dict(json.loads(json.dumps(step.to_dict()))) == step

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from rich.console import Console
-from scipy import stats
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
@@ -33,11 +30,9 @@ from low_latency_endpoint.load_test.compare.comparison import (
     CACHED,
     STATISTICS,
     TOKEN_STATISTICS,
-    Block,
     Pair,
     changes,
 )
-from low_latency_endpoint.load_test.compare.report import named
 from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_doubts
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
@@ -48,6 +43,7 @@ from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.refusals import refused
 
+from .fake_generator import answered
 from .servers import make_endpoint, make_model, read_both
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -80,15 +76,18 @@ def tokens_of(
     )
 
 
-def block(**tokens: Any) -> Block:
-    return Block(LatencyHistogram.of([0.4] * 1000), 1000, 10.0, tokens_of(**tokens))
+WHOLE = LatencyHistogram.of([0.4] * 1000)
 
 
-def in_turn(*both: tuple[Block, Block]) -> list[Pair]:
+def block(**tokens: Any) -> StepResult:
+    return answered(Step("block", 10.0, users=1), WHOLE, tokens=tokens_of(**tokens))
+
+
+def in_turn(*both: tuple[StepResult, StepResult]) -> list[Pair]:
     return [Pair(base, other, number % 2 == 0) for number, (base, other) in enumerate(both)]
 
 
-def four(base: Block, other: Block) -> Any:
+def four(base: StepResult, other: StepResult) -> Any:
     """What four equal pairs of blocks tell."""
     return changes(in_turn(*[(base, other)] * 4))
 
@@ -119,36 +118,6 @@ def test_each_figure_of_tokens_is_that_of_its_own_histogram_or_count() -> None:
     assert (share.base, share.other) == (0.25, 0.75)  # of 512,000 prompt tokens
     assert share.change == 0.5  # points: 0.75 - 0.25
     assert all(found[name].change == 0 for name in STATISTICS)
-
-
-def test_the_interval_of_the_cached_share_as_calculated_by_hand() -> None:
-    """The jackknife of a difference of shares, the order of the sides taken out by hand."""
-    prompt = 1000
-    base, other = [100, 140, 90, 120, 110], [500, 560, 450, 520, 540]
-    found = changes(
-        in_turn(
-            *[
-                (block(cached=a, prompt=prompt), block(cached=b, prompt=prompt))
-                for a, b in zip(base, other, strict=True)
-            ]
-        )
-    )[CACHED]
-    # All prompts are equally long, so a pair's pseudo-value is its own difference of shares.
-    values = [(b - a) / prompt for a, b in zip(base, other, strict=True)]
-    mean = sum(values) / 5
-    order = [1, -1, 1, -1, 1]
-    middle = sum(order) / 5
-    slope = sum((o - middle) * v for o, v in zip(order, values, strict=True)) / sum(
-        (o - middle) ** 2 for o in order
-    )
-    rest = sum((v - mean - slope * (o - middle)) ** 2 for o, v in zip(order, values, strict=True))
-    # The mean where both orders are as frequent: at order 0, not at the pairs' mean order.
-    at_zero = mean - slope * middle
-    assert min(abs(found.change - each) for each in (mean, at_zero)) < 1e-12
-    width = stats.t.ppf(0.975, 3) * math.sqrt(rest / 3 / 5)
-    assert found.high - found.change == pytest.approx(found.change - found.low)
-    assert found.high - found.change >= width * (1 - 1e-9)
-    assert found.high - found.change <= width / math.sqrt(1 - middle**2) * (1 + 1e-9)
 
 
 def test_a_cache_that_finds_nothing_on_one_side_has_a_figure_all_the_same() -> None:
@@ -185,14 +154,6 @@ def test_json_of_a_figure_has_its_unit() -> None:
     assert (content[CACHED]["base_share"], content[CACHED]["other_share"]) == (0.125, 0.5)
 
 
-def test_together_adds_counts_and_histograms() -> None:
-    whole = TokenResult.sum(
-        [tokens_of(0.1, requests=3, cached=5), tokens_of(0.3, requests=1, cached=7)]
-    )
-    assert whole.first_token == LatencyHistogram.of([0.1, 0.1, 0.1, 0.3])
-    assert (whole.inter_token.count, whole.cached_tokens, whole.output_tokens) == (28, 12, 16_000)
-
-
 # ------------------------------------------------------------------------------- what is reported
 
 
@@ -215,29 +176,12 @@ class FakeSide:
     """The same answers in each block."""
 
     tokens: TokenResult | None
-    answered: int = 1000
     steps: list[Step] = field(default_factory=list)
 
     def run(self, step: Step, progress: Any = None) -> StepResult:
         self.steps.append(step)
         progress(Progress(1.0, 10, 10, 0, 10.0, 0.3, 0.4, 0.0, 0.1))
-        started = 1_800_000_000.0 + 100 * len(self.steps)
-        latency = LatencyHistogram.of([0.4] * self.answered)
-        return StepResult(
-            step,
-            started,
-            started + step.counted_seconds,
-            self.answered,
-            self.answered,
-            self.answered,
-            self.answered,
-            {},
-            latency,
-            latency,
-            latency,
-            LatencyHistogram(),
-            tokens=copy.deepcopy(self.tokens),
-        )
+        return answered(step, WHOLE, 1.8e9 + 100 * len(self.steps), tokens=self.tokens)
 
     def close(self) -> None:
         pass
@@ -315,12 +259,6 @@ def test_what_makes_figures_of_tokens_less_sure_is_said() -> None:
     assert "No answer tells of cached tokens" in said
     assert "something else" in said
     assert "cached tokens" not in "\n".join(report_of(*FASTER).warnings)
-
-
-def test_names_of_statistics_in_sentences() -> None:
-    assert [
-        named(each) for each in ("p99", "ttft_p99", "itl_p50", "output_tokens", "throughput")
-    ] == ["p99", "TTFT p99", "ITL p50", "output tokens per second", "throughput"]
 
 
 # --------------------------------------------------------------------------------------- warming
@@ -516,12 +454,6 @@ def test_each_pair_has_prompts_of_its_own_the_same_on_both_sides(aws: LocalAws) 
     assert len(set(base)) == PLAN.pairs + 1
     _, both, _ = compared(Payloads.of_bytes(b"{}"))
     assert {step.first_number for each in both for step in each.steps} == {0}
-
-
-def test_a_step_that_begins_elsewhere_keeps_that_between_processes() -> None:
-    step = Step("late", 10.0, users=1, first_number=2_000_000)
-    assert Step.of_dict(step.to_dict()) == step
-    assert "first_number" not in replace(step, first_number=0).to_dict()
 
 
 def test_other_payloads_stay_bytes_unless_the_target_says_so(aws: LocalAws) -> None:

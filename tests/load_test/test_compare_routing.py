@@ -30,11 +30,11 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, Poi
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
-from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.report.numbers import percent
 from tests.refusals import refused
 
+from .fake_generator import answered
 from .servers import make_endpoint, make_model, read_both
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -94,22 +94,15 @@ class FakeSide:
         failed = round(self.errors * count)
         started, clock.now = clock.now, clock.now + step.seconds
         progress(Progress(1.0, count, count, failed, count, mean, mean, 0.0, 0.1))
-        return StepResult(
+        bound = self.bound_in(len(clock.blocks) - 1)
+        return answered(
             step,
-            started + step.settle_seconds,
-            clock.now,
-            count + failed,
-            count + failed,
-            count,
-            count,
-            {"503 ServiceUnavailable": failed} if failed else {},
             latency,
-            latency,
-            None,
-            LatencyHistogram(),
-            client_bound=("the event loop woke late",)
-            if self.bound_in(len(clock.blocks) - 1)
-            else (),
+            started,
+            intended=count + failed,
+            sent=count + failed,
+            errors={"503 ServiceUnavailable": failed} if failed else {},
+            client_bound=("the event loop woke late",) if bound else (),
         )
 
     def close(self) -> None:
@@ -432,25 +425,3 @@ def test_errors_have_codes(aws, arguments, code):
     done = low_latency(*arguments)
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == code
-
-
-def test_target_of_each_side(aws):
-    """TargetVariant reaches a variant whatever its weight."""
-    targets: list[Target] = []
-    both = iter(sides_of())
-
-    def generator(target: Target) -> FakeSide:
-        targets.append(target)
-        return next(both)
-
-    compare_routing(
-        ["sentiment"],
-        PAYLOADS,
-        PLAN,
-        generator=generator,
-        target=Target("sentiment", "us-east-1", content_type="text/csv"),
-    )
-    assert [(each.endpoint_name, each.target_variant, each.content_type) for each in targets] == [
-        ("sentiment", "random", "text/csv"),
-        ("sentiment", "least", "text/csv"),
-    ]

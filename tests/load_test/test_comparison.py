@@ -15,21 +15,25 @@ from scipy import stats
 from low_latency_endpoint.load_test.compare.comparison import (
     FEWEST_PAIRS,
     STATISTICS,
-    Block,
     Difference,
     Pair,
     changes,
 )
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+
+from .fake_generator import answered
 
 RESOLUTION = 0.001  # of the histogram: no interval is narrower
 
 
-def block(seconds: list[float], answered: float = 100, length: float = 10.0) -> Block:
-    return Block(LatencyHistogram.of(seconds), answered, length)
+def block(seconds: list[float], in_time: float = 100) -> StepResult:
+    """Ten seconds, in which so many were answered."""
+    step = Step("block", 10.0, users=1)
+    return answered(step, LatencyHistogram.of(seconds), answered_in_time=in_time)
 
 
-def in_turn(pairs: list[tuple[Block, Block]]) -> list[Pair]:
+def in_turn(pairs: list[tuple[StepResult, StepResult]]) -> list[Pair]:
     return [Pair(base, other, number % 2 == 0) for number, (base, other) in enumerate(pairs)]
 
 
@@ -179,7 +183,7 @@ def test_too_few_pairs_are_refused():
 
 
 def test_a_side_without_an_answer_has_no_figures():
-    empty = block([], answered=0)
+    empty = block([], 0)
     assert changes(in_turn([(block([0.1]), empty)] * 5)) == {}
 
 

@@ -22,6 +22,8 @@ from low_latency_endpoint.load_test.engine.validity import warnings
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from tests.refusals import refused
 
+from .fake_generator import answered
+
 TURNS, AT_ONCE = 4, 50
 TALKS = f"turns={TURNS},conversations={AT_ONCE}"
 
@@ -197,12 +199,9 @@ COUNT = 100_000
 
 def result(answer: float, conversations: int, users: int | None = None) -> StepResult:
     """A hundred seconds of a thousand requests each."""
-    answers = LatencyHistogram.of([answer] * COUNT)
     step = Step("s", 100, None if users else ConstantArrivals(1_000), users)
-    sent, lag = (COUNT,) * 4, LatencyHistogram()
-    return StepResult(
-        step, 0, 100, *sent, {}, answers, answers, None, lag, conversations=conversations
-    )
+    latency = LatencyHistogram.of([answer] * COUNT)
+    return answered(step, latency, conversations=conversations)
 
 
 def test_results_say_how_far_apart_turns_were() -> None:

@@ -20,7 +20,8 @@ from ..engine.steps import Generator, Progress, Step
 from ..engine.target import OPENAI, Target, TokenLimits
 from ..search.judging import ALLOWED_ERRORS
 from ..search.run_plans import LOAD_FORM
-from .report import MeasuredPair, RoutingComparison
+from .comparison import Pair
+from .report import RoutingComparison
 from .sides import Sides, prefix_doubts, read_sides
 
 SAME_ROUTING = rule(
@@ -203,7 +204,7 @@ class BlockProgressed:
 class PairEnded:
     """Both sides of a pair are measured; what can be said so far."""
 
-    pair: MeasuredPair
+    pair: Pair
     so_far: RoutingComparison
 
 
@@ -264,7 +265,7 @@ def _pair(
     number: int,
     first: int,
     emit: Emit,
-) -> MeasuredPair:
+) -> Pair:
     base_first = number % 2 == 0
     results = {}
     for at in (0, 1) if base_first else (1, 0):
@@ -272,7 +273,7 @@ def _pair(
         results[at] = generators[at].run(
             replace(plan.step(number, label), first_number=first), _telling(emit, label, number + 1)
         )
-    return MeasuredPair(results[0], results[1], base_first)
+    return Pair(results[0], results[1], base_first)
 
 
 def _telling(emit: Emit, label: str, pair: int) -> Callable[[Progress], None]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
+from ..engine.steps import StepResult
 from ..engine.token_results import TokenResult
 
 #: Of which an interval can be made, with the order of the sides taken out.
@@ -49,22 +50,36 @@ RATES = ("throughput", "output_tokens")
 
 
 @dataclass(frozen=True)
-class Block:
-    """What one side answered in one block."""
-
-    latency: LatencyHistogram
-    answered: int  # good answers within the block's time
-    seconds: float  # that counted
-    tokens: TokenResult | None = None  # of answers that were read token by token
-
-
-@dataclass(frozen=True)
 class Pair:
     """Neighbouring blocks of both sides; ``base_first`` says which was sent first."""
 
-    base: Block
-    other: Block
+    base: StepResult
+    other: StepResult
     base_first: bool
+
+    @property
+    def results(self) -> tuple[StepResult, StepResult]:
+        """The base's and the other's."""
+        return self.base, self.other
+
+    @property
+    def client_bound(self) -> tuple[str, ...]:
+        """Why the generator was the limit; empty when it was not."""
+        return tuple(
+            dict.fromkeys(
+                f"{result.step.name}: {reason}"
+                for result in self.results
+                for reason in result.client_bound
+            )
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON: both blocks with their whole histograms."""
+        return {
+            "base_first": self.base_first,
+            "base": self.base.to_dict(),
+            "other": self.other.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -122,24 +137,13 @@ class Difference:
 
 
 def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Difference]:
-    """The change of each statistic; none that a side has no figure for.
-
-    Examples
-    --------
-    >>> def block(milliseconds):
-    ...     latency = LatencyHistogram.of([milliseconds / 1000] * 1000)
-    ...     return Block(latency, answered=1000, seconds=10.0)
-    >>> found = changes([Pair(block(100 + drift), block(75 + drift), base_first=drift % 2 == 0)
-    ...                  for drift in range(6)])
-    >>> round(found["p50"].change, 2), found["p50"].found, found["throughput"].found
-    (-0.25, True, False)
-    """
+    """The change of each statistic; none that a side has no figure for."""
     if len(pairs) < FEWEST_PAIRS:
         raise ValueError(f"an interval needs at least {FEWEST_PAIRS} pairs: {len(pairs)}")
     sides = [_Side([pair.base for pair in pairs]), _Side([pair.other for pair in pairs])]
     order = [1.0 if pair.base_first else -1.0 for pair in pairs]
     names: tuple[str, ...] = STATISTICS
-    if all(block.tokens is not None for pair in pairs for block in (pair.base, pair.other)):
+    if all(block.tokens is not None for pair in pairs for block in pair.results):
         names += TOKEN_STATISTICS
     found = {}
     for name in names:
@@ -197,7 +201,7 @@ def _change(
 class _Side:
     """All blocks of a side together, and together without each one."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[StepResult]) -> None:
         self._blocks = blocks
         self._tokens = [block.tokens or TokenResult() for block in blocks]
         self._pooled: dict[str, list[LatencyHistogram]] = {}
@@ -216,7 +220,7 @@ class _Side:
         if name == "output_tokens":
             tokens = _left_out(self._tokens, lambda each: each.tokens_in_time)
             return _divided(tokens, seconds)
-        return _divided(_left_out(self._blocks, lambda block: block.answered), seconds)
+        return _divided(_left_out(self._blocks, lambda block: block.answered_in_time), seconds)
 
     def beyond(self, name: str) -> int:
         """Requests beyond a percentile; 0 for what is none."""
@@ -239,7 +243,9 @@ class _Side:
 
     def _histograms(self, name: str) -> list[LatencyHistogram]:
         if name not in self._pooled:
-            of: Sequence[Block | TokenResult] = self._blocks if name == "latency" else self._tokens
+            of: Sequence[StepResult | TokenResult] = (
+                self._blocks if name == "latency" else self._tokens
+            )
             each = [getattr(one, name) for one in of]
             self._pooled[name] = [
                 LatencyHistogram.sum(each),

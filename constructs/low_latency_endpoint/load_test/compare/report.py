@@ -14,7 +14,7 @@ from ...report.json_text import json_text
 from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram, summary_ms
-from ..engine.steps import StepResult, most_frequent
+from ..engine.steps import most_frequent
 from ..engine.token_results import TokenResult
 from ..search.result_file import iso_time
 from .comparison import (
@@ -23,7 +23,6 @@ from .comparison import (
     RATES,
     STATISTICS,
     TOKEN_STATISTICS,
-    Block,
     Difference,
     Pair,
     changes,
@@ -47,48 +46,6 @@ _TOKEN_ROWS = {
 
 
 @dataclass(frozen=True)
-class MeasuredPair:
-    """Neighbouring blocks of both sides as they were measured."""
-
-    base: StepResult
-    other: StepResult
-    base_first: bool
-
-    @property
-    def results(self) -> tuple[StepResult, StepResult]:
-        """The base's and the other's."""
-        return self.base, self.other
-
-    @property
-    def client_bound(self) -> tuple[str, ...]:
-        """Why the generator was the limit; empty when it was not."""
-        return tuple(
-            dict.fromkeys(
-                f"{result.step.name}: {reason}"
-                for result in self.results
-                for reason in result.client_bound
-            )
-        )
-
-    @property
-    def pair(self) -> Pair:
-        """What is compared of it."""
-        base, other = (
-            Block(each.latency, each.answered_in_time, each.seconds, each.tokens)
-            for each in self.results
-        )
-        return Pair(base, other, self.base_first)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON: both blocks with their whole histograms."""
-        return {
-            "base_first": self.base_first,
-            "base": self.base.to_dict(),
-            "other": self.other.to_dict(),
-        }
-
-
-@dataclass(frozen=True)
 class RoutingComparison:
     """A comparison with all that belongs to it.
 
@@ -98,9 +55,9 @@ class RoutingComparison:
         As :meth:`.compare_routing.ComparisonPlan.to_dict` gives it.
     load : str
         In words.
-    pairs : tuple of MeasuredPair
+    pairs : tuple of Pair
         In the order of time.
-    set_aside : tuple of MeasuredPair
+    set_aside : tuple of Pair
         Pairs that were repeated because the generator was their limit.
     started_at, ended_at : float
         Epoch seconds.
@@ -117,8 +74,8 @@ class RoutingComparison:
     sides: Sides
     plan: Mapping[str, Any]
     load: str
-    pairs: tuple[MeasuredPair, ...] = ()
-    set_aside: tuple[MeasuredPair, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    set_aside: tuple[Pair, ...] = ()
     started_at: float = 0.0
     ended_at: float = 0.0
     interrupted: bool = False
@@ -131,7 +88,7 @@ class RoutingComparison:
         """The change of each statistic; none with fewer than four pairs."""
         if len(self.pairs) < FEWEST_PAIRS:
             return {}
-        return changes([each.pair for each in self.pairs], confidence=self.plan["confidence"])
+        return changes(self.pairs, confidence=self.plan["confidence"])
 
     @property
     def of_tokens(self) -> bool:
