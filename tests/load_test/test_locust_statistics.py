@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.locust_statistics import bucket_response_time
-from low_latency_endpoint.load_test.engine.steps import Step
 
-from .locust_runs import (
-    aggregated,
-    counts_said,
-    exit_code_said,
-    free_port,
-    locust,
-    page_of,
-    percentiles_said,
-)
+from .locust_runs import aggregated, counts_said, exit_code_said, locust, page_of, percentiles_said
 from .servers import precise_server, said_by
 
 pytestmark = pytest.mark.realtime
@@ -137,42 +125,6 @@ def test_a_locustfile_without_arrivals_is_refused_with_a_code(tmp_path: Path) ->
         done = locust(tmp_path, server, "-u 1", attributes="arrivals = None")
     assert done.returncode == 2
     assert "LLT131" in done.stderr
-
-
-def test_locusts_page_shows_a_generator_at_work() -> None:
-    port = free_port()
-    with precise_server([0.0237]) as server, server.generator(2, web_port=port) as one:
-
-        def look(progress: object) -> None:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{port}/stats/requests", timeout=10
-            ) as answer:
-                page = json.loads(answer.read())
-            # Workers report to Locust every three seconds: the first looks see no requests yet, and
-            # the last one may come when the step is over.
-            if page["state"] == "running" and page["stats"][-1]["num_requests"] > 20:
-                at_work.append(page)
-
-        at_work: list[dict[str, object]] = []
-        latency = one.run(Step("page", 6, ConstantArrivals(50)), look).latency
-    assert at_work
-    total = at_work[-1]["stats"][-1]  # type: ignore[index]
-    # Half of the requests that the page knew are at most its median, and half at least: so many of
-    # all, whatever the others were.
-    half = total["num_requests"] / latency.count / 2
-    least, most = (1000 * seconds for seconds in latency.quantiles((half - 0.01, 1.01 - half)))
-    assert 23.6 < 0.998 * least <= total["median_response_time"] <= 1.002 * most
-    # Locust alone would say whole milliseconds.
-    times = [
-        total[name]
-        for name in (
-            "median_response_time",
-            "response_time_percentile_0.95",
-            "response_time_percentile_0.99",
-        )
-    ]
-    assert times == [bucket_response_time(one) for one in times]
-    assert any(one != round(one) for one in times)
 
 
 def test_importing_the_user_finds_locust_patched_in_its_own_process() -> None:

@@ -71,8 +71,6 @@ class GeneratorProcess:
     bind : str
         Where the master listens for workers, such as ``0.0.0.0:5557``. By default on loopback, on
         any port.
-    web_port : int, optional
-        Port of Locust's page of live statistics, on loopback. By default none.
 
     Raises
     ------
@@ -100,7 +98,6 @@ class GeneratorProcess:
         environment: Mapping[str, str] | None = None,
         expect_workers: int = 0,
         bind: str = "127.0.0.1:0",
-        web_port: int | None = None,
     ) -> None:
         GENERATOR_PROCESSES.check(processes, "processes")
         if payloads.prompts is not None:
@@ -131,7 +128,6 @@ class GeneratorProcess:
                     "expect_workers": expect_workers,
                     "bind": bind,
                     "profile": _profile(session),
-                    "web_port": web_port,
                 }
             )
             #: Port on which the master listens for workers; ``None`` for a single process.

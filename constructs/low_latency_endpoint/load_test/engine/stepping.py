@@ -14,7 +14,6 @@ from gevent.queue import Empty, Queue
 
 from .generator_process import GENERATOR, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
-from .locust_statistics import install
 from .payloads import Payloads
 from .recording import Records, progress_of, result_of
 from .sending import StepRun, keep_for_good
@@ -48,7 +47,6 @@ class StepWorker:
         self._target: Target | None = None
         self._invoke: Callable[[int], Invocation] = _unconfigured
         self._sessions: ConversationSessions | None = None
-        self._statistics = False
         self._running: tuple[int, StepRun] | None = None
         runner.register_message(_CONFIGURE, self._configure, concurrent=True)
         runner.register_message(_STEP, self._step, concurrent=True)
@@ -71,9 +69,6 @@ class StepWorker:
 
                 self._sessions = ConversationSessions(target, payloads, invoke, session)
                 self._invoke = self._sessions.invoke
-            self._statistics = content["statistics"]
-            if self._statistics:
-                install()
         except Exception as problem:
             self._runner.send_message(_READY, {"problem": problem_of(problem)})
         else:
@@ -83,7 +78,7 @@ class StepWorker:
     def _step(self, environment: Any, msg: Any, **_: Any) -> None:
         content = msg.data
         try:
-            records = self._run(environment, content)
+            records = self._run(content)
         except Exception as problem:
             message = {"problem": problem_of(problem)}
         else:
@@ -94,29 +89,11 @@ class StepWorker:
         if self._running is not None and self._running[0] == msg.data["step"]:
             self._running[1].stop()
 
-    def _run(self, environment: Any, content: Mapping[str, Any]) -> Records:
+    def _run(self, content: Mapping[str, Any]) -> Records:
         lead = content["start_at"] - time.time()
         if abs(lead - LEAD_SECONDS) > _CLOCKS_AGREE:
             lead = LEAD_SECONDS
         target = self._target
-        answered = None
-        if self._statistics and target is not None:
-            name = target.endpoint_name
-            kind = "stream" if target.streaming else "invoke"
-            fire = environment.events.request.fire
-
-            def answered(answer: Any, latency: float) -> None:
-                fire(
-                    request_type=kind,
-                    name=name,
-                    response_time=1000 * latency,
-                    response_length=getattr(answer, "length", 0),
-                    exception=answer.error,
-                    context={},
-                    response=None,
-                    start_time=time.time() - latency,
-                )
-
         step = Step.of_dict(content["step"])
         if self._sessions is not None:
             self._sessions.begin(step, content["part"], content["parts"])
@@ -126,7 +103,6 @@ class StepWorker:
             time.perf_counter() + lead,
             part=content["part"],
             parts=content["parts"],
-            answered=answered,
             timeout_seconds=target.timeout_seconds if target else 60.0,
             streaming=target.streaming if target else False,
             tokens=target.tokens if target else None,
@@ -174,8 +150,6 @@ class StepMaster:
             )
         for kind in (_HELLO, _READY, _INTERVAL, _RECORDS):
             self._runner.register_message(kind, self._receive)
-        if content["web_port"] is not None:
-            self._serve_web(environment)
         port: int | None = None if single else self._runner.server.port
         emit({"listening": port})
         wanted = 1 if single else content["expect_workers"] or content["processes"]
@@ -217,7 +191,6 @@ class StepMaster:
                         "target": self._content["target"],
                         "payloads": self._content["payloads"],
                         "profile": self._content["profile"],
-                        "statistics": self._content["web_port"] is not None,
                     },
                     worker,
                 )
@@ -324,14 +297,6 @@ class StepMaster:
         pending.clear()
         progress = progress_of(records, time.time() - start_at, seconds)
         self._emit({"progress": progress.to_dict()})
-
-    def _serve_web(self, environment: Any) -> None:
-        """Locust's own page of live statistics."""
-        from locust.stats import stats_history
-
-        install()
-        environment.create_web_ui("127.0.0.1", self._content["web_port"])
-        gevent.spawn(stats_history, self._runner)
 
     def close(self) -> None:
         """End the workers, the remote ones too."""
