@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, CfnOutput, Duration
+from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -34,10 +34,10 @@ from ..plan.load_test_fleet_rules import (
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.iam_documents import arn, endpoint_arn
 from ..synthesis.physical_names import name_of
+from ..synthesis.private_bucket import private_bucket
 from ..synthesis.safeguards import log_group, safeguards_of
 from ..synthesis.validation import check, is_token
 from .interface_endpoints import make_interface_endpoints
-from .results import make_results_bucket
 from .roles import execution_role, master_role, worker_role
 
 _HTTPS = 443
@@ -176,7 +176,7 @@ class LoadTestFleet(Construct):
             self._endpoints_group = make_interface_endpoints(self, self.network)
         if self._endpoints_group is not None:
             self._enter(self._endpoints_group, "IntoEndpoints")
-        self.results_bucket = results_bucket or make_results_bucket(self, "Results", days=kept)
+        self.results_bucket = results_bucket or _results_bucket(self, kept)
         network.allow_s3(self.results_bucket, write=True)
         self._guards = safeguards_of(self)
         self.log_group = log_group(
@@ -417,6 +417,24 @@ class LoadTestFleet(Construct):
             value=self.results_bucket.bucket_name,
             description=f"Plans and results, under {RUNS_PREFIX}",
         )
+
+
+def _results_bucket(scope: Construct, days: int) -> s3.Bucket:
+    """Private, encrypted, TLS only; forgets after some days."""
+    return private_bucket(
+        scope,
+        "Results",
+        holds="load-test plans and results only",
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="forget",
+                expiration=Duration.days(days),
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+            )
+        ],
+        # Results are what the fleet was for: deleting it must not lose them.
+        removal_policy=RemovalPolicy.RETAIN,
+    )
 
 
 def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:

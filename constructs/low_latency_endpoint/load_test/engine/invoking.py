@@ -14,16 +14,15 @@ from botocore.eventstream import ParserError
 from botocore.exceptions import BotoCoreError, EventStreamError
 from gevent import GreenletExit
 
-from ...client.bearer_tokens import BearerTokens
+from ...client.bearer_tokens import BearerTokens, openai_base_url
 from ...client.client_timing import CLIENT_CREDENTIALS
-from ...client.runtime_wire import MOST_PREPARED, Prepared, Wire
-from ...client.sigv4 import Sigv4Signer
+from ...client.runtime_wire import MOST_PREPARED, Prepared, Wire, check_header_values
+from ...client.sigv4 import Sigv4Signer, host_of
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
 from .answer_streams import AnswerStream, stream_error
 from .connections import GeneratorConnection, connection_error
-from .openai_requests import BearerRequest
-from .target import OPENAI, Target
+from .target import OPENAI, TARGET_API, Target
 from .token_streams import TokenTimes
 
 PAUSE_SECONDS = 5.0
@@ -36,6 +35,10 @@ NO_ANSWER = "no answer"
 STOPPED = "no answer when stopped"
 _NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER, STOPPED})
 _GAVE_UP = frozenset({408, 504})
+_OPENAI_HEADERS = {
+    "PrefixAwareId": "X-Amzn-SageMaker-Prefix-Aware-Id",
+    "SessionId": "X-Amzn-SageMaker-Session-Id",
+}
 
 
 class Invocation(NamedTuple):
@@ -75,6 +78,48 @@ class Invocation(NamedTuple):
     ) -> Invocation:
         """A request of which nothing more is expected, as of now."""
         return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "", tokens)
+
+
+class BearerRequest:
+    """A request on SageMaker's OpenAI-compatible path but for its body and the minute's token."""
+
+    __slots__ = ("_head", "_tokens")
+
+    def __init__(
+        self,
+        url: str,
+        target: Target,
+        overrides: Mapping[str, Any],
+        tokens: BearerTokens,
+        user_agent: str,
+    ) -> None:
+        if unknown := sorted(set(overrides) - set(_OPENAI_HEADERS)):
+            raise TARGET_API.error(got=", ".join(unknown), allowed=", ".join(_OPENAI_HEADERS))
+        base = openai_base_url(
+            target.endpoint_name, url=url, inference_component=target.inference_component
+        )
+        headers = {
+            "Host": host_of(url),
+            "User-Agent": user_agent,
+            "Accept-Encoding": "identity",
+            "Content-Type": target.content_type,
+            "Accept": target.accept or "text/event-stream",
+            **{_OPENAI_HEADERS[name]: str(value) for name, value in overrides.items()},
+        }
+        check_header_values(headers)
+        lines = [f"POST {base.removeprefix(url)}/chat/completions HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self._head = "".join(f"{line}\r\n" for line in lines).encode()
+        self._tokens = tokens
+
+    def signed(self, body: bytes) -> bytes:
+        """The whole request for this body, now."""
+        return b"%bContent-Length: %d\r\nAuthorization: Bearer %b\r\n\r\n%b" % (
+            self._head,
+            len(body),
+            self._tokens().encode(),
+            body,
+        )
 
 
 class _Destination:
