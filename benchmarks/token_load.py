@@ -32,7 +32,7 @@ from .tls_server import write_certificates
 STREAMS, GAP_SECONDS = sized(100, 10), 0.02
 CHUNKS = sized(200, 20)
 _ENDPOINT = "chat"
-_SERVER = ROOT / "tests" / "load_test" / "token_server.py"
+_SERVER = ROOT / "tests" / "load_test" / "precise_server.py"
 _LENGTHS, _RATE = "input=300,output=40", 4.0
 _REQUESTS = sized(240, 8)
 _FIGURES = (

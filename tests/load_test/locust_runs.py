@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import json
-import os
 import re
 import signal
 import socket
@@ -19,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from .servers import ENVIRONMENT, PreciseServer
 
-PROGRAM = Path(__file__).with_name("forked_locust.py")
 LOCUSTFILE = """
 from low_latency_endpoint.load_test import (
     ConstantArrivals, OpenLoopSageMakerUser, Payloads, RampArrivals, SageMakerUser)
@@ -56,30 +55,8 @@ def end_with_the_last_user_or_when_told(environment, runner, **_):
 END = "end"
 
 
-@functools.cache
-def _parent() -> subprocess.Popen[str]:
-    """The process that forks; it ends with this one, whose end is the end of its input."""
-    return subprocess.Popen(
-        [sys.executable, str(PROGRAM)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-
-
-def _ask(**case: Any) -> Any:
-    parent = _parent()
-    parent.stdin.write(json.dumps(case) + "\n")
-    parent.stdin.flush()
-    return json.loads(parent.stdout.readline())
-
-
-class Locust:
-    """Locust in a process of its own, with what it says in two files, or in one.
-
-    It is used as a ``subprocess.Popen`` is.
-    """
+class Locust(subprocess.Popen[bytes]):
+    """Locust in a process of its own, with what it says in two files, or in one."""
 
     def __init__(
         self,
@@ -92,48 +69,52 @@ class Locust:
         ignored: bool = False,
         new_session: bool = False,
     ) -> None:
-        for each in (out, err or out):
-            each.write_bytes(b"")
-        self.returncode: int | None = None
-        self.pid: int = _ask(
-            start=list(arguments),
-            folder=str(folder),
-            out=str(out),
-            err=str(err or out),
-            environment=dict(environment),
-            ignored=ignored,
-            new_session=new_session,
-        )
+        self._log = out
+        self._workers: list[psutil.Process] = []
 
-    def __enter__(self) -> Locust:
-        return self
+        def begin() -> None:
+            handler = signal.SIG_IGN if ignored else signal.default_int_handler
+            signal.signal(signal.SIGINT, handler)
+
+        with out.open("ab") as said, (err or out).open("ab") as told:
+            super().__init__(
+                [sys.executable, "-m", "locust", *arguments],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=told,
+                preexec_fn=begin,
+                start_new_session=new_session,
+            )
 
     def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            if worker.is_running():
+                worker.kill()
         self.kill()
         self.wait()
 
-    def wait(self, timeout: float = 90) -> int:
-        """Its exit code."""
-        if self.returncode is None:
-            self.returncode = _ask(wait=self.pid, seconds=timeout)
-        if self.returncode is None:
-            raise subprocess.TimeoutExpired("locust", timeout)
-        return self.returncode
+    @property
+    def said(self) -> str:
+        """What its first file holds."""
+        return self._log.read_text(encoding="utf-8")
 
-    def poll(self) -> int | None:
-        """Its exit code, if it has ended."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.wait(0)
-        return None
+    def workers(self) -> list[psutil.Process]:
+        """Its children, as of now; :meth:`end` looks at them."""
+        self._workers = psutil.Process(self.pid).children()
+        return self._workers
 
-    def send_signal(self, number: signal.Signals) -> None:
-        """To it alone, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """End it at once."""
-        self.send_signal(signal.SIGKILL)
+    def end(self, seconds: float = 60) -> int:
+        """Its exit code, once it and its workers have ended."""
+        code = self.wait(seconds)
+        until(
+            lambda: all(
+                not each.is_running() or each.status() == psutil.STATUS_ZOMBIE
+                for each in self._workers
+            )
+        )
+        return code
 
 
 def until(reached: Callable[[], object], seconds: float = 120) -> None:

@@ -1,113 +1,171 @@
-"""A server that answers invocations after a time drawn beforehand, and tells the time it took.
+"""A server that answers at moments fixed beforehand, and tells when it really did.
 
-A process of its own: reads one line such as ``{"seconds": [0.1], "stall": [2, 2]}`` and prints its
-port. ``seconds`` are the service times, taken in turn, or by the number in a body such as
-``{"number": 3}``; ``stall`` is when, in seconds after the first request, it does nothing, and for
-how long. ``GET /times`` gives, as JSON, the seconds from reading each request to sending its
-answer, ``GET /seen`` how many requests were read, ``GET /stood`` the epoch seconds from and to
-which it did nothing. It spins for the last millisecond of a wait: timers of ``epoll`` are no finer.
+A process of its own: reads one line of options and prints its port.
+
+``{"seconds": [0.1], "stall": [2, 2]}`` answers each request whole, after the service times in turn,
+or after that of the number in a body such as ``{"number": 3}``. ``stall`` is when, in seconds after
+the first request, it does nothing, and for how long. ``GET /times`` gives, as JSON, the seconds from
+reading each request to sending its answer, ``GET /seen`` how many requests were read, ``GET /stood``
+the epoch seconds from and to which it did nothing.
+
+``{"first": 0.1, "gaps": [0.02], "chunks": 50}`` streams: an event stream of SageMaker's with
+server-sent events of OpenAI's form in its parts, the first ``first`` seconds after the request was
+read, then one after each of ``gaps``, taken in turn. Each carries ``"sent"``, the
+``time.perf_counter()`` of its sending, a clock that all processes of a Linux machine share. With
+``"certificate"``, a file with its key, over TLS.
+
+It spins for the last part of a wait: timers of ``epoll`` are no finer.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import json
 import select
 import socket
+import ssl
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
+
+from local_sagemaker.runtime.event_stream import payload_part
 
 _SPIN = 0.0015
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def _whole(body: bytes, more: str = "") -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{more}"
+    return b"%bContent-Length: %d\r\n\r\n%b" % (head.encode(), len(body), body)
+
+
+def _event(**document: object) -> bytes:
+    data = payload_part(b"data: %b\n\n" % json.dumps(document).encode())
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Server:
+    """Requests as they are read, and their answers when they are due."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.stall = options.get("stall")
+        self.times: list[float] = []
+        self.stood: list[float] = []
+        self.seen = 0
+        self.first: float | None = None
+        self.due: list[tuple[float, int, Iterator[float]]] = []
+        self._order = itertools.count()
+
+    def answer(self, connection: socket.socket, body: bytes) -> Iterator[float]:
+        """Sends what is to be sent, and between that says how long to wait."""
+        if "seconds" in self.options:
+            since, delays = time.perf_counter(), self.options["seconds"]
+            number = json.loads(body)["number"] if b'"number"' in body else self.seen
+            self.first = since if self.first is None else self.first
+            self.seen += 1
+            yield delays[number % len(delays)]
+            if connection.fileno() >= 0:
+                self.times.append(time.perf_counter() - since)  # sending may cost the processor
+                connection.sendall(_whole(b"{}"))
+            return
+        connection.sendall(_STREAM)
+        yield self.options["first"]
+        for _, gap in zip(
+            range(self.options["chunks"]), itertools.cycle(self.options["gaps"]), strict=False
+        ):
+            token = {"delta": {"content": "x"}}
+            connection.sendall(_event(choices=[token], sent=time.perf_counter()))
+            yield gap
+        last = {"delta": {}, "finish_reason": "length"}
+        connection.sendall(_event(choices=[last]) + b"0\r\n\r\n")
+
+    def go_on(self, moment: float, answer: Iterator[float]) -> None:
+        """Send what an answer has for this moment."""
+        try:
+            wait = next(answer, None)
+        except OSError:  # the caller has gone
+            return
+        if wait is not None:
+            heapq.heappush(self.due, (moment + wait, next(self._order), answer))
+
+    def stand_still(self) -> None:
+        """Do nothing, once it is time."""
+        if self.stall and self.first is not None:
+            after, seconds = self.stall
+            if time.perf_counter() >= self.first + after:
+                self.stall = None
+                self.stood.append(time.time())
+                time.sleep(seconds)
+                self.stood.append(time.time())
 
 
 def main() -> None:
     """Serve until killed."""
-    options = json.loads(sys.stdin.readline())
-    delays, stall = options["seconds"], options.get("stall")
+    server = Server(json.loads(sys.stdin.readline()))
+    tls = None
+    if "certificate" in server.options:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(server.options["certificate"])
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    listener.setblocking(False)
     print(listener.getsockname()[1], flush=True)
     poll = select.epoll()
     poll.register(listener, select.EPOLLIN)
     poll.register(sys.stdin, select.EPOLLIN)
     connections: dict[int, tuple[socket.socket, bytearray]] = {}
-    waiting: list[tuple[float, int, float, int]] = []
-    taken: list[float] = []
-    stood: list[float] = []
-    count = 0
-    first: float | None = None
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
     def take(descriptor: int) -> None:
-        nonlocal count, first
         connection, buffer = connections[descriptor]
         try:
             data = connection.recv(1 << 16)
         except OSError:
             data = b""
-        if not data:
-            poll.unregister(descriptor)
-            connections.pop(descriptor)[0].close()
-            return
         buffer += data
-        head = buffer.find(b"\r\n\r\n")
-        if head < 0:
-            return
-        if buffer.startswith(b"GET /"):
-            told = {b"times": taken, b"seen": count, b"stood": stood}
-            body = json.dumps(told[bytes(buffer[5 : buffer.find(b" ", 5)])]).encode()
-            connection.setblocking(True)
-            connection.sendall(
-                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
-                + str(len(body)).encode()
-                + b"\r\n\r\n"
-                + body
-            )
+        head, mark, body = bytes(buffer).partition(b"\r\n\r\n")
+        asked = head.startswith(b"GET /")
+        if mark and asked:
+            told = getattr(server, head[5 : head.index(b" ", 5)].decode())
+            connection.sendall(_whole(json.dumps(told).encode(), "Connection: close\r\n"))
+        if not data or (mark and asked):
             poll.unregister(descriptor)
             connections.pop(descriptor)[0].close()
             return
-        length = 0
-        for line in bytes(buffer[:head]).split(b"\r\n"):
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        if len(buffer) < head + 4 + length:
-            return
-        number = count
-        if buffer.find(b'"number"', head) > 0:
-            number = json.loads(buffer[head + 4 :])["number"]
-        buffer.clear()
-        now = time.perf_counter()
-        first = now if first is None else first
-        heapq.heappush(waiting, (now + delays[number % len(delays)], count, now, descriptor))
-        count += 1
+        lengths = (
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        )
+        if mark and len(body) >= next(lengths, 0):
+            buffer.clear()
+            server.go_on(time.perf_counter(), server.answer(connection, body))
 
     while True:
-        left = waiting[0][0] - time.perf_counter() if waiting else 3600.0
+        left = server.due[0][0] - time.perf_counter() if server.due else 3600.0
         events = poll.poll(0 if left < _SPIN else left - _SPIN)
-        if stall and first is not None and time.perf_counter() >= first + stall[0]:
-            stood.append(time.time())
-            time.sleep(stall[1])
-            stood.append(time.time())
-            stall = None
+        server.stand_still()
         for descriptor, _ in events:
-            if descriptor == listener.fileno():
-                while True:
-                    try:
-                        made, _ = listener.accept()
-                    except BlockingIOError:
-                        break
-                    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    connections[made.fileno()] = made, bytearray()
-                    poll.register(made, select.EPOLLIN)
-            elif descriptor == sys.stdin.fileno():
+            if descriptor == sys.stdin.fileno():
                 return
+            if descriptor == listener.fileno():
+                made, _ = listener.accept()
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if tls is not None:
+                    try:
+                        made = tls.wrap_socket(made, server_side=True)
+                    except OSError:
+                        continue  # the caller gave up
+                connections[made.fileno()] = made, bytearray()
+                poll.register(made, select.EPOLLIN)
             else:
                 take(descriptor)
-        while waiting and waiting[0][0] <= time.perf_counter():
-            _, _, since, descriptor = heapq.heappop(waiting)
-            if descriptor in connections:
-                taken.append(time.perf_counter() - since)  # sending may cost us the processor
-                connections[descriptor][0].send(answer)
+        while server.due and server.due[0][0] <= time.perf_counter():
+            moment, _, answer = heapq.heappop(server.due)
+            server.go_on(moment, answer)
 
 
 if __name__ == "__main__":

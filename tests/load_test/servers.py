@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -112,6 +115,38 @@ class PreciseServer:
         options.setdefault("environment", ENVIRONMENT)
         payloads = options.pop("payloads", PAYLOADS)
         return GeneratorProcess(self.target, payloads, processes, **options)
+
+
+class Scripted:
+    """A server that sends bytes, piece by piece, in answer to each request of a connection.
+
+    Then it closes, or without an end waits until the caller has gone; ``read`` has the requests.
+    """
+
+    def __init__(self, *answers: tuple[bytes, ...], ends: bool = True) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._answers, self._ends = answers, ends
+        self.read: list[bytes] = []
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Scripted:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            for pieces in self._answers:
+                self.read.append(connection.recv(1 << 16))
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(0.02)
+            if not self._ends:
+                connection.recv(1)
 
 
 def said_by(program: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,13 +76,6 @@ def test_in_a_session_all_that_was_sent_before_is_found_again(
     assert result.between_turns == pytest.approx(AT_ONCE / RATE)
 
 
-def test_without_a_session_most_turns_meet_another_instance(aws: LocalAws) -> None:
-    prompts = Prompts.of(LENGTHS)
-    result = sent(aws, prompts, 2_000_000)
-    assert (result.errors, result.completed) == ({}, RATE * SECONDS)
-    assert 0 < result.tokens.cached_tokens < 0.8 * found_again(prompts, 2_000_000)
-
-
 SENT = ("--tokens", LENGTHS, "--tps", "20", "--duration", "4s", "--alone", "0s", "--sessions")
 
 
@@ -102,14 +94,3 @@ def test_the_command_says_how_far_apart_turns_were(load_test: LoadTest, tmp_path
     assert told in content["payload"]
     assert told in page.read_text()
     assert f"20 TPS: {AT_ONCE} conversations at once, " in said
-
-
-def test_a_container_without_sessions_fails_every_turn(aws: LocalAws, load_test: LoadTest) -> None:
-    aws.set_model_servers({"*": replace(MODEL, stateful_sessions=False)})
-    try:
-        content, _ = load_test(*SENT)
-    finally:
-        aws.set_model_servers({"*": MODEL})
-    (step,) = content["steps"]
-    assert step["completed"] == 0
-    assert step["errors"] == {"session 424 ModelError": step["sent"]}

@@ -6,8 +6,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
@@ -19,22 +18,6 @@ from .agreement import Pairs, agree
 from .servers import ENVIRONMENT, precise_server
 
 pytestmark = pytest.mark.realtime
-
-
-@contextmanager
-def worker(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker as it runs on another machine: nothing but an address."""
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def measured(processes: int, longer: float) -> tuple[StepResult, list[Progress]]:
@@ -70,12 +53,16 @@ def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
 
 
 def test_workers_on_other_machines_need_nothing_but_the_address() -> None:
-    module = ("-m", "low_latency_endpoint.load_test.engine.generator", "--worker")
-    with precise_server([0.005]) as server, ExitStack() as stack:
-        generator = stack.enter_context(server.generator(expect_workers=2, bind="127.0.0.1:0"))
-        workers = [
-            stack.enter_context(worker(*module, f"127.0.0.1:{generator.port}")) for _ in range(2)
-        ]
+    with (
+        precise_server([0.005]) as server,
+        server.generator(expect_workers=2, bind="127.0.0.1:0") as generator,
+        ExitStack() as stack,
+    ):
+        module = "low_latency_endpoint.load_test.engine.generator"
+        arguments = [sys.executable, "-m", module, "--worker", f"127.0.0.1:{generator.port}"]
+        workers = [subprocess.Popen(arguments, env=ENVIRONMENT) for _ in range(2)]
+        for process in workers:
+            stack.callback(process.kill)
         result = generator.run(Step("remote", 1, PoissonArrivals(50)))
         assert result.completed == result.intended > 20
         generator.close()

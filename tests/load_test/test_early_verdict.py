@@ -147,40 +147,6 @@ def test_a_queue_above_its_limit_is_confirmed_no_oftener_than_by_whole_steps(
     assert early_holds <= whole_holds + 2
 
 
-#: Seconds of load and limit in the median of nine searches (seeds 0, 1000 ... 8000) on the same
-#: servers when every step came to its end, with the command's own waiting for full minutes: run
-#: with the search as it was at commit 76fb4de.
-BEFORE = {
-    "four workers": ({"service": 0.02, "workers": 4}, 0.2, 1140, 183.4),
-    "four unsteady": ({"service": 0.02, "workers": 4, "variation": 1.0}, 0.2, 1320, 170.8),
-    "one worker": ({"service": 0.01, "workers": 1}, 0.1, 1080, 73.8),
-    "short queue": ({"service": 0.02, "workers": 4, "queue_limit": 20}, 0.2, 1140, 175.6),
-    "sixteen": ({"service": 0.04, "workers": 16, "variation": 0.5}, 0.2, 1380, 374.0),
-}
-
-
-@pytest.mark.realtime  # a minute of computing
-def test_the_same_limit_takes_a_third_of_the_time() -> None:
-    spent = 0.0
-    for name, (server, target, _, limit) in BEFORE.items():
-        seconds, found = [], []
-        for seed in range(0, 9000, 1000):
-            generator = FakeGenerator(**server)
-            began = generator.clock
-            search = SearchPlan(LatencyGoal({"p99": target}), 60.0, instances=1, seed=seed)
-            plan = replace(limit_plan(search), whole_minutes=True)
-            done = run(plan, generator, clock=lambda of=generator: of.clock)
-            assert done.limit.confirmed
-            seconds.append(generator.clock - began)
-            found.append(done.limit.rate)
-        spent += statistics.median(seconds)
-        # The search looks in steps of 5 %.
-        assert statistics.median(found) == pytest.approx(limit, rel=0.05), name
-        low, _, high = statistics.quantiles(found, n=4)
-        assert high / low < 1.1, f"{name}: searches agree as they did"
-    assert spent <= sum(each[2] for each in BEFORE.values()) / 3
-
-
 @pytest.mark.parametrize("seconds", [2.0, 5.0, 10.0])
 def test_short_steps_are_judged_by_their_requests(seconds: float) -> None:
     """A few seconds have too few blocks to be compared; the search once ended at a tenth."""

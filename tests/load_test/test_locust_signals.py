@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from .locust_runs import (
@@ -29,51 +28,10 @@ pytestmark = pytest.mark.realtime
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
 
-class Run:
-    """Locust in a process of its own, with all that it says in a file."""
-
-    def __init__(self, process: Locust, log: Path) -> None:
-        self.process, self._log = process, log
-        self._children: list[psutil.Process] = []
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text(encoding="utf-8")
-
-    def children(self) -> list[psutil.Process]:
-        """Its workers, as of now; the end is looked at by them."""
-        self._children = psutil.Process(self.process.pid).children()
-        return self._children
-
-    def end(self, seconds: float = 60) -> int:
-        """Its exit code, once it and its workers have ended."""
-        code = self.process.wait(timeout=seconds)
-        until(
-            lambda: (
-                not any(
-                    each.is_running() and each.status() != psutil.STATUS_ZOMBIE
-                    for each in self._children
-                )
-            )
-        )
-        return code
-
-
-@contextmanager
-def running(
-    folder: Path, options: str = "", processes: int | None = None, *, ignored: bool = True
-) -> Iterator[Run]:
+def running(folder: Path, options: str = "", processes: int | None = None, **how: bool) -> Locust:
     """Locust, perhaps started as a shell does in the background: with SIGINT ignored."""
-    log = folder / "locust.log"
-    with Locust(headless(options, processes), folder, log, ignored=ignored) as process:
-        run = Run(process, log)
-        try:
-            yield run
-        finally:
-            for child in run._children:
-                if child.is_running():
-                    child.kill()
-            process.kill()
+    how = {"ignored": True, **how}
+    return Locust(headless(options, processes), folder, folder / "locust.log", **how)
 
 
 def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
@@ -81,31 +39,38 @@ def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
 
 
 # Each signal and each state of SIGINT with one process and with workers; a signal reaches the
-# process that handles it alike however SIGINT came.
+# process that handles it alike however SIGINT came. Ctrl-C reaches all processes at once, and
+# workers report when the master no longer reads.
 @pytest.mark.parametrize(
-    ("number", "ignored", "processes"),
+    ("number", "ignored", "processes", "to_all"),
     [
-        (signal.SIGINT, True, 2),
-        (signal.SIGINT, False, 1),
-        (signal.SIGTERM, True, 1),
-        (signal.SIGTERM, False, 2),
+        (signal.SIGINT, True, 2, False),
+        (signal.SIGINT, False, 1, False),
+        (signal.SIGINT, False, 1, True),
+        (signal.SIGINT, False, 2, True),
+        (signal.SIGTERM, True, 1, False),
+        (signal.SIGTERM, False, 2, False),
     ],
 )
 def test_a_signal_ends_a_run_with_its_result(
-    tmp_path: Path, number: signal.Signals, ignored: bool, processes: int
+    tmp_path: Path, number: signal.Signals, ignored: bool, processes: int, to_all: bool
 ) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
         options = "--csv run --html run.html"
-        with running(tmp_path, options, processes, ignored=ignored) as run:
+        with running(tmp_path, options, processes, ignored=ignored, new_session=to_all) as run:
             until(sent(server, 60))
-            assert len(run.children()) == (2 if processes == 2 else 0)
-            run.process.send_signal(number)
+            assert len(run.workers()) == (2 if processes == 2 else 0)
+            if to_all:
+                os.killpg(run.pid, number)
+            else:
+                run.send_signal(number)
             code = run.end()
         count = len(server.times())
     said = run.said
     ((was_sent, due, answered, failed),) = counts_said(said)
     assert was_sent == due == answered + failed == count
+    assert "nothing is known" not in said
     assert (code, failed) == (exit_code_said(said), 0), said
     # Locust's own CSV writer may still be at a file that Locust closes as it ends.
     assert not any("low_latency_endpoint" in each for each in said.split("Traceback")[1:]), said
@@ -121,11 +86,11 @@ def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) ->
         write_locustfile(tmp_path, server, ARRIVALS + "\n    timeout_seconds = 600")
         with running(tmp_path, "--stop-timeout 600", processes) as run:
             until(sent(server, 100))
-            run.children()
-            run.process.send_signal(signal.SIGINT)
+            run.workers()
+            run.send_signal(signal.SIGINT)
             until(lambda: "once more to end without its result" in run.said)
-            assert run.process.poll() is None
-            run.process.send_signal(signal.SIGINT)
+            assert run.poll() is None
+            run.send_signal(signal.SIGINT)
             assert run.end() == 130
 
 
@@ -135,9 +100,9 @@ def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
         with running(tmp_path, "--html run.html", 2) as run:
             # Workers report each third second, and die in between.
             until(sent(server, 500))
-            for child in run.children():
+            for child in run.workers():
                 child.kill()
-            run.process.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
             code = run.end()
     assert code == 1
     assert "2 workers ended without a last report" in run.said
@@ -156,7 +121,7 @@ def test_a_master_that_waits_for_workers_can_be_ended(
         master = f"--master --expect-workers 2 --master-bind-port {free_port()}"
         with running(tmp_path, master) as run:
             until(lambda: "Waiting for workers" in run.said)
-            run.process.send_signal(number)
+            run.send_signal(number)
             assert run.end() == 130
     assert "Traceback" not in run.said
 
@@ -192,8 +157,8 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
         path.write_text(f"{text}\nusers.CPU_SHARE = 0.001\n", encoding="utf-8")
         with running(tmp_path, "", processes) as run:
             until(sent(server, 300))
-            run.children()
-            run.process.send_signal(signal.SIGINT)
+            run.workers()
+            run.send_signal(signal.SIGINT)
             code = run.end()
     assert "the result is invalid: client-bound: a process had" in run.said
     assert code == 1, run.said

@@ -17,7 +17,6 @@ from low_latency_endpoint.load_test.engine.arrivals import (
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
-    ReplayedArrivals,
 )
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.pacing import Pacer
@@ -81,15 +80,6 @@ def test_a_part_sends_its_own_numbers() -> None:
     numbers: list[int] = []
     run(Step("s", 0.5, ConstantArrivals(60)), sleeping(0.0), numbers, part=2, parts=3)
     assert numbers == list(range(2, 30, 3))
-
-
-@pytest.mark.realtime
-def test_requests_do_not_wait_for_each_other() -> None:
-    """At 100 a second and half a second each, fifty are under way; none starts late for it."""
-    records = run(Step("s", 1.0, ConstantArrivals(100)), sleeping(0.5))
-    assert records.sent == 100
-    assert records.send_lag.percentile(50) < 0.05
-    assert records.latency.max < 1.0
 
 
 def test_latency_counts_from_the_intended_start() -> None:
@@ -287,10 +277,15 @@ def test_streams_without_a_first_byte_do_not_improve_it() -> None:
 
 
 @pytest.mark.realtime
-def test_throughput_counts_answers_in_the_time_that_counts() -> None:
-    """An endpoint that answers at its own pace does not get faster by the wait after the end."""
+def test_requests_do_not_wait_for_each_other_and_answers_count_in_their_time() -> None:
+    """At 100 a second and half a second each, fifty are under way; none starts late for it.
+
+    An endpoint that answers at its own pace does not get faster by the wait after the end.
+    """
     records = run(Step("s", 1, ConstantArrivals(100)), sleeping(0.5))
-    assert records.completed == 100
+    assert records.sent == records.completed == 100
+    assert records.send_lag.percentile(50) < 0.05
+    assert records.latency.max < 1.0
     assert 35 <= records.answered_in_time <= 52
 
 
@@ -409,10 +404,3 @@ def stalled(longer: float) -> tuple[StepResult, Pairs]:
 @pytest.mark.realtime
 def test_a_stall_is_in_every_percentile_as_callers_met_it() -> None:
     agree(stalled)
-
-
-def test_a_recorded_shape_is_replayed_through_the_network() -> None:
-    times = tuple(offset for offset in PoissonArrivals(80).offsets(3, seed=4))
-    with precise_server([0.005]) as server, server.generator() as generator:
-        result = generator.run(Step("replay", 3, ReplayedArrivals(times)))
-    assert result.sent == len(times)

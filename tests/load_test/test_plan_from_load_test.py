@@ -19,8 +19,7 @@ from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
-from low_latency_endpoint.plan import latency_plan
-from low_latency_endpoint.settings import load_settings, planned
+from low_latency_endpoint.settings import load_settings
 
 from .fake_account import GOAL, report_of
 
@@ -227,30 +226,6 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
     assert adopted.before["other"] != adopted.after["other"]
     chosen = adopt_limit(settings, _result(tmp_path, "elsewhere"), endpoint="sentiment")
     assert chosen.key == "sentiment"
-
-
-@pytest.mark.parametrize(
-    ("stated", "plans_made"),
-    [
-        ("", 2),  # as it was, and as it is now
-        ("instances: {max: 8}", 3),  # and with the number that has to be raised
-    ],
-)
-def test_no_endpoint_is_planned_twice(
-    settings: Path, result: Path, stated: str, plans_made: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    fleet_of = latency_plan._fleet
-    monkeypatch.setattr(
-        latency_plan,
-        "_fleet",
-        lambda request, *given: (asked.append(request), fleet_of(request, *given))[1],
-    )
-    planned._plan_of.cache_clear()
-    added = f"    {stated}\n" if stated else ""
-    settings.write_text(SHIPPED.replace("    warm_up:", f"{added}    warm_up:"), "utf-8")
-    adopt_limit(settings, result)
-    assert len(asked) == len(set(asked)) == plans_made
 
 
 @pytest.mark.parametrize(

@@ -145,13 +145,6 @@ def test_a_stream_is_judged_by_its_first_byte() -> None:
     assert outcome({"ttfb-p99": 0.015, "ttfb-Average": 0.001}, share=0.1) == "broken"
 
 
-def test_the_limit_of_a_stream_is_that_of_its_first_byte() -> None:
-    plan = limit_plan(SearchPlan(LatencyGoal({"ttfb-p99": 0.2}), 20, instances=1, poisson=False))
-    done = run(plan, FakeGenerator(first_byte_share=0.5))
-    assert done.limit.rate == pytest.approx(200, rel=0.06)
-    assert "ttfb-p99 within 200 ms" in done.limit.how
-
-
 def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     generator, plan = FakeGenerator(), rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1}))
     with refused("LLT139", got="ttfb-p99"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -44,18 +43,3 @@ def test_both_paths_count_what_was_asked_for(load_test: LoadTest, path: tuple[st
     # No token comes before the model's iteration; what the machine adds is only ever more.
     assert tokens["first_token_ms"]["min"] >= 10
     assert tokens["per_token_ms"]["percentiles"]["p50"]["ms"] >= 9
-
-
-def test_an_error_in_the_middle_of_a_stream_is_a_failed_request(
-    aws: LocalAws, load_test: LoadTest
-) -> None:
-    aws.set_model_servers({"*": replace(MODEL, failure_share=1.0, mid_stream_share=1.0)})
-    try:
-        content, _ = load_test(*SENT, "--duration", "3s")
-    finally:
-        aws.set_model_servers({"*": MODEL})
-    (step,) = content["steps"]
-    assert step["completed"] == 0
-    assert step["tokens"]["good"] == 0
-    (kind,) = step["errors"]
-    assert kind.startswith("stream ")

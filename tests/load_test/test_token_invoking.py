@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from statistics import median
 
 import boto3
@@ -19,42 +16,16 @@ from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMaker
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
 from tests.refusals import refused
 
-from .servers import said_by, served_by
+from .servers import Scripted, said_by, served_by
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@contextmanager
-def answering(
-    *parts: bytes, head: bytes = HEAD, ends: bool = True
-) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers each request with these parts; its URL, and the requests it read."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    seen: list[bytes] = []
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                seen.append(connection.recv(1 << 16))
-                connection.sendall(head)
-                for part in parts:
-                    connection.sendall(b"%x\r\n%b\r\n" % (len(part), part))
-                if ends:
-                    connection.sendall(b"0\r\n\r\n")
-                else:
-                    connection.recv(1)  # until the caller has gone
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
-    finally:
-        listener.close()
+def answering(*parts: bytes, ends: bool = True) -> Scripted:
+    """A server that answers with these parts."""
+    chunks = [b"%x\r\n%b\r\n" % (len(part), part) for part in parts]
+    return Scripted((HEAD, *chunks, *([b"0\r\n\r\n"] if ends else [])), ends=ends)
 
 
 def target(url: str, **more: object) -> Target:
@@ -85,8 +56,8 @@ LAST = sse(choices=[{"delta": {"content": " upon"}, "finish_reason": "stop"}])
 
 
 def test_tokens_come_out_of_the_event_stream() -> None:
-    with answering(payload_part(FIRST[:9]), payload_part(FIRST[9:] + LAST)) as (url, _):
-        answer = invoked(url)
+    with answering(payload_part(FIRST[:9]), payload_part(FIRST[9:] + LAST)) as server:
+        answer = invoked(server.url)
     assert answer.error is None
     assert answer.body == FIRST + LAST
     assert answer.tokens.output_tokens == 2
@@ -97,39 +68,34 @@ def test_tokens_come_out_of_the_event_stream() -> None:
 
 def test_an_error_event_of_sagemaker_ends_the_stream() -> None:
     error = exception_event("ModelStreamError", b'{"Message": "gone", "ErrorCode": "X"}')
-    with answering(payload_part(FIRST), error) as (url, _):
-        answer = invoked(url)
+    with answering(payload_part(FIRST), error) as server:
+        answer = invoked(server.url)
     assert answer.error == "stream ModelStreamError"
 
 
 def test_an_error_of_the_model_is_no_good_answer_though_the_stream_ends_well() -> None:
     failed = sse(error={"message": "out of blocks", "type": "InternalServerError"})
-    with answering(payload_part(FIRST), payload_part(failed)) as (url, _):
-        answer = invoked(url)
+    with answering(payload_part(FIRST), payload_part(failed)) as server:
+        answer = invoked(server.url)
     assert answer.error == "stream InternalServerError"
     assert answer.message == "out of blocks"
     assert not answer.unanswered
 
 
-def test_a_stream_without_its_end_is_no_good_answer() -> None:
-    with answering(payload_part(FIRST)) as (url, _):
-        assert invoked(url).error == "stream ended early"
-
-
 def test_a_stream_that_stands_still_times_out_with_the_tokens_it_had() -> None:
-    with answering(payload_part(FIRST), ends=False) as (url, _):
-        answer = invoked(url, timeout_seconds=0.5)
+    with answering(payload_part(FIRST), ends=False) as server:
+        answer = invoked(server.url, timeout_seconds=0.5)
     assert answer.error == "timeout"
     assert answer.unanswered
     assert answer.tokens.output_tokens == 1
 
 
 def test_the_openai_path_has_a_bearer_token_and_its_bytes_as_they_are() -> None:
-    with answering(FIRST[:5], FIRST[5:], LAST) as (url, seen):
-        answer = invoked(url, {"PrefixAwareId": "tenant-1", "SessionId": "s-1"}, api=OPENAI)
+    with answering(FIRST[:5], FIRST[5:], LAST) as server:
+        answer = invoked(server.url, {"PrefixAwareId": "tenant-1", "SessionId": "s-1"}, api=OPENAI)
     assert answer.error is None
     assert answer.tokens.output_tokens == 2
-    head, _, body = seen[0].partition(b"\r\n\r\n")
+    head, _, body = server.read[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "POST /endpoints/chat/openai/v1/chat/completions HTTP/1.1"
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
@@ -141,9 +107,9 @@ def test_the_openai_path_has_a_bearer_token_and_its_bytes_as_they_are() -> None:
 
 
 def test_an_inference_component_is_in_the_openai_path() -> None:
-    with answering(FIRST, LAST) as (url, seen):
-        invoked(url, api=OPENAI, inference_component="adapter")
-    assert seen[0].startswith(
+    with answering(FIRST, LAST) as server:
+        invoked(server.url, api=OPENAI, inference_component="adapter")
+    assert server.read[0].startswith(
         b"POST /endpoints/chat/inference-components/adapter/openai/v1/chat/completions "
     )
 
@@ -187,7 +153,7 @@ def together(invoke: Callable[[bytes], Invocation], count: int) -> list[Invocati
 
 @pytest.mark.realtime
 def test_gaps_are_those_of_the_server_on_every_one_of_forty_streams() -> None:
-    with served_by("token_server.py", first=0.2, gaps=[0.05, 0.15], chunks=12) as url:
+    with served_by("precise_server.py", first=0.2, gaps=[0.05, 0.15], chunks=12) as url:
         invoker = SageMakerInvoker(target(url), session=SESSION)
         answers = together(invoker.invoke, 40)
     late: list[float] = []
