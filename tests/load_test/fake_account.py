@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.metrics import Series
@@ -24,14 +21,14 @@ from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import ServingFleet
+from tests import fake_aws
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p99": 0.2})
+ARN = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/sentiment"
+MADE = datetime(2026, 11, 20, tzinfo=UTC)
 FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
-
-
-ANSWERED = ("_describe_", "_get_metric_")
 
 
 def kinds(found: tuple[Any, ...]) -> list[str]:
@@ -39,108 +36,115 @@ def kinds(found: tuple[Any, ...]) -> list[str]:
     return [each.kind for each in found]
 
 
-@dataclass
-class FakeAws:
-    """AWS as far as a load test reads it."""
+class FakeAws(fake_aws.FakeAws):
+    """AWS as far as a load test reads it: an endpoint, by its variants' instances and types."""
 
-    instances: list[int] = field(default_factory=lambda: [2])
-    """At each reading; the last one stays."""
-    invocations: list[float] = field(default_factory=lambda: [1000.0])
-    denied: tuple[str, ...] = ()
-    missing: bool = False
-    scaled: bool = True
-    series: dict[str, list[float]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-
-    def account(self, region: str = "") -> Account:
-        return Account(lambda service: self, region, once=False)
-
-    @property
-    def meta(self) -> Any:
-        names = (name.removeprefix("_") for name in dir(type(self)) if name.startswith(ANSWERED))
-        return SimpleNamespace(
-            method_to_api_mapping={
-                name: "".join(map(str.capitalize, name.split("_"))) for name in names
+    def __init__(
+        self,
+        *,
+        instances: Sequence[int] = (2,),  # at each reading; the last one stays
+        invocations: Sequence[float] = (1000.0,),  # the same
+        series: Mapping[str, list[float]] | None = None,
+        denied: Sequence[str] = (),
+        missing: bool = False,
+        scaled: bool = True,
+    ) -> None:
+        self.instances, self.invocations = list(instances), list(invocations)
+        self.series, self.missing = series or {}, missing
+        self.types = {"primary": "ml.m5.xlarge"}
+        self.scaled = {"primary": (2, 6)} if scaled else {}
+        super().__init__(
+            {
+                "sagemaker.DescribeEndpoint": self._endpoint,
+                "sagemaker.DescribeEndpointConfig": self._configuration,
+                "application-autoscaling.DescribeScalableTargets": self._targets,
+                "cloudwatch.GetMetricData": self._metric_data,
             }
         )
+        self.denied = dict.fromkeys(denied, "AccessDeniedException")
 
-    def can_paginate(self, operation: str) -> bool:
-        return False
+    def account(self, region: str = "") -> Account:
+        return Account(self, region, once=False)
 
-    def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
-        if operation.startswith("__"):
-            raise AttributeError(operation)
+    def counts(self) -> list[dict[str, Any]]:
+        """What DescribeEndpoint tells of the variants."""
+        return [{"VariantName": "primary", "CurrentInstanceCount": _next(self.instances)}]
 
-        def call(**request: Any) -> dict[str, Any]:
-            self.asked.append(operation)
-            if operation in self.denied:
-                refusal = {"Code": "AccessDeniedException", "Message": "no"}
-                raise ClientError({"Error": refusal}, operation)
-            return dict(getattr(self, f"_{operation}")(**request))
-
-        return call
-
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
+    def _endpoint(self, request: Mapping[str, Any]) -> Any:
+        name = request["EndpointName"]
         if self.missing:
-            error = {
-                "Code": "ValidationException",
-                "Message": f'Could not find endpoint "{EndpointName}".',
-            }
-            raise ClientError({"Error": error}, "DescribeEndpoint")
-        count = self.instances.pop(0) if len(self.instances) > 1 else self.instances[0]
-        one = {"VariantName": "primary", "CurrentInstanceCount": count}
-        return {"EndpointConfigName": "c", "ProductionVariants": [one]}
+            return fake_aws.Refused("ValidationException", f'Could not find endpoint "{name}".')
+        return {
+            "EndpointName": name,
+            "EndpointArn": ARN,
+            "EndpointStatus": "InService",
+            "CreationTime": MADE,
+            "LastModifiedTime": MADE,
+            "EndpointConfigName": "c",
+            "ProductionVariants": self.counts(),
+        }
 
-    def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
+    def _configuration(self, request: Mapping[str, Any]) -> Any:
         routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
-        one = {"VariantName": "primary", "InstanceType": "ml.m5.xlarge", "RoutingConfig": routing}
-        return {"ProductionVariants": [one]}
+        return {
+            "EndpointConfigName": "c",
+            "EndpointConfigArn": ARN,
+            "CreationTime": MADE,
+            "ProductionVariants": [
+                {"VariantName": name, "InstanceType": kind, "RoutingConfig": routing}
+                for name, kind in self.types.items()
+            ],
+        }
 
-    def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        resource = "endpoint/sentiment/variant/primary"
-        one = {"ResourceId": resource, "MinCapacity": 2, "MaxCapacity": 6}
-        return {"ScalableTargets": [one] * self.scaled}
+    def _targets(self, request: Mapping[str, Any]) -> Any:
+        common = {
+            "ServiceNamespace": "sagemaker",
+            "RoleARN": ARN,
+            "CreationTime": MADE,
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+        }
+        return {
+            "ScalableTargets": [
+                {
+                    **common,
+                    "ResourceId": f"endpoint/sentiment/variant/{name}",
+                    "MinCapacity": low,
+                    "MaxCapacity": high,
+                }
+                for name, (low, high) in self.scaled.items()
+            ]
+        }
 
-    def _get_metric_data(
-        self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
-    ) -> dict[str, Any]:
-        counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
-        series = {"Invocations.Sum": [counted], **self.series}
+    def _metric_data(self, request: Mapping[str, Any]) -> Any:
+        series = {"Invocations.Sum": [_next(self.invocations)], **self.series}
         results = []
-        for query in MetricDataQueries:
+        for query in request["MetricDataQueries"]:
             stat = query["MetricStat"]
             name = f"{stat['Metric']['MetricName']}.{stat['Stat']}"
             of = {each["Name"]: each["Value"] for each in stat["Metric"]["Dimensions"]}
             values = series.get(f"{of['VariantName']}.{name}", series.get(name, []))
-            times = [StartTime + timedelta(minutes=number) for number in range(len(values))]
+            times = [request["StartTime"] + timedelta(minutes=at) for at in range(len(values))]
             results.append({"Id": query["Id"], "Values": values, "Timestamps": times})
         return {"MetricDataResults": results}
 
 
-@dataclass
+def _next(values: list[Any]) -> Any:
+    return values.pop(0) if len(values) > 1 else values[0]
+
+
 class TwoVariants(FakeAws):
     """Requests are divided between two variants; a third has no weight."""
 
-    types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
+    def __init__(self, second: str = "ml.m5.xlarge", **more: Any) -> None:
+        super().__init__(**more)
+        self.types = {"a": "ml.m5.xlarge", "b": second, "idle": "ml.g5.xlarge"}
+        self.scaled = {"b": (3, 6)}
 
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
-        all_ = [
+    def counts(self) -> list[dict[str, Any]]:
+        return [
             {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
             for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))
         ]
-        return {"EndpointConfigName": "c", "ProductionVariants": all_}
-
-    def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        all_ = zip(("a", "b", "idle"), self.types, strict=True)
-        return {
-            "ProductionVariants": [
-                {"VariantName": name, "InstanceType": kind} for name, kind in all_
-            ]
-        }
-
-    def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        one = {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}
-        return {"ScalableTargets": [one]}
 
 
 def loaded(
@@ -154,7 +158,7 @@ def loaded(
     """Test the endpoint of an account."""
     monkeypatch.setattr(
         "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda profile, region: (lambda service: aws, region),
+        lambda profile, region: (aws, region),
     )
     return load_test(
         target or Target("sentiment", "us-east-1"),

@@ -27,7 +27,7 @@ def test_the_documented_lines_run(
     aws = FakeAws(invocations=[1e9])
     monkeypatch.setattr(
         "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda profile, region: (lambda service: aws, region),
+        lambda profile, region: (aws, region),
     )
     monkeypatch.setattr(
         "low_latency_endpoint.load_test.search.load_testing.GeneratorProcess.of_profile",

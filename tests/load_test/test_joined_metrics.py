@@ -20,16 +20,20 @@ from .fake_generator import FakeGenerator
 
 
 def test_what_may_not_be_read_is_unknown() -> None:
-    fleet = read_fleet(FakeAws(denied=("describe_scalable_targets",)).account(), "sentiment")
+    fleet = read_fleet(FakeAws(denied=("DescribeScalableTargets",)).account(), "sentiment")
     assert fleet.instances == 2
     assert fleet.unknown == (
         "scaling: application-autoscaling:DescribeScalableTargets: not permitted",
     )
-    blind = read_fleet(FakeAws(denied=("describe_endpoint",)).account(), "sentiment")
+    blind = read_fleet(FakeAws(denied=("DescribeEndpoint",)).account(), "sentiment")
     assert (blind.instances, len(blind.unknown)) == (None, 1)
-    denied = FakeAws(denied=("get_metric_data",)).account()
-    metrics = read_joined(denied, "sentiment", blind, start=0, end=60, answers=10)
-    assert metrics.unknown == ("CloudWatch: cloudwatch:GetMetricData: not permitted",)
+    denied = FakeAws(denied=("GetMetricData",)).account()
+    for of, said in (
+        (fleet, "cloudwatch:GetMetricData: not permitted"),
+        (blind, "the variant is not known"),
+    ):
+        metrics = read_joined(denied, "sentiment", of, start=0, end=60, answers=10)
+        assert metrics.unknown == (f"CloudWatch: {said}",)
 
 
 def test_an_endpoint_or_variant_that_is_not_there_is_refused() -> None:

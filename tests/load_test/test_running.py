@@ -160,7 +160,7 @@ def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.Monke
     assert report.run.limit.instances == 2, "what SageMaker says serves"
     assert report.run.limit.tps_per_instance == pytest.approx(200, rel=0.06)
     assert said == ["Reading the endpoint", "Starting the load generator", "Reading CloudWatch"]
-    assert "get_metric_data" in aws.asked
+    assert "cloudwatch.GetMetricData" in aws.asked
 
 
 def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,8 @@ def read_joined(
     sleep: Callable[[float], None] = time.sleep,
 ) -> JoinedMetrics:
     """Read CloudWatch over a run, once it has counted the run's answers."""
+    if not all(each.variant for each in fleet.each):
+        return JoinedMetrics(unknown=("CloudWatch: the variant is not known",), clock=clock)
     start, end = clock.account(start), clock.account(end)
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
