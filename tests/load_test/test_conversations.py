@@ -164,16 +164,6 @@ def test_the_source_says_turns_conversations_and_how_long_the_last_prompt_is() -
     assert longest == 124
 
 
-def test_one_turn_is_the_request_that_it_always_was() -> None:
-    lengths = "input=40:90,output=8,shared_prefix=0.5,prefixes=3"
-    alone, told = (Prompts.of(text, tell_prefix=True) for text in (lengths, f"{lengths},{TALKS}"))
-    once = replace(told, turns=1)
-    for number in range(200):
-        assert once.body(number) == alone.body(number)
-        assert once.parameters(number) == alone.parameters(number)
-    assert alone.source == replace(alone, conversations=9).source
-
-
 @pytest.mark.parametrize(
     ("text", "code", "words_of"),
     [
