@@ -180,8 +180,11 @@ def _run_length(
         requests = len(traffic.seconds)
     else:
         requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
-    steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
-    if steady and (load := traffic.rate / scenario.peak_service_rate) > _FULL:
+    if (
+        isinstance(traffic, OpenLoop)
+        and not (scenario.scaling or scenario.faults)
+        and (load := traffic.rate / scenario.peak_service_rate) > _FULL
+    ):
         raise OVERLOADED.error(
             got=f"{load:.0%} of what {scenario.instances} instances serve",
             where="traffic",
