@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.steps import StepResult
 
-__all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "percentile_of", "with_stall"]
+__all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "percentile_of"]
 
 PRECISION = 0.01
 #: gevent's sockets wake with the loop; the rest is the request's own way through two processes.
@@ -72,22 +72,6 @@ def pairs_of(true: Sequence[float], measured: LatencyHistogram) -> Pairs:
     reliable = [one for one in measured.percentiles() if one.reliable]
     assert reliable[-1].percent >= 99
     return [(percentile_of(true, one.percent), one.seconds) for one in reliable]
-
-
-def with_stall(
-    started_at: float, step: Step, stood: tuple[float, float], seconds: float
-) -> list[float]:
-    """What callers wait when a server begins and answers nothing from one moment to another.
-
-    Counted from the moments at which their requests were due, without a queue; all in seconds, the
-    moments of the same clock as ``started_at``.
-    """
-
-    def goes_on(moment: float) -> float:
-        return stood[1] if stood[0] <= moment < stood[1] else moment
-
-    due = (started_at + offset for offset in step.arrivals.offsets(step.seconds, seed=step.seed))
-    return [goes_on(goes_on(at) + seconds) - at for at in due]
 
 
 def agree(run: Callable[[float], tuple[StepResult, Pairs]], *, lower_bounds: bool = True) -> None:

@@ -5,8 +5,7 @@ A process of its own: reads one line of options and prints its port.
 ``{"seconds": [0.1], "stall": [2, 2]}`` answers each request whole, after the service times in turn,
 or after that of the number in a body such as ``{"number": 3}``. ``stall`` is when, in seconds after
 the first request, it does nothing, and for how long. ``GET /times`` gives, as JSON, the seconds from
-reading each request to sending its answer, ``GET /seen`` how many requests were read, ``GET /stood``
-the epoch seconds from and to which it did nothing.
+reading each request to sending its answer, ``GET /seen`` how many requests were read.
 
 ``{"first": 0.1, "gaps": [0.02], "chunks": 50}`` streams: an event stream of SageMaker's with
 server-sent events of OpenAI's form in its parts, the first ``first`` seconds after the request was
@@ -56,7 +55,6 @@ class Server:
         self.options = options
         self.stall = options.get("stall")
         self.times: list[float] = []
-        self.stood: list[float] = []
         self.seen = 0
         self.first: float | None = None
         self.due: list[tuple[float, int, Iterator[float]]] = []
@@ -100,9 +98,7 @@ class Server:
             after, seconds = self.stall
             if time.perf_counter() >= self.first + after:
                 self.stall = None
-                self.stood.append(time.time())
                 time.sleep(seconds)
-                self.stood.append(time.time())
 
 
 def main() -> None:

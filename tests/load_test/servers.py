@@ -101,11 +101,6 @@ class PreciseServer:
         count: int = self._told("seen")
         return count
 
-    def stood(self) -> tuple[float, float]:
-        """From when to when it stood still, in epoch seconds."""
-        begun, ended = self._told("stood")
-        return begun, ended
-
     def _told(self, what: str) -> Any:
         with urllib.request.urlopen(f"{self.url}/{what}", timeout=60) as answer:
             return json.loads(answer.read())

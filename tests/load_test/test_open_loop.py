@@ -25,7 +25,7 @@ from low_latency_endpoint.load_test.engine.sending import StepRun, callers_allow
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 
-from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
+from .agreement import Busyness, Pairs, agree, pairs_of
 from .servers import precise_server
 
 
@@ -389,18 +389,3 @@ def measured(seconds: list[float], longer: float) -> tuple[StepResult, Pairs]:
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_percentiles_are_those_of_the_server(name: str) -> None:
     agree(lambda longer: measured(DISTRIBUTIONS[name], longer))
-
-
-def stalled(longer: float) -> tuple[StepResult, Pairs]:
-    """200 requests a second, half a second each; for a second the server stands still."""
-    step = Step("stall", 6 * longer, ConstantArrivals(200))
-    with precise_server([0.5], stall=(2, 1)) as server, server.generator() as generator:
-        result = generator.run(step)
-        met = with_stall(result.started_at, step, server.stood(), 0.5)
-    assert result.completed == result.intended
-    return result, pairs_of(met, result.latency)
-
-
-@pytest.mark.realtime
-def test_a_stall_is_in_every_percentile_as_callers_met_it() -> None:
-    agree(stalled)
