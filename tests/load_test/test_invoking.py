@@ -19,6 +19,7 @@ from botocore.exceptions import ParamValidationError
 
 from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.load_test.engine import invoking
+from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
@@ -141,32 +142,46 @@ def test_a_connection_that_has_ended_is_not_used(make: Make, server: LoopbackRun
 
 
 @pytest.mark.parametrize(
-    ("stale", "error", "reconnects"), [(0.0, None, 1), (60.0, "connection closed", 0)]
+    ("ends", "stale", "error"),
+    [
+        # The end overtakes the request: a look at the connection before could not have seen it.
+        ("before", 60.0, None),
+        # As load balancers do after a pause, the first bytes get a reset; at work that is an error.
+        ("unread", 0.0, None),
+        ("unread", 60.0, "connection closed"),
+        # A model that dies of a request dies once, and the load test says so.
+        ("read", 60.0, "connection closed"),
+    ],
 )
-def test_a_connection_that_was_forgotten_on_its_way(
-    monkeypatch: pytest.MonkeyPatch, stale: float, error: str | None, reconnects: int
+def test_a_kept_connection_that_ends_as_it_is_used(
+    monkeypatch: pytest.MonkeyPatch, ends: str, stale: float, error: str | None
 ) -> None:
-    """As load balancers do after a pause, the first bytes get a reset; at work that is an error."""
     monkeypatch.setattr(invoking, "STALE_SECONDS", stale)
+    monkeypatch.setattr(GeneratorConnection, "ended", lambda self: False)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             kept, _ = listener.accept()
             kept.recv(65536)
             kept.sendall(answer)
-            select.select([kept], [], [], 10)
+            if ends != "before":
+                select.select([kept], [], [], 10)
+            if ends == "read":
+                kept.recv(65536)
             kept.close()  # with bytes that nobody has read, which makes it a reset
+            ended.set()
             another, _ = listener.accept()
             another.recv(65536)
             another.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        invoker = invoker_of(url)
+        invoker = invoker_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert invoker.invoke(b"{}").error is None
+        assert ends != "before" or ended.wait(5)
         assert invoker.invoke(b"{}").error == error
-    assert invoker.reconnects == reconnects
+    assert invoker.reconnects == (error is None)
 
 
 def test_a_timeout_ends_the_request_and_its_connection(make: Make) -> None:
