@@ -276,13 +276,10 @@ class Comparison:
         """What the others are compared with."""
         return next(iter(self.results))
 
-    def change(self, name: str, value: Callable[[Replication], float]) -> Estimate:
-        """The relative change of a number against the base, paired by replication."""
-        return self._change(name, value, None)
-
-    def _change(
-        self, name: str, value: Callable[[Replication], float], percentile: float | None
+    def change(
+        self, name: str, value: Callable[[Replication], float], percentile: float | None = None
     ) -> Estimate:
+        """The relative change of a number, or a percentile, against the base; paired by replication."""
         one, other = self.results[self.base], self.results[name]
         pairs = zip(one.replications, other.replications, strict=True)
         found = estimate(
@@ -297,7 +294,7 @@ class Comparison:
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""
         _check_percentile(percentile)
-        return self._change(name, lambda run: run.percentiles[percentile], percentile)
+        return self.change(name, lambda run: run.percentiles[percentile], percentile)
 
     def throughput_change(self, name: str) -> Estimate:
         """The relative change of the throughput per instance."""
