@@ -55,11 +55,9 @@ class Workload:
         self.traffic = scenario.traffic
         self.block = len(world.demand)
         self.consumed = 0  # requests in all blocks before this one
-
-        def stream(purpose: str) -> Stream:
-            return Stream(loops, seed, replication, purpose)
-
-        self.arrivals, self.work, self.picks = stream("arrivals"), stream("work"), stream("picks")
+        self.arrivals, self.work, self.picks = (
+            Stream(loops, seed, replication, purpose) for purpose in ("arrivals", "work", "picks")
+        )
         self.service = Law(loops, scenario.service.parameters())
         self.gaps = Law(loops, self._gap_law())
         self.levels = self.position = None
