@@ -308,25 +308,21 @@ def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rate", "seconds", "capacity"),
+    ("rate", "seconds", "refused", "capacity"),
     [
-        (80, 30, True),
-        (90, 30, False),
-        (95, 30, False),  # the few that waited in vain are no queue of all others
-        (80, 6, True),
-        (80, 5, False),  # thirds of two seconds at least
+        (80, 30, 0.0, True),
+        (90, 30, 0.0, False),
+        (95, 30, 0.0, False),  # the few that waited in vain are no queue of all others
+        (80, 6, 0.0, True),
+        (80, 5, 0.0, False),  # thirds of two seconds at least
+        (80, 30, 0.5, True),
+        (80, 30, 0.51, False),  # half of those who failed waited in vain, at least
     ],
 )
 def test_capacity_needs_many_unanswered_and_time(
-    rate: float, seconds: float, capacity: bool
+    rate: float, seconds: float, refused: float, capacity: bool
 ) -> None:
-    assert ("its capacity" in gave_up(rate, seconds)) is capacity
-
-
-@pytest.mark.parametrize(("refused", "capacity"), [(0.5, True), (0.51, False)])
-def test_capacity_is_not_told_of_an_endpoint_that_refuses(refused: float, capacity: bool) -> None:
-    """Half of those who failed waited in vain, at least."""
-    assert ("its capacity" in gave_up(80, 30, refused)) is capacity
+    assert ("its capacity" in gave_up(rate, seconds, refused)) is capacity
 
 
 def test_capacity_is_of_the_seconds_that_count() -> None:

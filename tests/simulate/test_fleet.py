@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,22 +147,6 @@ def test_instances_that_start_in_a_lost_zone_die_too() -> None:
     lines = run.found.timeline  # type: ignore[attr-defined]
     assert [line.serving for line in lines[5:12]] == [2, 1, 1, 4, 4, 4, 8]
     assert {run.world.zone[k] for k in run.world.serving} == {1}
-
-
-@pytest.mark.parametrize("at", [150.0, 200.0, 450.0])
-@pytest.mark.parametrize("kind", ["all_at_once", "canary", "linear", "rolling"])
-def test_a_deployment_ends_with_as_many_as_it_began(kind: str, at: float) -> None:
-    """Whether old instances die, or those that have been deployed."""
-    run = watched(
-        base(
-            instances=4,
-            zones=2,
-            faults=(ZoneOutage(at),),
-            deployment=Rollout(at=100.0, kind=kind, step_share=0.25),
-        )
-    )
-    ends_whole(run)
-    assert run.control.desired == 4
 
 
 def test_scaling_in_gives_up_replacements_first() -> None:

@@ -168,21 +168,6 @@ def test_least_outstanding_keeps_away_from_an_instance_that_hangs() -> None:
     assert failed(LEAST) <= 2 < 20 < failed("RANDOM")
 
 
-def test_a_lost_zone_is_replaced_in_the_other() -> None:
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(10.0),
-            instances=6,
-            zones=2,
-            faults=(ZoneOutage(at=101.0, zone=0, detection_seconds=5.0, replacement_seconds=60.0),),
-        ),
-        300.0,
-        window=20.0,
-    )
-    assert [line.serving for line in run.timeline][4:10] == [6, 3, 3, 3, 6, 6]
-
-
 def test_when_nobody_serves_calls_fail_and_users_come_back() -> None:
     run = timeline(
         Scenario(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.settings.simulated_deployment import simulated_deployment
-from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, shape, simulate
+from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from low_latency_endpoint.simulate.traffic import Shape
 
@@ -17,7 +18,9 @@ RISE = Shape("rise", "a tenth, then all", ((600.0, 0.1), (2400.0, 1.0)))
 DEPLOY = Shape("deploy", "a new version", ((3600.0, 0.5),), deploy_at=600.0)
 
 
-def stated(folder: Path, lines: str = "", *, tps: int = 100) -> SimulatedEndpoint:
+def stated(
+    folder: Path, lines: str = "", *, tps: int = 100, instead: Mapping[str, str] | None = None
+) -> SimulatedEndpoint:
     """The shipped endpoint with more lines, by default at a tenth of its load: 100 a second, of
     which one instance holds 20."""
     path = folder / "endpoint.yaml"
@@ -26,6 +29,8 @@ def stated(folder: Path, lines: str = "", *, tps: int = 100) -> SimulatedEndpoin
         .replace("tps_per_instance: 200", f"tps_per_instance: {tps // 5}")
         .replace("rise_tps_per_minute: 10 ", f"rise_tps_per_minute: {tps / 100} ")
     )
+    for former, new in (instead or {}).items():
+        text = text.replace(former, new)
     path.write_text(text.replace("    warm_up:", f"{lines}\n    warm_up:", 1), encoding="utf-8")
     settings = load_settings(path)
     endpoint = settings.endpoints["sentiment"]
@@ -153,23 +158,14 @@ def test_a_deployment_is_the_one_stated(lines: str, expected: Rollout, tmp_path:
 def test_inf1_is_deployed_all_at_once_by_default(tmp_path: Path) -> None:
     model = stated(tmp_path)
     assert model.deployment.kind == "canary"
-    text = (
-        SHIPPED.replace("ml.m5.12xlarge", "ml.inf1.xlarge")
-        .replace("huggingface-pytorch-inference", "huggingface-pytorch-inference-neuron")
-        .replace(
-            "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
-            "1.10.2-transformers4.20.1-neuron-py37-sdk1.19.1-ubuntu18.04",
-        )
-    )
-    path = tmp_path / "inf1.yaml"
-    path.write_text(text, encoding="utf-8")
-    settings = load_settings(path)
-    endpoint = settings.endpoints["sentiment"]
-    assert endpoint.throughput
-    model = model_of_plan(
-        plan_endpoint(settings, "sentiment"), throughput=endpoint.throughput.measured
-    )
-    assert model.over_time(shape("deploy")).deployment == Rollout(at=600.0)
+    neuron = {
+        "ml.m5.12xlarge": "ml.inf1.xlarge",
+        "huggingface-pytorch-inference": "huggingface-pytorch-inference-neuron",
+        "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04": (
+            "1.10.2-transformers4.20.1-neuron-py37-sdk1.19.1-ubuntu18.04"
+        ),
+    }
+    assert stated(tmp_path, instead=neuron).over_time(DEPLOY).deployment == Rollout(at=600.0)
 
 
 def test_a_stated_target_of_invocations_is_what_scaling_aims_at(tmp_path):
