@@ -417,7 +417,6 @@ def test_a_length_that_is_no_time_is_refused(aws):
         (["sentiment", "--payload", "{}"], "LLT108"),
         (["sentiment", "--users", "4"], "LLT109"),
         (["nobody", "--users", "4", "--payload", "{}"], "LLA101"),
-        (["sentiment", "--users", "4", "--payload", "{}", "--pairs", "1"], "LLT120"),
         (["sentiment", "--users", "4", "--payload", "{}", "-o", "no/such/folder/a"], "LLT115"),
     ],
 )

@@ -14,7 +14,6 @@ import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import PROMPTS_OF_A_STEP, Prompts
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.token_results import TokenResult
@@ -143,15 +142,6 @@ def test_recorded_lengths_have_turns_too(tmp_path: Path) -> None:
     ]
     # 20 and 10/3 on average: 20 for the first prompt and 23 1/3 for each turn after it.
     assert prompts.source.endswith("90 tokens in for the last turn")
-
-
-def test_worker_processes_send_the_same_turns(tmp_path: Path) -> None:
-    (tmp_path / "lengths.csv").write_text("input,output\n30,5\n20,3\n")
-    for lengths in ("input=30:90,output=10:40,shared_prefix=0.2", f"file={tmp_path}/lengths.csv"):
-        prompts = talks(lengths, seed=7)
-        again = Payloads.of_dict(json.loads(json.dumps(Payloads.of_prompts(prompts).to_dict())))
-        assert [again.next(n) for n in range(400)] == [prompts.body(n) for n in range(400)]
-        assert again.source == prompts.source
 
 
 def test_the_source_says_turns_conversations_and_how_long_the_last_prompt_is() -> None:

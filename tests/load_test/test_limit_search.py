@@ -118,23 +118,6 @@ def test_evenly_spaced_requests_find_the_capacity(generator: FakeGenerator) -> N
     assert found.rate < found.broken_rate < 1.15 * generator.capacity
 
 
-def test_random_requests_find_the_exact_limit_of_a_queue() -> None:
-    # M/M/1: the time in the system is exponential with rate mu - lambda, so p99 is
-    # ln(100) / (mu - lambda): 200 ms at lambda = 100 - 23.03 = 77.
-    found = limit_of(FakeGenerator(service=0.01, workers=1, variation=0.0), seconds=60)
-    # M/D/1 is steadier: its limit must lie above that of M/M/1 and below the capacity.
-    assert 77 < found.rate < 100
-    mu, lam = 100.0, 100.0 - math.log(100) / 0.2
-    runs = [
-        limit_of(FakeGenerator(service=0.01, workers=1, variation=1.3), seconds=60, seed=seed).rate
-        for seed in (1, 2, 3)
-    ]
-    assert lam == pytest.approx(76.97, abs=0.01)
-    # Lognormal with a heavier tail than the exponential law: below M/M/1's, not far below.
-    assert all(0.5 * lam < rate < 1.02 * lam for rate in runs), runs
-    assert all(rate < mu for rate in runs)
-
-
 def test_errors_are_a_limit_before_latency_is() -> None:
     generator = FakeGenerator(queue_limit=4)
     tested = search(generator, seconds=60.0)

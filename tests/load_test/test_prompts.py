@@ -75,12 +75,20 @@ def test_lengths_that_vary_have_their_median_and_p95() -> None:
     assert drawn[0] >= 1
 
 
-def test_the_same_seed_gives_the_same_requests_in_every_process() -> None:
-    prompts = Prompts.of("input=30:90,output=10:40,shared_prefix=0.2,prefixes=2", seed=7)
+@pytest.mark.parametrize("turns", ["", ",turns=4,conversations=50"])
+@pytest.mark.parametrize(
+    "lengths", ["input=30:90,output=10:40,shared_prefix=0.2,prefixes=2", "file"]
+)
+def test_the_same_seed_gives_the_same_requests_in_every_process(
+    tmp_path: Path, lengths: str, turns: str
+) -> None:
+    if lengths == "file":
+        (tmp_path / "lengths.csv").write_text("input,output\n30,5\n20,3\n")
+        lengths = f"file={tmp_path}/lengths.csv"
+    prompts, other = (Prompts.of(lengths + turns, seed=seed) for seed in (7, 8))
     again = Payloads.of_dict(json.loads(json.dumps(Payloads.of_prompts(prompts).to_dict())))
-    assert [again.next(number) for number in range(50)] == [prompts.body(n) for n in range(50)]
+    assert [again.next(number) for number in range(400)] == [prompts.body(n) for n in range(400)]
     assert again.source == prompts.source
-    other = Prompts.of("input=30:90,output=10:40,shared_prefix=0.2,prefixes=2", seed=8)
     assert other.body(0) != prompts.body(0)
 
 
