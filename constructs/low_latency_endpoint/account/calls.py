@@ -163,3 +163,12 @@ def _given(answer: Any) -> Any:
     if isinstance(answer, Unreadable):
         raise answer from answer.error
     return answer
+
+
+def json_object(text: Any) -> Mapping[str, Any]:
+    """A JSON object, that boto3 may have read already; empty where there is none."""
+    try:
+        found = text if isinstance(text, Mapping) else json.loads(text or "{}")
+    except (TypeError, ValueError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -27,17 +26,6 @@ class PolicyVerdict:
     allowed: bool | None  # ``None`` when it depends on what is not known here
     # what that is: ``operator key`` of conditions, or principals by their ARN
     depends_on: tuple[str, ...] = ()
-
-
-def document_of(policy: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The policy as data; empty when it is none."""
-    if not isinstance(policy, str):
-        return policy
-    try:
-        found = json.loads(policy)
-    except ValueError:
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def verdict(

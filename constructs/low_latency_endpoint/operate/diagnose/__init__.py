@@ -7,8 +7,9 @@ the ``operations`` extra; the HTML page (``page``) the ``report`` extra.
 
 from __future__ import annotations
 
-from .diagnosis import Diagnosis, diagnose
+from .diagnosis import Diagnosis
 from .findings import Finding
 from .measurements import Measurements
+from .reading import diagnose
 
 __all__ = ["Diagnosis", "Finding", "Measurements", "diagnose"]

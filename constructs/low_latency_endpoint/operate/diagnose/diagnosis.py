@@ -1,20 +1,17 @@
-"""Reading and rules together: :func:`diagnose` and its result."""
+"""What a diagnosis found, and where the time of a variant's requests went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from ...account.metrics import MetricSeries, Series
-from ...account.sessions import ClientFactory
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .reading import read_measurements
 from .tokens import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
-from .tree import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,34 +132,6 @@ class Diagnosis:
             "unknown": [asdict(each) for each in m.unknown],
             "absent": list(m.absent),
         }
-
-
-def diagnose(
-    client: ClientFactory,
-    endpoint: str,
-    *,
-    start: datetime,
-    end: datetime,
-    now: datetime,
-    region: str = "",
-    # Milliseconds that callers may wait, by statistic; else of the alarms, else of the plan.
-    targets: Mapping[str, float] | None = None,
-    client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
-    progress: Callable[[str], None] = lambda text: None,
-) -> Diagnosis:
-    """Explain an endpoint's latency and errors in a window: ``LLA101``, ``LLD901``, ``LLA102``."""
-    measurements = read_measurements(
-        client,
-        endpoint,
-        start=start,
-        end=end,
-        now=now,
-        region=region,
-        targets=targets,
-        client_latency=client_latency,
-        progress=progress,
-    )
-    return Diagnosis(measurements, tuple(walk(measurements)))
 
 
 def split(measurements: Measurements, variant: VariantReading) -> list[Split]:

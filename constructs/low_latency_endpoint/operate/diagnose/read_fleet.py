@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...account.alarms import Alarm, alarm_changes, alarm_dimensions, alarm_metrics
-from ...account.calls import Account
+from ...account.calls import Account, json_object
 from ...account.scaling import (
     scalable_targets,
     scaling_activities,
@@ -155,7 +155,7 @@ def read_transitions(
         if items is None:
             return
         for item in items:
-            data = _json(item.get("HistoryData"))
+            data = json_object(item.get("HistoryData"))
             state = data.get("newState", {}).get("stateValue", "")
             before = data.get("oldState", {}).get("stateValue", "")
             if start <= item["Timestamp"] <= end:
@@ -225,11 +225,3 @@ def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
         tps_per_instance=load.get("TPS per instance"),
         safety_factor=load.get("safety factor"),
     )
-
-
-def _json(text: Any) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (TypeError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

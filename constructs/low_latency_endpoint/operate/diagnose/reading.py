@@ -41,6 +41,7 @@ from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...plan.container_metrics import server_of
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
+from .diagnosis import Diagnosis
 from .measurements import (
     Measurements,
     ObservedDeployment,
@@ -55,6 +56,7 @@ from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
 from .tokens import TOKEN_TIMES
+from .tree import walk
 
 METRICS_READABLE = rule(
     "LLD901",
@@ -73,7 +75,7 @@ _LOOK_BACK = timedelta(minutes=15)
 _DEPLOYMENT = timedelta(hours=8)
 
 
-def read_measurements(
+def diagnose(
     client: ClientFactory,
     endpoint: str,
     *,
@@ -81,11 +83,12 @@ def read_measurements(
     end: datetime,
     now: datetime,
     region: str = "",
+    # Milliseconds that callers may wait, by statistic; else of the alarms, else of the plan.
     targets: Mapping[str, float] | None = None,
-    client_latency: Mapping[str, float] | None = None,
+    client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
     progress: Callable[[str], None] = lambda text: None,
-) -> Measurements:
-    """Read what the rules need; parameters and errors are those of ``diagnose``."""
+) -> Diagnosis:
+    """Explain an endpoint's latency and errors in a window: ``LLA101``, ``LLD901``, ``LLA102``."""
     account = Account(client, region)
     progress("Endpoint")
     with _needed():
@@ -156,7 +159,7 @@ def read_measurements(
         )
         for each in described
     )
-    return Measurements(
+    measurements = Measurements(
         endpoint=endpoint,
         region=region,
         start=start,
@@ -186,6 +189,7 @@ def read_measurements(
         ),
         absent=tuple(_absent(listed is not None, variants)),
     )
+    return Diagnosis(measurements, tuple(walk(measurements)))
 
 
 @contextmanager

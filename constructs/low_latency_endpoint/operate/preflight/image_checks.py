@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...account.calls import Account
+from ...account.calls import Account, json_object
 from ...account.sessions import Unreadable
 from ...plan.image_names import dlc_account
 from ...plan.instance_types import instance_facts
@@ -203,7 +202,7 @@ def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
 def _architectures(
     account: Account, image: EcrImage, entry: Mapping[str, Any], fetch: Fetch
 ) -> list[str]:
-    manifest = _parsed(entry.get("imageManifest", ""))
+    manifest = json_object(entry.get("imageManifest", ""))
     if "manifests" in manifest:
         # Attestations beside the images have the platform unknown/unknown.
         names = [(each.get("platform") or {}).get("architecture") for each in manifest["manifests"]]
@@ -219,16 +218,8 @@ def _architectures(
             layerDigest=digest,
         )
         try:
-            names = [_parsed(fetch(answer["downloadUrl"])).get("architecture")]
+            names = [json_object(fetch(answer["downloadUrl"])).get("architecture")]
         except (OSError, ValueError):
             return []
     known = [_ARCHITECTURES.get(name, name) for name in names if name and name != "unknown"]
     return list(dict.fromkeys(known))
-
-
-def _parsed(text: str | bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ...account.calls import json_object
 from ...account.endpoints import endpoints_in_service
 from ...account.network import (
     SecurityGroupSources,
@@ -20,7 +21,7 @@ from ...account.network import (
 )
 from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
-from ..checking.policies import document_of, verdict
+from ..checking.policies import verdict
 from .context import PreflightContext
 
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
@@ -248,7 +249,7 @@ def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
 
 def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
     """An adopted endpoint's policy stays as it is, so it must let the new endpoints through."""
-    policy = document_of(endpoint.get("PolicyDocument") or "")
+    policy = json_object(endpoint.get("PolicyDocument") or "")
     if not policy:
         return
     account_id = context.account.account_id()

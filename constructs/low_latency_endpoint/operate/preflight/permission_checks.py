@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...account.calls import Account
+from ...account.calls import Account, json_object
 from ...account.keys import described_key
 from ..checking.checks import (
     Outcome,
@@ -16,7 +16,7 @@ from ..checking.checks import (
     unknown,
     warned,
 )
-from ..checking.policies import document_of, items
+from ..checking.policies import items
 from .context import PlannedEndpoint, PreflightContext
 
 SAGEMAKER = "sagemaker.amazonaws.com"
@@ -47,7 +47,7 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
             "Create it, or leave `role_arn` out: the stack then makes one.",
         )
         return
-    trust = document_of(answer["Role"]["AssumeRolePolicyDocument"])
+    trust = json_object(answer["Role"]["AssumeRolePolicyDocument"])
     trusted = any(
         statement.get("Effect") == "Allow"
         and SAGEMAKER

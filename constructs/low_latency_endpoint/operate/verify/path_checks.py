@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...account.calls import Account
+from ...account.calls import Account, json_object
 from ...account.network import (
     describe_subnets,
     https_sources,
@@ -17,10 +17,11 @@ from ...account.network import (
     vpc_blocks,
     zones,
 )
+from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
 from ...client.client_zone import ClientZone
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
-from ..checking.policies import document_of, verdict
+from ..checking.policies import verdict
 from .context import (
     VerificationContext,
     VerifiedEndpoint,
@@ -178,7 +179,13 @@ _INVOKE = "sagemaker:InvokeEndpoint"
 _OUTSIDE = "not inside the VPC: cannot be told from here"
 _GO_INSIDE = "Run this command in the VPC, in each client zone."
 _STRANGER = "999999999999"
-_SEE_LINK = "no interface endpoint: see LLV201"
+
+
+def _link_that_is_there(context: VerificationContext) -> Mapping[str, Any]:
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        raise Unreadable("no interface endpoint: see LLV201")
+    return link
 
 
 def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
@@ -214,10 +221,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
-    link = chosen_interface_endpoint(context)
-    if link is None:
-        yield unknown(_SEE_LINK)
-        return
+    link = _link_that_is_there(context)
     if (
         not link.get("PrivateDnsEnabled")
         and stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False
@@ -277,10 +281,7 @@ def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     source=_ZONAL,
 )
 def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
-    link = chosen_interface_endpoint(context)
-    if link is None:
-        yield unknown(_SEE_LINK)
-        return
+    link = _link_that_is_there(context)
     names = zonal_names(link)
     _, answers = _resolved(context, link)
     # A function in the VPC has no address of it, but meets the private name.
@@ -333,10 +334,7 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
     source=_INTERFACE,
 )
 def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
-    link = chosen_interface_endpoint(context)
-    if link is None:
-        yield unknown(_SEE_LINK)
-        return
+    link = _link_that_is_there(context)
     groups = [each["GroupId"] for each in link.get("Groups", ())]
     sources = https_sources(context.account, groups)
     evidence = f"{', '.join(groups)} lets {sources} in on port 443"
@@ -371,16 +369,13 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
     Other endpoints are no matter where the template states a policy for all of the account's.
     """
-    link = chosen_interface_endpoint(context.stack)
-    if link is None:
-        yield unknown(_SEE_LINK)
-        return
+    link = _link_that_is_there(context.stack)
     if link["ServiceName"].endswith("-fips"):
         return  # AWS supports no policy for InvokeEndpoint there
     account = context.account.account_id()
     partition, region = context.account.partition(), context.account.region
     stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
-    policy = document_of(link.get("PolicyDocument") or "")
+    policy = json_object(link.get("PolicyDocument") or "")
     mine = {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}
     strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
