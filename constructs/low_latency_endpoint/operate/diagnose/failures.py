@@ -267,19 +267,17 @@ def _failing_windows(view: VariantView, series: Series) -> list[tuple[datetime, 
 def _count(view: VariantView, series: Series, words: str, share: float) -> Evidence:
     times = sorted(t for t, v in series.points.items() if v > 0)
     worst = max(times, key=lambda t: series.points[t])
-    return Evidence(
+    return view.over(
+        times,
         f"{series.sum:,.0f} {words}, {percent(share)} of the requests, in "
         f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
         f"{view.measurements.clock(worst)}",
-        times[0],
-        times[-1] + view.period,
     )
 
 
 def _server(view: VariantView, server: Series, share: float) -> Finding:
     times = sorted(t for t, v in server.points.items() if v > 0)
     evidence = _count(view, server, "5XX errors", share)
-    span = (times[0], times[-1] + view.period)
     longest = view.get("ModelLatency", "Maximum").only(times).max
     if longest is not None and longest >= _LIMIT_MS:
         return view.finding(
@@ -287,7 +285,8 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
             "high",
             ("errors", "5XX", "at the time limit"),
             evidence,
-            Evidence(f"longest ModelLatency then {milliseconds(longest)}", *span),
+            f"longest ModelLatency then {milliseconds(longest)}",
+            times=times,
             remedies=[
                 Remedy("containers[].environment", "limit the work of one request"),
                 Remedy("instance_type", "a faster one"),
@@ -321,7 +320,7 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
             Evidence(
                 f"they began with the deployment of {since.configuration} at {at}",
                 since.time,
-                span[1],
+                times[-1] + view.period,
             ),
         )
     return view.finding(
@@ -330,7 +329,8 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
         ("errors", "5XX", "instances not saturated"),
         evidence,
         *more,
-        Evidence(view.utilization_words(times), *span),
+        view.utilization_words(times),
+        times=times,
         remedies=[
             Remedy("containers[].environment", "number of workers, memory of each"),
             Remedy("containers[].image", "the version before, if they began with it"),
@@ -376,7 +376,6 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     if limits and waited < 0.1 * min(limits):
         return
     times = sorted(t for t, v in hits.points.items() if v < _CACHE_HITS)
-    span = (times[0], times[-1] + view.period)
     parts = [
         f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
         f"{milliseconds(waited)} on average"
@@ -392,14 +391,9 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
         parts.append(f"memory at {memory:.0f} %")
     download = view.get("ModelDownloadingTime", "Average").mean
     load = view.get("ModelLoadingTime", "Average").mean
-    evidence: tuple[Evidence, ...] = (Evidence("; ".join(parts), *span),)
+    evidence = ["; ".join(parts)]
     if download is not None and load is not None:
-        evidence = (
-            *evidence,
-            Evidence(
-                f"download {milliseconds(download)}, load {milliseconds(load)} on average", *span
-            ),
-        )
+        evidence.append(f"download {milliseconds(download)}, load {milliseconds(load)} on average")
     path = ("multi-model", "requests wait for models")
     if download is not None and load is not None and download >= 2 * load and not unloads:
         yield view.finding(
@@ -407,6 +401,7 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
             "high",
             (*path, "download dominates"),
             *evidence,
+            times=times,
             remedies=[
                 Remedy("containers[].data", "smaller artifacts in the endpoint's own region"),
                 Remedy("instance_type", "more network bandwidth"),
@@ -419,6 +414,7 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
         "high",
         path,
         *evidence,
+        times=times,
         remedies=[
             Remedy("instance_type", "more memory holds more models"),
             Remedy("instances.min", "more instances: each holds some of the models"),

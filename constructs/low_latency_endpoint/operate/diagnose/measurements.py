@@ -125,7 +125,6 @@ class AlarmTransition:
     time: datetime
     alarm: str
     state: str
-    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,6 @@ class AlarmReading:
     state: str
     since: datetime | None = None
     variant: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,6 @@ class PlanFacts:
 
     stack: str
     thresholds: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    targets: Mapping[str, float] = field(default_factory=dict)
     peak_tps: float | None = None
     tps_per_instance: float | None = None
     safety_factor: float | None = None

@@ -45,7 +45,6 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         return
     times = sorted({time for each in slow for time in each.values.points})
     evidence = view.slow_evidence(slow)
-    span = (times[0], times[-1] + view.period)
     found = after_starts(view, times)
     if found:
         yield view.finding(
@@ -56,7 +55,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
             Evidence(
                 f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
                 found[0].first,
-                span[1],
+                times[-1] + view.period,
             ),
             remedies=colder(found, "new"),
             besides="Send requests to new instances before callers do.",
@@ -70,7 +69,8 @@ def overhead(view: VariantView) -> Iterator[Finding]:
             "medium",
             ("OverheadLatency high", "few requests"),
             *evidence,
-            Evidence(f"{typical * 60:.2g} requests a minute when it was high", *span),
+            f"{typical * 60:.2g} requests a minute when it was high",
+            times=times,
             besides=(
                 "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
                 "path warm, and keep connections open in the callers."
@@ -95,9 +95,8 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         "low",
         ("OverheadLatency high", "steady traffic, no new instances"),
         *evidence,
-        Evidence(
-            f"{(typical or 0):,.3g} requests a second, no new instances before it{more}", *span
-        ),
+        f"{(typical or 0):,.3g} requests a second, no new instances before it{more}",
+        times=times,
         remedies=changes,
         besides=(
             "CloudWatch has no payload sizes: look at the size of requests and responses in the "

@@ -140,7 +140,6 @@ def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
         state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
         since=alarm.get("StateUpdatedTimestamp"),
         variant=alarm_dimensions(alarm).get("VariantName", ""),
-        reason=alarm.get("StateReason", ""),
     )
 
 
@@ -157,11 +156,9 @@ def read_transitions(
         for item in items:
             data = json_object(item.get("HistoryData"))
             state = data.get("newState", {}).get("stateValue", "")
-            before = data.get("oldState", {}).get("stateValue", "")
             if start <= item["Timestamp"] <= end:
-                yield AlarmTransition(
-                    item["Timestamp"], alarm.name, state or item.get("HistorySummary", ""), before
-                )
+                told = state or item.get("HistorySummary", "")
+                yield AlarmTransition(item["Timestamp"], alarm.name, told)
 
 
 def alarm_thresholds(
@@ -204,14 +201,12 @@ def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
 
 def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
     """What the diagnosis needs of a plan's ``to_dict()``."""
-    thresholds, targets = {}, {}
+    thresholds = {}
     load: dict[str, Any] = {}
     for decision in plan.get("decisions", []):
         inputs = decision.get("inputs", {})
         if "metric" in inputs and decision.get("value") is not None:
             thresholds[inputs["metric"], inputs["statistic"]] = float(decision["value"])
-            if inputs["metric"] == "ModelLatency" and "target in ms" in inputs:
-                targets[inputs["statistic"]] = float(inputs["target in ms"])
         if inputs.get("measures") in MEASURES and decision.get("value") is not None:
             key = MEASURES[inputs["measures"]], str(inputs.get("percentile"))
             thresholds[key] = 1000 * float(decision["value"])
@@ -220,7 +215,6 @@ def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
     return PlanFacts(
         stack=stack,
         thresholds=thresholds,
-        targets=targets,
         peak_tps=load.get("peak TPS"),
         tps_per_instance=load.get("TPS per instance"),
         safety_factor=load.get("safety factor"),

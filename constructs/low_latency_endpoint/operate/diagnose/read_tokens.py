@@ -143,7 +143,6 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
             state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
             since=alarm.get("StateUpdatedTimestamp"),
             variant=label_in(query, VARIANT_LABEL),
-            reason=alarm.get("StateReason", ""),
         )
 
 

@@ -98,62 +98,78 @@ _SCALING_REACTS = timedelta(minutes=10)
 _SPIKE_FACTOR = 3.0
 
 
-def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
-    """The reason why the fleet was full while the model was slow: exactly one finding."""
+def saturated(view: VariantView) -> Iterator[Finding]:
+    """The reason why the fleet was full while the model was slow: one finding, where it was full."""
     times = view.slow_times or view.busy_times
-    evidence = (*view.slow_evidence(), full)
-    root = _ROOT if view.slow_times else ("instances saturated",)
-    scaling = view.variant.scaling
+    if view.saturation(times):
+        yield _reason(view, times)
 
-    def found(
-        made: FindingKind,
-        path: str,
-        *more: Evidence,
-        changes: Sequence[Remedy] = (),
-        besides: str = "",
-        confidence: Confidence = "high",
-    ) -> Finding:
-        return view.finding(
-            made, confidence, (*root, path), *evidence, *more, remedies=changes, besides=besides
-        )
 
-    used = view.utilization(times)
+def _finding(
+    view: VariantView,
+    made: FindingKind,
+    path: str,
+    *words: Evidence | str,
+    confidence: Confidence = "high",
+    times: list[datetime] | None = None,
+    remedies: Sequence[Remedy] = (),
+    besides: str = "",
+    risk: str = "",
+) -> Finding:
+    """A finding after what shows that the instances were full; a risk is known by something else."""
+    seen: list[Evidence] = []
+    if not risk:
+        full = view.saturation(view.slow_times or view.busy_times)
+        seen = [*view.slow_evidence(), *([full] if full else [])]
+    root = (risk,) if risk else _ROOT if view.slow_times else _ROOT[1:]
+    return view.finding(
+        made,
+        confidence,
+        (*root, path),
+        *seen,
+        *words,
+        times=times,
+        remedies=remedies,
+        besides=besides,
+        risk=bool(risk),
+    )
+
+
+def _reason(view: VariantView, times: list[datetime]) -> Finding:
+    scaling, used = view.variant.scaling, view.utilization(times)
     needed = view.needed_instances(times)
     if "GPU" in used and used["GPU"] < 50 <= used.get("CPU", 0):
-        yield found(
+        return _finding(
+            view,
             GPU_WAITS,
             "CPU full, GPU not",
-            Evidence(
-                f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
-                times[0],
-                times[-1] + view.period,
-            ),
-            changes=[
+            f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
+            remedies=[
                 Remedy("instance_type", "more vCPUs for each GPU"),
                 Remedy(
                     "containers[].environment", "fewer or lighter steps before the model on the CPU"
                 ),
             ],
         )
-        return
     if scaling is None:
-        yield found(
+        return _finding(
+            view,
             SATURATED,
             "scaling unknown",
             confidence="medium",
-            changes=[
+            remedies=[
                 instances_remedy(
                     view, "instances.max", needed, times, "if the fleet is at its maximum"
                 ),
                 Remedy("throughput.safety_factor", "lower: instances stay emptier"),
             ],
         )
-        return
     if scaling.maximum is None:
-        yield found(
+        return _finding(
+            view,
             NO_SCALING,
             "not registered with Application Auto Scaling",
-            changes=[
+            remedies=[
                 Remedy("scaling.enabled", "instances follow the load", "true"),
                 Remedy(
                     "throughput",
@@ -163,9 +179,9 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                 instances_remedy(view, "instances.min", needed, times, "until then"),
             ],
         )
-        return
     if scaling.scale_out_suspended:
-        yield found(
+        return _finding(
+            view,
             SCALING_SUSPENDED,
             "scaling out suspended",
             besides="aws application-autoscaling register-scalable-target "
@@ -173,21 +189,18 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "sagemaker:variant:DesiredInstanceCount --resource-id "
             f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
             "--suspended-state DynamicScalingOutSuspended=false",
-            changes=[Remedy("scaling.enabled", value="true")],
+            remedies=[Remedy("scaling.enabled", value="true")],
         )
-        return
     failed = [
         a
         for a in view.activities
         if a.failed and times[0] - _SCALING_REACTS <= a.start <= times[-1] + view.period
     ]
     if failed:
-        yield _failed(view, failed, root, evidence)
-        return
+        return _failed(view, failed)
     if _at_maximum(view, scaling, times):
-        yield _maximum(view, scaling, root, evidence, needed)
-        return
-    yield _too_slow(view, scaling, root, evidence, needed)
+        return _maximum(view, scaling, times)
+    return _too_slow(view, scaling, times, needed)
 
 
 def at_the_limit(view: VariantView) -> Iterator[Finding]:
@@ -197,7 +210,7 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
         return
     failed = [activity for activity in view.activities if activity.failed]
     if failed:
-        yield _failed(view, failed, ("scaling activities",), (), risk=True)
+        yield _failed(view, failed, risk="scaling activities")
         return
     if view.tracked:
         slow = {*view.slow_times, *view.explained}  # these have a cause already
@@ -207,24 +220,10 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
             if t not in slow and view.instances.points.get(t, 0) >= scaling.maximum - 0.5
         ]
         if len(times) >= PERIODS:
-            yield _maximum(
-                view,
-                scaling,
-                ("instances at their maximum",),
-                (),
-                view.needed_instances(times),
-                risk=True,
-                times=times,
-            )
+            yield _maximum(view, scaling, times, risk="instances at their maximum")
 
 
-def _failed(
-    view: VariantView,
-    failed: list[Activity],
-    root: tuple[str, ...],
-    evidence: tuple[Evidence, ...],
-    risk: bool = False,
-) -> Finding:
+def _failed(view: VariantView, failed: list[Activity], risk: str = "") -> Finding:
     failed = sorted(failed, key=lambda a: a.start)
     last = failed[-1]
     text = (
@@ -256,11 +255,10 @@ def _failed(
             [Remedy("instances.min", "holds instances instead of asking for them at the peak")],
         )
         besides = "SageMaker refuses scaling while the endpoint is being updated."
-    return view.finding(
+    return _finding(
+        view,
         SCALE_OUT_FAILED,
-        "high",
-        (*root, "scale-out failed"),
-        *evidence,
+        "scale-out failed",
         Evidence(
             f'{text}, {why}: "{last.message or last.description}"',
             failed[0].start,
@@ -281,16 +279,9 @@ def _at_maximum(view: VariantView, scaling: ScalingReading, times: list[datetime
 
 
 def _maximum(
-    view: VariantView,
-    scaling: ScalingReading,
-    root: tuple[str, ...],
-    evidence: tuple[Evidence, ...],
-    needed: int | None,
-    *,
-    risk: bool = False,
-    times: list[datetime] | None = None,
+    view: VariantView, scaling: ScalingReading, times: list[datetime], risk: str = ""
 ) -> Finding:
-    times = times or view.slow_times or view.busy_times
+    needed = view.needed_instances(times)
     tracked = view.tracked
     peak = tracked.peak(times) if tracked else None
     refused = [a for a in view.activities if "AlreadyAtMaxCapacity" in a.not_scaled]
@@ -327,12 +318,12 @@ def _maximum(
         changes.insert(0, peak_remedy(view, tps))
     if not unfilled(view, times):
         changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
-    return view.finding(
+    return _finding(
+        view,
         AT_MAXIMUM,
-        "high",
-        (*root, "fleet at its maximum"),
-        *evidence,
-        Evidence("; ".join(parts), times[0], times[-1] + view.period),
+        "fleet at its maximum",
+        "; ".join(parts),
+        times=times,
         remedies=changes,
         besides="Check the quota of the instance type before the maximum is raised.",
         risk=risk,
@@ -340,18 +331,12 @@ def _maximum(
 
 
 def _too_slow(
-    view: VariantView,
-    scaling: ScalingReading,
-    root: tuple[str, ...],
-    evidence: tuple[Evidence, ...],
-    needed: int | None,
+    view: VariantView, scaling: ScalingReading, times: list[datetime], needed: int | None
 ) -> Finding:
     """Below the maximum: a spike, a lag, or a target that never asks for more."""
-    times = view.slow_times or view.busy_times
     peak, usual = view.tps.only(times).max, view.tps.median
     tracked = view.tracked
     most = tracked.peak(times) if tracked else None
-    span = (times[0], times[-1] + view.period)
     headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
     if tracked and tracked.concurrency:
         headroom = Remedy(
@@ -366,16 +351,12 @@ def _too_slow(
             changes.append(
                 Remedy("throughput.safety_factor", "lower: more instances for the same load")
             )
-        return view.finding(
+        return _finding(
+            view,
             TARGET_TOO_HIGH,
-            "high",
-            (*root, "scaling target not reached"),
-            *evidence,
-            Evidence(
-                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
-                "to add any",
-                *span,
-            ),
+            "scaling target not reached",
+            f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+            "to add any",
             remedies=changes,
         )
     faster = (
@@ -384,16 +365,11 @@ def _too_slow(
         else [Remedy("scaling.metric", "sees a rise in 10 s instead of 60 s", "concurrency")]
     )
     if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
-        return view.finding(
+        return _finding(
+            view,
             SPIKE,
-            "high",
-            (*root, "spike"),
-            *evidence,
-            Evidence(
-                f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
-                "the median of the window",
-                *span,
-            ),
+            "spike",
+            f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in the median of the window",
             remedies=[
                 instances_remedy(
                     view,
@@ -421,12 +397,12 @@ def _too_slow(
             Remedy("scaling.scale_out_cooldown", f"now {scaling.scale_out_cooldown:g} s", "60s")
         )
     changes += [headroom, Remedy("instances.min", "more at all times")]
-    return view.finding(
+    return _finding(
+        view,
         SCALING_LAGS,
-        "high" if outs else "medium",
-        (*root, "below the maximum, load above target"),
-        *evidence,
-        Evidence(more + said, *span),
+        "below the maximum, load above target",
+        more + said,
+        confidence="high" if outs else "medium",
         remedies=changes,
         besides="A rise at known hours is best met by a scheduled action ahead of it.",
     )

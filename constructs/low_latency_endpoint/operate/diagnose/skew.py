@@ -169,7 +169,7 @@ def _instance(
     routing = view.variant.routing
     evidence = (
         *view.slow_evidence(),
-        Evidence(text, times[0], times[-1] + view.period),
+        text,
         Evidence(
             f"routing strategy {routing}"
             + ("" if view.variant.routing_stated else ", AWS's default")
@@ -191,6 +191,7 @@ def _instance(
         "high",
         ("ModelLatency high", "instances differ"),
         *evidence,
+        times=times,
         remedies=changes,
         besides=(
             "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
@@ -225,7 +226,8 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
         "high" if uneven else "medium",
         ("ModelLatency high", "zones differ"),
         *view.slow_evidence(),
-        Evidence(text, times[0], times[-1] + view.period),
+        text,
+        times=times,
         remedies=changes,
         besides="Callers that use the zonal names of one zone only send everything there.",
     )

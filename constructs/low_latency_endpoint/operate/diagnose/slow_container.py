@@ -60,8 +60,6 @@ UNEVEN = kind(
     ROUTING,
 )
 
-Span = tuple[datetime, datetime]
-
 _ROOT = ("ModelLatency high", "instances not saturated")
 _TAIL_FACTOR = 3.0
 #: Environment variables that set the number of workers, by the servers that read them.
@@ -76,15 +74,11 @@ _WORKER_VARIABLES = (
 
 def slow_container(view: VariantView) -> Iterator[Finding]:
     """Exactly one finding: the first cause that the measurements fit."""
-    times = view.slow_times
-    span = (times[0], times[-1] + view.period)
-    yield from next(
-        ([found] for rule in (_gpu_idle, _memory, _workers, _tail) if (found := rule(view, span))),
-        [_slow_model(view, span)],
-    )
+    rules = (_gpu_idle, _memory, _workers, _tail)
+    yield next((found for rule in rules if (found := rule(view))), None) or _slow_model(view)
 
 
-def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
+def _gpu_idle(view: VariantView) -> Finding | None:
     facts = view.variant.facts
     gpu = view.utilization(view.slow_times).get("GPU")
     if gpu is None or gpu >= 3 or (facts and facts.accelerator != "nvidia"):
@@ -95,11 +89,8 @@ def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
         "high",
         (*_ROOT, "GPU idle"),
         *view.slow_evidence(),
-        Evidence(
-            f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
-            f"{view.utilization_words(view.slow_times)}",
-            *span,
-        ),
+        f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
+        f"{view.utilization_words(view.slow_times)}",
         remedies=[
             Remedy(
                 "containers[].image",
@@ -113,7 +104,7 @@ def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
     )
 
 
-def _memory(view: VariantView, span: Span) -> Finding | None:
+def _memory(view: VariantView) -> Finding | None:
     used = view.get("MemoryUtilization", "Average").only(view.slow_times).mean
     if used is None or used < FULL_MEMORY_PERCENT:
         return None
@@ -122,7 +113,7 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
         "medium",
         (*_ROOT, "memory full"),
         *view.slow_evidence(),
-        Evidence(f"memory at {used:.0f} % while requests were slow", *span),
+        f"memory at {used:.0f} % while requests were slow",
         remedies=[
             Remedy("instance_type", "one with more memory"),
             Remedy("containers[].environment", "fewer workers: each holds a copy of the model"),
@@ -130,7 +121,7 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
     )
 
 
-def _workers(view: VariantView, span: Span) -> Finding | None:
+def _workers(view: VariantView) -> Finding | None:
     """Latency follows the requests in flight although the instances have room."""
     in_flight = view.in_flight
     latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
@@ -174,7 +165,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
         "high" if sure else "medium",
         (*_ROOT, "requests queue in the container"),
         *view.slow_evidence(),
-        Evidence(text, *span),
+        text,
         remedies=[
             Remedy(
                 "containers[].environment",
@@ -237,7 +228,7 @@ def _correlation(one: Series, other: Series) -> float | None:
     return round(both / math.sqrt(spread_x * spread_y), 6)
 
 
-def _tail(view: VariantView, span: Span) -> Finding | None:
+def _tail(view: VariantView) -> Finding | None:
     counts = view.get("ModelLatency", "SampleCount")
     p50 = view.get("ModelLatency", "p50").only(view.slow_times).weighted_mean(counts)
     p99 = view.get("ModelLatency", "p99").only(view.slow_times).weighted_mean(counts)
@@ -248,11 +239,8 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
         return None
     evidence = (
         *view.slow_evidence(),
-        Evidence(
-            f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
-            f"{view.utilization_words(view.slow_times)}",
-            *span,
-        ),
+        f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
+        f"{view.utilization_words(view.slow_times)}",
     )
     path = (*_ROOT, "only the tail is slow")
     enhanced = (
@@ -299,7 +287,7 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
     )
 
 
-def _slow_model(view: VariantView, span: Span) -> Finding:
+def _slow_model(view: VariantView) -> Finding:
     facts = view.variant.facts
     changes = [
         Remedy("containers[].image", "a newer framework or a faster server"),
@@ -332,10 +320,7 @@ def _slow_model(view: VariantView, span: Span) -> Finding:
         "medium" if view.utilization(view.slow_times) else "low",
         (*_ROOT, "the container itself"),
         *view.slow_evidence(),
-        Evidence(
-            f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
-            *span,
-        ),
+        f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
         remedies=changes,
         besides=(
             "Measure the container outside of SageMaker with the same requests, and profile the "

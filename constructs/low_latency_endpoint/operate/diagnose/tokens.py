@@ -16,7 +16,7 @@ from datetime import datetime
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds
-from .findings import GUIDE, Evidence, Finding, Remedy, kind
+from .findings import GUIDE, Finding, Remedy, kind
 from .view import SlowPeriods, VariantView
 
 #: What the model's server tells, by the names that findings use; times in milliseconds, the cache's
@@ -111,8 +111,9 @@ def _slow_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iterator[F
             "high",
             (*path, "more requests arrived"),
             *view.slow_evidence(slow),
-            Evidence(more, times[0], times[-1] + view.period),
+            more,
             *_levels(view, times, RUNNING),
+            times=times,
             remedies=[
                 Remedy(
                     "scaling.concurrency_target", "lower it: scaling then adds instances sooner"
@@ -134,6 +135,7 @@ def _slow_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iterator[F
             (*path, "no more requests than before", "KV cache full"),
             *view.slow_evidence(slow),
             *_levels(view, times, KV_CACHE, RUNNING),
+            times=times,
             remedies=_ROOM,
             besides="A server whose cache is full takes sequences out and computes them again: "
             "look at vllm:num_preemptions_total.",
@@ -145,6 +147,7 @@ def _slow_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iterator[F
         (*path, "no more requests than before", "room in the KV cache"),
         *view.slow_evidence(slow),
         *_levels(view, times, RUNNING, KV_CACHE),
+        times=times,
         remedies=[
             Remedy(
                 "containers[].environment",
@@ -180,7 +183,7 @@ def _late_first_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iter
     evidence = (
         *view.slow_evidence(slow),
         *_levels(view, times, WAITING, KV_CACHE, RUNNING),
-        *([Evidence(more, times[0], times[-1] + view.period)] if more else []),
+        *([more] if more else []),
     )
     full = cache is not None and cache >= _FULL_PERCENT
     if waiting is not None and waiting >= 1 and (full or more or _more_run(view, times)):
@@ -189,6 +192,7 @@ def _late_first_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iter
             "high",
             (*path, "requests wait", "KV cache full" if full else "room in the KV cache"),
             *evidence,
+            times=times,
             remedies=_ROOM
             if full
             else (
@@ -209,6 +213,7 @@ def _late_first_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iter
         "low" if waiting is None else "medium",
         (*path, "no more requests than before"),
         *evidence,
+        times=times,
         remedies=[
             Remedy(
                 "routing",
@@ -223,7 +228,7 @@ def _late_first_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iter
 
 
 def _slow_host(
-    view: VariantView, slow: tuple[SlowPeriods, ...], path: tuple[str, ...], apart: Evidence
+    view: VariantView, slow: tuple[SlowPeriods, ...], path: tuple[str, ...], apart: str
 ) -> Finding:
     return view.finding(
         SLOW_HOST,
@@ -231,6 +236,7 @@ def _slow_host(
         (*path, "one instance apart"),
         *view.slow_evidence(slow),
         apart,
+        times=_times(slow),
         remedies=[
             Remedy(
                 "routing",
@@ -271,7 +277,7 @@ def _more_run(view: VariantView, times: list[datetime]) -> bool:
     return now is not None and before is not None and now >= _BATCH_GREW * max(before, 1.0)
 
 
-def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator[Evidence]:
+def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator[str]:
     """How much waited, ran and was cached meanwhile, on the fullest instance."""
     words = {
         WAITING: "{:,.3g} waiting",
@@ -284,11 +290,10 @@ def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator
         if (value := _median(view, metric, times)) is not None
     ]
     if parts:
-        span = times[0], times[-1] + view.period
-        yield Evidence(f"requests: {', '.join(parts)} (medians of the fullest instance)", *span)
+        yield f"requests: {', '.join(parts)} (medians of the fullest instance)"
 
 
-def _host_apart(view: VariantView, metric: str, times: list[datetime]) -> Evidence | None:
+def _host_apart(view: VariantView, metric: str, times: list[datetime]) -> str | None:
     """The one instance whose tokens are late while the others' are not."""
     found = {
         host: value
@@ -301,9 +306,7 @@ def _host_apart(view: VariantView, metric: str, times: list[datetime]) -> Eviden
     others = median(value for host, value in found.items() if host != slowest)
     if not others or found[slowest] < _APART * others:
         return None
-    return Evidence(
+    return (
         f"instance {slowest}: {metric} {_JUDGED} {milliseconds(found[slowest])}, the "
-        f"other{'s' if len(found) > 2 else ''} {milliseconds(others)}",
-        times[0],
-        times[-1] + view.period,
+        f"other{'s' if len(found) > 2 else ''} {milliseconds(others)}"
     )

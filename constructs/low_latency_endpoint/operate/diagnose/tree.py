@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, pairwise
 
 from ...account.metrics import median
@@ -172,26 +173,13 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     # A GPU that makes tokens is busy whenever it does; its tokens are judged themselves.
     if not apart and not view.has_model_threshold and not has_tokens(view):
         busy = view.busy_times
-        yield from each_cause(view, slow_windows(view, busy) or [busy], _full)
-
-
-def _full(view: VariantView) -> Iterator[Finding]:
-    full = view.saturation(view.busy_times)
-    if full:
-        yield from saturated(view, full)
+        yield from each_cause(view, slow_windows(view, busy) or [busy], saturated)
 
 
 def _cause(view: VariantView) -> Iterator[Finding]:
     """The cause of one slow time window: the first that fits."""
-    full = view.saturation(view.slow_times)
-    apart = list(skew(view, full=full is not None))
-    if apart:
-        yield from apart
-        return
-    if full:
-        yield from saturated(view, full)
-        return
-    for rule in (new_version, cold_start, slow_container):
+    skewed = partial(skew, full=view.saturation(view.slow_times) is not None)
+    for rule in (skewed, saturated, new_version, cold_start, slow_container):
         found = list(rule(view))
         if found:
             yield from found

@@ -156,15 +156,26 @@ class VariantView:
         kind: FindingKind,
         confidence: Confidence,
         path: tuple[str, ...],
-        *evidence: Evidence,
+        *evidence: Evidence | str,
+        times: list[datetime] | None = None,
         remedies: Iterable[Remedy] = (),
         besides: str = "",
         risk: bool = False,
     ) -> Finding:
-        """One cause that this variant's measurements point to."""
-        return Finding(
-            kind, self.variant.name, evidence, confidence, path, tuple(remedies), besides, risk
+        """One cause that measurements point to: words are of these periods, else of the slow ones."""
+        shown = tuple(
+            self.over(times or self.slow_times or self.busy_times, each)
+            if isinstance(each, str)
+            else each
+            for each in evidence
         )
+        return Finding(
+            kind, self.variant.name, shown, confidence, path, tuple(remedies), besides, risk
+        )
+
+    def over(self, times: list[datetime], text: str) -> Evidence:
+        """What was measured from the first to the last of these periods."""
+        return Evidence(text, times[0], times[-1] + self.period)
 
     def _seen(self, time: datetime) -> bool:
         return time not in self.explained and (self.window is None or time in self.window)
@@ -240,16 +251,13 @@ class VariantView:
             times = each.values.times
             apart = runs(times, PERIODS * self.period)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
-            found.append(
-                Evidence(
-                    f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
-                    f"({each.source}) in {len(each.values)} of {each.judged} periods of "
-                    f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
-                    f"at {self.measurements.clock(time)}",
-                    times[0],
-                    times[-1] + self.period,
-                )
+            text = (
+                f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
+                f"({each.source}) in {len(each.values)} of {each.judged} periods of "
+                f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
+                f"at {self.measurements.clock(time)}"
             )
+            found.append(self.over(times, text))
         return tuple(found)
 
     # -------------------------------------------------------------------------------- how full
@@ -364,7 +372,7 @@ class VariantView:
             return None
         parts = [f"{name} at {value:.0f} % of the whole instance" for name, value in full.items()]
         parts += [overload] if overload else []
-        return Evidence("; ".join(parts), times[0], times[-1] + self.period)
+        return self.over(times, "; ".join(parts))
 
     def utilization_words(self, times: list[datetime]) -> str:
         """CPU and GPU in words; says so where there is no data."""

@@ -79,18 +79,15 @@ def after_idle(view: VariantView) -> Iterator[Pattern]:
             AFTER_IDLE,
             "high" if len(cold) > 1 else "medium",
             ("patterns over time", "slow after a pause"),
-            Evidence(
-                f"slow for up to {longest * view.period / timedelta(minutes=1):.0f} min {among} "
-                f"without requests ({shown}); slow in {100 * elsewhere:.0f} % of the periods "
-                "otherwise",
-                times[0],
-                times[-1] + view.period,
-            ),
+            f"slow for up to {longest * view.period / timedelta(minutes=1):.0f} min {among} "
+            f"without requests ({shown}); slow in {100 * elsewhere:.0f} % of the periods "
+            "otherwise",
             Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
             Evidence(
                 f"no new instances then; {view.utilization_words(times)} on "
                 f"{view.variant.instance_type}"
             ),
+            times=times,
             remedies=[
                 Remedy("warm_up.keep_warm", "requests in the pauses keep it warm"),
                 Remedy(

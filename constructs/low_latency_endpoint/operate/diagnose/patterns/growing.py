@@ -108,13 +108,9 @@ def _pattern(view: VariantView, each: Judged, found: Creep, times: list[datetime
             GROWING,
             "high" if each.stated else "medium",
             ("patterns over time", "grows at the same load"),
-            Evidence(
-                f"ModelLatency {each.statistic} grew from {milliseconds(found.low)} to "
-                f"{milliseconds(found.high)} in {length}, {found.high / found.low:.1f} times; it "
-                f"rises in {100 * (1 + found.tau) / 2:.0f} % of all pairs of stretches",
-                times[0],
-                times[-1] + view.period,
-            ),
+            f"ModelLatency {each.statistic} grew from {milliseconds(found.low)} to "
+            f"{milliseconds(found.high)} in {length}, {found.high / found.low:.1f} times; it "
+            f"rises in {100 * (1 + found.tau) / 2:.0f} % of all pairs of stretches",
             Evidence(
                 f"load per instance at the end {change:.2f} times that at the beginning; "
                 + ", ".join(others or ["no utilization published"])
@@ -122,6 +118,7 @@ def _pattern(view: VariantView, each: Judged, found: Creep, times: list[datetime
                 times[0],
                 max([*slow, times[-1]]) + view.period,
             ),
+            times=times,
             remedies=[
                 Remedy(
                     "containers[].image",

@@ -169,7 +169,7 @@ def _pattern(
         ),
     ]
     hit = hit_words(view, slow) if slow else f"{percent(share(view, explained))} of all requests"
-    evidence.append(Evidence(hit, explained[0], explained[-1] + view.period))
+    evidence.append(view.over(explained, hit))
     zones = len(view.variant.zones)
     return Pattern(
         view.finding(

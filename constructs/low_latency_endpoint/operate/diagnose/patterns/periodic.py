@@ -70,14 +70,11 @@ def periodic(view: VariantView) -> Iterator[Pattern]:
             PERIODIC,
             "high" if each.stated else "medium",
             ("patterns over time", "slow at regular intervals"),
-            Evidence(
-                f"slow every {_words(made.period * view.period)} ({shown} and on), in "
-                f"{made.hits} of {made.cycles} cycles; by chance {_chance(made.chance)}",
-                times[0],
-                times[-1] + view.period,
-            ),
+            f"slow every {_words(made.period * view.period)} ({shown} and on), in "
+            f"{made.hits} of {made.cycles} cycles; by chance {_chance(made.chance)}",
             Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
             Evidence(f"{work}; {utilization} then, {view.utilization_words(rest)} otherwise"),
+            times=times,
             remedies=[]
             if bursts
             else [

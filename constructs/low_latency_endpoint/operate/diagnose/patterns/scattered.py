@@ -60,15 +60,12 @@ def scattered(view: VariantView) -> Iterator[Pattern]:
             SCATTERED,
             "medium",
             ("patterns over time", "single slow periods"),
-            Evidence(
-                f"slow {len(apart)} times, for {len(slow) / len(apart):.2g} periods in the mean, "
-                f"{min(gaps):.0f} to {max(gaps):.0f} min apart, in no rhythm; never in "
-                "three of five periods, which is what alarms see",
-                slow[0],
-                slow[-1] + view.period,
-            ),
+            f"slow {len(apart)} times, for {len(slow) / len(apart):.2g} periods in the mean, "
+            f"{min(gaps):.0f} to {max(gaps):.0f} min apart, in no rhythm; never in "
+            "three of five periods, which is what alarms see",
             Evidence(f"{then_and_otherwise(view, slow)}; {hit_words(view, slow)}"),
             Evidence(f"{work}; {view.utilization_words(slow)} then"),
+            times=slow,
             remedies=[
                 Remedy(
                     "containers[].environment",
