@@ -332,14 +332,14 @@ def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, f
     return [(_moment(t), v) for t, v in zip(answer["Timestamps"], answer["Values"], strict=True)]
 
 
-def alarms(world: World, stack: str, part: str = "Endpoint") -> list[Document]:
-    """The alarms of one part of the stack: definition, state, and what they did."""
+def alarms(world: World, stack: str) -> list[Document]:
+    """The first endpoint's alarms: definition, state, and what they did."""
     cloudwatch, found = world.client("cloudwatch"), []
     # A composite alarm's name, unlike a metric alarm's, does not begin with the stack's.
     names = [
         each["PhysicalResourceId"].rpartition(":alarm:")[2]
         for each in _resources(world, stack)
-        if each["ResourceType"] in _ALARMS and each["LogicalResourceId"].startswith(part)
+        if each["ResourceType"] in _ALARMS and each["LogicalResourceId"].startswith("Endpoint")
     ]
     for kind in ("MetricAlarm", "CompositeAlarm"):
         for alarm in pages_of(
@@ -431,7 +431,7 @@ def warm_ups(world: World, stack_id: str, endpoint: str) -> list[Document]:
 _LOG_GROUPS = {"AWS::Logs::LogGroup": "", "AWS::Lambda::Function": "/aws/lambda/"}
 
 
-def probes(world: World, suffix: str, calls: int = 20) -> Document:
+def probes(world: World, suffix: str) -> Document:
     """What names answer in each zone, whose addresses these are, and who served the calls."""
     outputs, ec2 = told(world, suffix), world.client("ec2")
     subnets = {
@@ -451,7 +451,7 @@ def probes(world: World, suffix: str, calls: int = 20) -> Document:
             "names": {"regional": outputs["regional"], "zonal": each["zonal"]},
             "endpoint": stack_name(suffix),
             "foreign": "llee-accept-no-such-endpoint",
-            "calls": calls,
+            "calls": 20,
         }
         payload = json.dumps(event).encode()
         answer = world.client("lambda").invoke(FunctionName=each["probe"], Payload=payload)

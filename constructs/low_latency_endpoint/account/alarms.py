@@ -25,11 +25,8 @@ def metric_alarms(account: Account) -> list[Alarm]:
     )
 
 
-def alarms_named(
-    account: Account, names: Iterable[str], *, composite: bool = False
-) -> dict[str, Alarm]:
-    """The alarms of these names that exist: those on metrics, or on other alarms."""
-    kind = "CompositeAlarm" if composite else "MetricAlarm"
+def alarms_named(account: Account, names: Iterable[str]) -> dict[str, Alarm]:
+    """The alarms on metrics of these names that exist."""
     ordered = sorted(names)
     return {
         each["AlarmName"]: each
@@ -37,9 +34,9 @@ def alarms_named(
         for each in account.every(
             "cloudwatch",
             "describe_alarms",
-            f"{kind}s",
+            "MetricAlarms",
             AlarmNames=ordered[first : first + _NAMES],
-            AlarmTypes=[kind],
+            AlarmTypes=["MetricAlarm"],
         )
     }
 

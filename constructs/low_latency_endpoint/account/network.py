@@ -154,14 +154,10 @@ def _of(
     )
 
 
-def https_sources(
-    account: Account, group_ids: Iterable[str], port: int = HTTPS
-) -> SecurityGroupSources:
-    """Whom the security groups let in on a port."""
+def https_sources(account: Account, group_ids: Iterable[str]) -> SecurityGroupSources:
+    """Whom the security groups let in on port 443."""
     found = _of(account, "describe_security_groups", "SecurityGroups", "group-id", group_ids)
-    rules = [
-        rule for group in found for rule in group.get("IpPermissions", ()) if _opens(rule, port)
-    ]
+    rules = [rule for group in found for rule in group.get("IpPermissions", ()) if _opens(rule)]
     return SecurityGroupSources(
         tuple(sorted({each["CidrIp"] for rule in rules for each in rule.get("IpRanges", ())})),
         tuple(
@@ -182,11 +178,10 @@ def https_sources(
     )
 
 
-def _opens(rule: Mapping[str, Any], port: int) -> bool:
-    if rule["IpProtocol"] == "-1":
-        return True
-    return rule["IpProtocol"] in ("tcp", "6") and rule.get("FromPort", 0) <= port <= rule.get(
-        "ToPort", 65535
+def _opens(rule: Mapping[str, Any]) -> bool:
+    ports = rule.get("FromPort", 0), rule.get("ToPort", 65535)
+    return rule["IpProtocol"] == "-1" or (
+        rule["IpProtocol"] in ("tcp", "6") and ports[0] <= HTTPS <= ports[1]
     )
 
 

@@ -21,7 +21,7 @@ from . import (  # noqa: F401
     subnet_checks,
     update_checks,
 )
-from .context import Fetch, PreflightContext, fetch
+from .context import PreflightContext
 
 
 def run_preflight(
@@ -30,10 +30,9 @@ def run_preflight(
     region: str,
     *,
     what: str = "",
-    fetch: Fetch = fetch,
     on_check: OnCheck | None = None,
 ) -> Report:
     """Check an account before a deploy; read-only."""
     variants = list(planned_variants(settings))
-    context = PreflightContext(settings, variants, Account(client, region), fetch=fetch)
+    context = PreflightContext(settings, variants, Account(client, region))
     return run_checks("LLP", what or settings.stack_name, context, on_check)
