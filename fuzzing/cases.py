@@ -21,12 +21,6 @@ ROOT = Path(__file__).parents[1]
 SCHEMA = settings_json_schema()
 Place = tuple[str | int, ...]
 
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-DLC = {"repository": "huggingface-pytorch-inference"}
-CPU = {"dlc": {**DLC, "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"}}
-GPU = {"dlc": {**DLC, "tag": "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04"}}
-VPC = "vpc-0123456789abcdef0"
-
 #: Files beside the settings file.
 FILES = {
     "model.tar.gz": b"packed",
@@ -37,104 +31,13 @@ FILES = {
     "folder.tar.gz/readme": b"",
 }
 
-#: Right values for texts, by the name of the setting.
-TEXTS: dict[str, tuple[Any, ...]] = {
-    "account": ("123456789012", "012345678901", "763104351884"),
-    "alarm_topic_arn": (
-        "arn:aws:sns:us-east-1:123456789012:on-call",
-        "arn:aws:sns:us-east-1:123456789012:on-call.fifo",
-    ),
-    "parameters": ("/low-latency", "/team-1/nlp.v2/low_latency"),
-    "allow_cidrs": ("10.0.0.0/16", "0.0.0.0/0", "192.168.0.0/24"),
-    "asset": ("model.tar.gz", "container"),
-    "capacity_reservation_arn": ("arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",),
-    "cidr": ("10.0.0.0/16", "10.1.0.0/20", "10.0.0.0/24", "10.0.0.0/28", "172.16.0.0/18"),
-    "content_type": ("application/json", "text/csv"),
-    "endpoint_name": ("sentiment", "Scorer-7", "a", "x" * 63),
-    "file": ("payload.json", "Dockerfile", "Other"),
-    "hosted_zone_vpc_ids": ("vpc-0fedcba9876543210", "vpc-0123456789abcdef1"),
-    "hostname": ("tokenizer", "scorer", "third"),
-    "ids": (
-        "use1-az1",
-        "use1-az2",
-        "use1-az3",
-        "use1-az4",
-        "use1-az5",
-        "use1-az6",
-        "use1-az99",
-        "use1-bos1-az1",
-    ),
-    "instance_type": (
-        "ml.m5.large",
-        "ml.m5.12xlarge",
-        "ml.g5.xlarge",
-        "ml.c7g.xlarge",
-        "ml.t2.medium",
-        "ml.inf1.xlarge",
-        "ml.inf2.xlarge",
-        "ml.m5d.large",
-        "ml.g5.48xlarge",
-        "ml.m9.nano",
-        "ml.inf1.new",
-        "ml.p5.48xlarge",
-    ),
-    "instance_types": ("ml.m5.large", "ml.g5.xlarge"),
-    "interface_endpoint_id": ("vpce-0123456789abcdef0",),
-    "kms_key_arn": (KEY, "arn:aws:kms:us-east-1:123456789012:alias/mine"),
-    "names": ("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1z"),
-    "region": ("us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1", "ap-east-2"),
-    "repository": ("huggingface-pytorch-inference", "team/my-model", "pytorch-inference"),
-    "role_arn": (
-        "arn:aws:iam::123456789012:role/model-role",
-        "arn:aws:iam::123456789012:role/service/deep/model-role",
-        "arn:aws:iam::999999999999:role/foreign",
-    ),
-    "s3": (
-        "s3://my-bucket/model.tar.gz",
-        "s3://my-bucket/models/",
-        "s3://my-bucket/x/model",
-        "https://my-bucket.s3.amazonaws.com/model.tar.gz",
-        "s3://my-bucket",
-    ),
-    "s3_prefix": ("s3://my-bucket/model/",),
-    "security_group_id": ("sg-0123456789abcdef0",),
-    "stack_name": ("LowLatencyEndpoint", "A", "x-" * 64),
-    "tag": (
-        "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
-        "latest",
-        "1.10",
-        "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04",
-    ),
-    "target_model": ("model-a.tar.gz",),
-    "text": ("5.1,3.5", "zwölf"),
-    "uri": (
-        "registry.example.com/scorer:1",
-        "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2",
-    ),
-    "variant_name": ("primary", "A-1"),
-    "vpc_id": (VPC,),
-    "custom": ("al2027-ami-1",),
-}
-DURATIONS = ("0s", "1ms", "33.3ms", "200ms", "1s", "10s", "60s", "90s", "5m", "2m", "1h", "8h")
-KEYS: dict[str, tuple[str, ...]] = {
-    "endpoints": (
-        "sentiment",
-        "scorer",
-        "Network",
-        "a",
-        "sentiment-Key",
-        "Default",
-        "Resource",
-        "x" * 63,
-    ),
-    "environment": ("HF_TASK", "WORKERS", "_"),
-    "tags": ("team", "tier", "Name"),
-    "prices": ("ml.m5.large", "interface_endpoint"),
-    "build_args": ("MODEL",),
-    "subnets": ("use1-az1", "use1-az2", "us-east-1a", "us-east-1b"),
-    "model_latency": ("p99", "p99.9", "Average", "p50", "Maximum", "p1", "tm99", "PR(1:2)"),
-    "overhead_latency": ("Average", "Maximum"),
-}
+_VALUES: dict[str, Any] = yaml.safe_load((ROOT / "fuzzing" / "values.yaml").read_text("utf-8"))
+_LONGEST = "x" * 63
+TEXTS: dict[str, list[str]] = _VALUES["texts"]
+TEXTS["endpoint_name"].append(_LONGEST)
+TEXTS["stack_name"].append("x-" * 64)
+KEYS: dict[str, list[str]] = _VALUES["keys"]
+KEYS["endpoints"].append(_LONGEST)
 #: Values that are wrong nearly everywhere, or at the edge of being right.
 ODD: tuple[Any, ...] = (
     None,
@@ -215,89 +118,19 @@ def _shipped() -> Iterator[Any]:
 
 
 def _kinds() -> Iterator[Any]:
-    def one(shared: dict[str, Any] | None = None, **endpoint: Any) -> dict[str, Any]:
-        return {
+    for each in _VALUES["kinds"]:
+        yield {
             "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-            **(shared or {}),
+            **{name: value for name, value in each.items() if name != "scorer"},
             "endpoints": {
                 "scorer": {
                     "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
                     "instance_type": "ml.m5.large",
                     "latency": {"p99": "200ms"},
-                    **endpoint,
+                    **each.get("scorer", {}),
                 }
             },
         }
-
-    subnets = {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}
-    vpc = {"network": {"vpc_id": VPC, "subnets": subnets}}
-    names = {"client_zones": {"names": ["us-east-1a", "us-east-1b"]}}
-    measured = {"peak_tps": 1000, "tps_per_instance": 200}
-    yield one()
-    yield one({"client_zones": {"ids": [f"use1-az{number}" for number in range(1, 12)]}})
-    yield one(names, throughput=measured)
-    yield one({**names, "network": {"vpc_id": VPC}})
-    yield one(vpc, throughput=measured)
-    yield one(
-        {
-            **vpc,
-            "private_link": {
-                "interface_endpoint_id": "vpce-0123456789abcdef0",
-                "security_group_id": "sg-0123456789abcdef0",
-            },
-        },
-        warm_up={"payload": {"text": "x"}, "keep_warm": {}},
-    )
-    yield one(
-        {"region": "eu-west-1", "client_zones": {"names": ["eu-west-1a", "eu-west-1b"]}},
-        containers=[{"image": CPU}],
-        warm_up={"payload": {"data": [1]}, "metrics": True},
-    )
-    yield one(
-        containers=[{"image": GPU}],
-        instance_type="ml.g5.xlarge",
-        alarms={"gpu_utilization": 90, "model_latency": {"p99": "150ms"}},
-    )
-    yield one(
-        containers=[
-            {"image": {"uri": "a/b:1"}, "data": {"s3": "s3://my-bucket/many/"}, "multi_model": True}
-        ],
-        alarms={"cache_miss_rate": 0.05, "model_loading_wait": "1s"},
-    )
-    yield one(
-        containers=[
-            {"image": {"uri": "a/b:1"}, "hostname": "one"},
-            {"image": {"ecr": {"repository": "team/two"}}, "hostname": "two"},
-        ],
-        inference_mode="Direct",
-        deployment={"rolling": {}},
-    )
-    yield one(instance_type="ml.inf1.xlarge", deployment={"all_at_once": {}})
-    yield one(instance_type="ml.t2.medium", scaling={"enabled": False})
-    yield one(
-        containers=[{"image": {"asset": "container"}, "data": {"asset": "model.tar.gz"}}],
-        instance_type="ml.c7g.xlarge",
-        warm_up={"payload": {"file": "payload.json", "content_type": "application/json"}},
-    )
-    yield one(
-        {"private_link": {"hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"], "sagemaker_api": True}},
-        data_capture={"s3": "s3://my-bucket/c"},
-    )
-    yield one(
-        throughput=measured,
-        scaling={"metric": "concurrency", "concurrency_target": 4},
-        routing={"prefix_aware": {"prefix_length": 1024, "concurrency_threshold": 8}},
-    )
-    yield one(
-        throughput=measured,
-        scaling={
-            "schedule": [
-                {"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 2, "max": 60},
-                {"name": "launch", "at": "2030-01-01T00:00:00", "max": 50},
-            ],
-            "steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]},
-        },
-    )
 
 
 def settings_values(random: Random) -> Any:
@@ -409,7 +242,7 @@ def right_value(group: dict[str, Any], name: str, random: Random) -> Any:
     if isinstance(kind, list):
         kind = random.choice(kind)
     if kind == "object":
-        return {random.choice(KEYS.get(name, ("a",))): "1"}
+        return {random.choice(KEYS.get(name, ["a"])): "1"}
     if kind == "array":
         return [
             right_value(group["items"], name, random) for _ in range(random.choice((0, 1, 2, 2, 3)))
@@ -420,8 +253,8 @@ def right_value(group: dict[str, Any], name: str, random: Random) -> Any:
         return _number(group, kind, random)
     if kind == "string":
         if r"(?:ms|s|m|h)$" in group.get("pattern", ""):
-            return random.choice(DURATIONS)
-        return random.choice(TEXTS.get(name, ("a", "B-1", "some text")))
+            return random.choice(_VALUES["durations"])
+        return random.choice(TEXTS.get(name, ["a", "B-1", "some text"]))
     return copy.deepcopy(random.choice(({"inputs": "x"}, [1, 2.5], "x", 7, True)))
 
 
@@ -435,7 +268,7 @@ def _mapping(group: dict[str, Any], name: str, random: Random) -> dict[str, Any]
     }
     for below in group.get("patternProperties", {}).values():
         for _ in range(random.choice((0, 1, 1, 2))):
-            made[random.choice(KEYS.get(name, ("a", "b")))] = right_value(below, name, random)
+            made[random.choice(KEYS.get(name, ["a", "b"]))] = right_value(below, name, random)
     return made
 
 
