@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -26,22 +27,38 @@ class Refused:
         self.code, self.message, self.status = code, message, status
         self.headers = dict(headers or {})
 
+    def answer(self) -> tuple[Any, Any]:
+        """As a client's handler before a call gives it."""
+        return Http(self.status), {
+            "Error": {"Code": self.code, "Message": self.message},
+            "ResponseMetadata": {"HTTPStatusCode": self.status, "HTTPHeaders": self.headers},
+        }
+
 
 REFUSED = Refused()
-Answer = Mapping[str, Any] | Refused | Callable[[Mapping[str, Any]], Any]
+Answer = Mapping[str, Any] | Refused | Exception | list[Any] | Callable[[Mapping[str, Any]], Any]
 
 
 class FakeAws:
     """A client factory; ``answers`` maps ``ec2.DescribeSubnets`` to an answer or a function.
 
-    What the table lacks fails the test. ``asked`` has every operation that was called, and
-    ``denied`` the codes with which operations are refused.
+    A list has answers that are given one after the other. Members that the service always gives
+    need not be stated. What the table lacks fails the test. ``asked`` has every operation that was
+    called, and ``denied`` the codes with which operations are refused.
     """
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
-        self.asked: list[str] = []
+        self.requests: list[tuple[str, Mapping[str, Any]]] = []
         self.denied: dict[str, str] = {}
+
+    @property
+    def asked(self) -> list[str]:
+        return [name for name, _ in self.requests]
+
+    def sent(self, operation: str) -> list[Mapping[str, Any]]:
+        """The requests of one operation."""
+        return [request for name, request in self.requests if name == operation]
 
     def __call__(self, service: str) -> Any:
         global _answering
@@ -49,25 +66,52 @@ class FakeAws:
         return _client(service)
 
     def answer(self, name: str, model: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
-        self.asked.append(name)
-        assert name in self.answers, f"nobody expected {name} with {params}"
-        found = self.answers[name]
+        self.requests.append((name, params))
+        found = self.answers.get(name, [])
+        if isinstance(found, list):
+            assert found, f"nobody expected {name} with {params}"
+            found = found.pop(0)
         operation = name.partition(".")[2]
         if operation in self.denied:
             found = Refused(self.denied[operation], f"refused {operation}")
         if callable(found):
             found = found(params)
+        if isinstance(found, Exception):
+            raise found
         if isinstance(found, Refused):
-            return _Http(found.status), {
-                "Error": {"Code": found.code, "Message": found.message},
-                "ResponseMetadata": {"HTTPStatusCode": found.status, "HTTPHeaders": found.headers},
-            }
+            return found.answer()
         if model.output_shape is not None:
-            validate_parameters(dict(found), model.output_shape)
-        return _Http(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
+            found = _whole(found, model.output_shape)
+            validate_parameters(found, model.output_shape)
+        return Http(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
 
 
-class _Http:
+def _whole(answer: Any, shape: Any) -> Any:
+    """An answer with the members that the service always gives."""
+    if shape.type_name == "structure":
+        members = shape.members
+        given = {
+            name: _whole(value, members[name]) if name in members else value
+            for name, value in answer.items()
+        }
+        return {name: _any(members[name]) for name in shape.required_members} | given
+    if shape.type_name == "list" and shape.member.type_name == "structure":
+        return [_whole(each, shape.member) for each in answer]
+    return answer
+
+
+def _any(shape: Any) -> Any:
+    """A value of a shape that no test looks at."""
+    if shape.type_name == "string":
+        return shape.enum[0] if shape.enum else "x" * shape.metadata.get("min", 1)
+    if shape.type_name == "timestamp":
+        return datetime(2026, 1, 1, tzinfo=UTC)
+    return {"structure": lambda: _whole({}, shape), "list": list, "map": dict}.get(
+        shape.type_name, lambda: 1
+    )()
+
+
+class Http:
     raw = None
 
     def __init__(self, status_code: int) -> None:

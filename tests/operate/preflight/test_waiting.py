@@ -9,6 +9,7 @@ import pytest
 
 from low_latency_endpoint.operate.preflight.update_checks import wait_for_endpoints
 from tests.fake_aws import REFUSED, REGION, FakeAws, merged
+from tests.operate.preflight.cases import stack
 from tests.operate.preflight.world import DEPLOYED, WORLD, settings_with
 
 
@@ -68,21 +69,7 @@ def test_the_wait_ends_in_time_and_leaves_the_rest_to_the_check() -> None:
         pytest.param(DEPLOYED, id="in service"),
         pytest.param(updating_for(10_000, "Failed"), id="failed: time does not fix it"),
         pytest.param(
-            merged(
-                updating_for(10_000),
-                {
-                    "cloudformation.DescribeStacks": {
-                        "Stacks": [
-                            {
-                                "StackName": "Shop",
-                                "StackStatus": "UPDATE_IN_PROGRESS",
-                                "CreationTime": "2026-01-01",
-                            }
-                        ]
-                    }
-                },
-            ),
-            id="another deployment runs",
+            updating_for(10_000) | stack("UPDATE_IN_PROGRESS"), id="another deployment runs"
         ),
         pytest.param(merged(DEPLOYED, {"sagemaker.DescribeEndpoint": REFUSED}), id="unreadable"),
     ],

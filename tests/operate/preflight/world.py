@@ -12,7 +12,7 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.operate.checking.checks import Result, checks
 from low_latency_endpoint.operate.preflight.context import PreflightContext
 from low_latency_endpoint.settings import Settings, parse_settings, planned_variants
-from tests.fake_aws import ACCOUNT, REGION, FakeAws, Refused
+from tests.fake_aws import ACCOUNT, REGION, FakeAws, Refused, filtered
 
 VPC = "vpc-0123456789abcdef0"
 SUBNETS = {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}
@@ -82,11 +82,23 @@ def link(**changes: Any) -> dict[str, Any]:
         "PrivateDnsEnabled": True,
         "SubnetIds": list(SUBNETS.values()),
         "Groups": [{"GroupId": GROUP}],
-        "PolicyDocument": json.dumps(
-            {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}
-        ),
+        "PolicyDocument": allowing(),
         **changes,
     }
+
+
+def allowing(**changes: Any) -> str:
+    """The policy of an interface endpoint: everything, but for changes."""
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
+    return json.dumps({"Statement": [allowed | changes]})
+
+
+def group(port: int = 443) -> dict[str, Any]:
+    """The security group, which lets in the VPC at a port."""
+    rule = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
+    permission = {**rule, "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}
+    found = {"GroupId": GROUP, "IpPermissions": [permission]}
+    return {"ec2.DescribeSecurityGroups": {"SecurityGroups": [found]}}
 
 
 S3_GATEWAY = {
@@ -114,12 +126,7 @@ def endpoints(*found: Mapping[str, Any]) -> Any:
     """DescribeVpcEndpoints, by service name where the request filters for one."""
 
     def answer(params: Mapping[str, Any]) -> Any:
-        wanted = [
-            value
-            for each in params.get("Filters", ())
-            if each["Name"] == "service-name"
-            for value in each["Values"]
-        ]
+        wanted = list(filtered(params, "service-name"))
         return {
             "VpcEndpoints": [each for each in found if not wanted or each["ServiceName"] in wanted]
         }
@@ -127,65 +134,44 @@ def endpoints(*found: Mapping[str, Any]) -> Any:
     return answer
 
 
-def quotas(**values: float) -> dict[str, Any]:
-    """Quotas by instance type, written with underscores."""
+def quotas(**values: float | None) -> dict[str, Any]:
+    """Quotas by instance type, written with underscores; ``None`` is one without a value."""
     return {
         "Quotas": [
             {
                 "QuotaName": f"{name.replace('_', '.')} for endpoint usage",
                 "QuotaCode": "L-12345678",
-                "Value": value,
+                **({} if value is None else {"Value": value}),
             }
             for name, value in values.items()
         ]
     }
 
 
-def concurrency(quota: int, unreserved: int) -> dict[str, Any]:
-    """GetAccountSettings of Lambda."""
-    return {
-        "AccountLimit": {
-            "ConcurrentExecutions": quota,
-            "UnreservedConcurrentExecutions": unreserved,
-        }
-    }
-
-
 def roles(params: Mapping[str, Any]) -> Any:
     """The model's role and the bootstrap's execution role."""
     name = params["RoleName"]
-    arn = ROLE if name == "model-role" else DEPLOYER
+    trusted = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sagemaker.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
     return {
         "Role": {
             "RoleName": name,
-            "Arn": arn,
-            "Path": "/",
-            "RoleId": "AROAEXAMPLEEXAMPLEEX",
-            "CreateDate": "2026-01-01",
-            "AssumeRolePolicyDocument": json.dumps(
-                {
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"Service": "sagemaker.amazonaws.com"},
-                            "Action": "sts:AssumeRole",
-                        }
-                    ]
-                }
-            ),
+            "Arn": ROLE if name == "model-role" else DEPLOYER,
+            "AssumeRolePolicyDocument": json.dumps({"Statement": [trusted]}),
         }
     }
 
 
-def vpc_attribute(support: bool = True, hostnames: bool = True) -> Any:
+def vpc_attribute(hostnames: bool = True) -> Any:
     """DescribeVpcAttribute."""
 
     def answer(params: Mapping[str, Any]) -> Any:
-        return (
-            {"EnableDnsSupport": {"Value": support}}
-            if params["Attribute"] == "enableDnsSupport"
-            else {"EnableDnsHostnames": {"Value": hostnames}}
-        )
+        if params["Attribute"] == "enableDnsSupport":
+            return {"EnableDnsSupport": {"Value": True}}
+        return {"EnableDnsHostnames": {"Value": hostnames}}
 
     return answer
 
@@ -197,29 +183,14 @@ def manifest(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def in_service(*names: str) -> dict[str, Any]:
     """ListEndpoints."""
-    return {
-        "Endpoints": [
-            {
-                "EndpointName": name,
-                "EndpointStatus": "InService",
-                "CreationTime": "2026-01-01",
-                "LastModifiedTime": "2026-01-01",
-                "EndpointArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{name.lower()}",
-            }
-            for name in names
-        ]
-    }
+    return {"Endpoints": [{"EndpointName": name, "EndpointStatus": "InService"} for name in names]}
 
 
 NO_STACK = Refused("ValidationError", "Stack with id Shop does not exist", 400)
 NO_ENDPOINT = Refused("ValidationException", "Could not find endpoint", 400)
 
 WORLD: dict[str, Any] = {
-    "sts.GetCallerIdentity": {
-        "Account": ACCOUNT,
-        "Arn": f"arn:aws:iam::{ACCOUNT}:user/dev",
-        "UserId": "AIDAEXAMPLE",
-    },
+    "sts.GetCallerIdentity": {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/dev"},
     "ec2.DescribeRegions": {
         "Regions": [{"RegionName": REGION, "OptInStatus": "opt-in-not-required"}]
     },
@@ -248,28 +219,16 @@ WORLD: dict[str, Any] = {
         ],
     },
     "ec2.DescribeVpcEndpoints": endpoints(S3_GATEWAY),
-    "route53.ListHostedZonesByVPC": {"HostedZoneSummaries": [], "MaxItems": "100"},
+    "route53.ListHostedZonesByVPC": {"HostedZoneSummaries": []},
     "ec2.DescribeVpcAttribute": vpc_attribute(),
     "ec2.DescribeSubnets": {"Subnets": [subnet(zone) for zone in SUBNETS]},
     "ec2.DescribeRouteTables": {"RouteTables": [route_table()]},
-    "ec2.DescribeSecurityGroups": {
-        "SecurityGroups": [
-            {
-                "GroupId": GROUP,
-                "IpPermissions": [
-                    {
-                        "IpProtocol": "tcp",
-                        "FromPort": 443,
-                        "ToPort": 443,
-                        "IpRanges": [{"CidrIp": "10.0.0.0/16"}],
-                    }
-                ],
-            }
-        ]
-    },
+    **group(),
     "service-quotas.ListServiceQuotas": quotas(ml_m5_xlarge=16),
     "service-quotas.ListAWSDefaultServiceQuotas": quotas(),
-    "lambda.GetAccountSettings": concurrency(1000, 1000),
+    "lambda.GetAccountSettings": {
+        "AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 1000}
+    },
     "ecr.BatchGetImage": manifest({"config": {"digest": "sha256:" + "0" * 64}}),
     "ecr.GetDownloadUrlForLayer": {"downloadUrl": CONFIG_URL},
     "s3.HeadObject": {"ContentLength": 268_000_000},
@@ -289,58 +248,37 @@ WORLD: dict[str, Any] = {
     "ec2.DescribeFlowLogs": {"FlowLogs": []},
 }
 
+_LOGICAL_ID, _TYPE = "sentimentEndpointBBDA8A8C", "AWS::SageMaker::Endpoint"
+_TEMPLATE = {
+    "Resources": {_LOGICAL_ID: {"Type": _TYPE, "Properties": {"EndpointName": "sentiment"}}}
+}
 DEPLOYED: dict[str, Any] = {
     "cloudformation.DescribeStacks": {
-        "Stacks": [
-            {"StackName": "Shop", "StackStatus": "UPDATE_COMPLETE", "CreationTime": "2026-01-01"}
-        ]
+        "Stacks": [{"StackName": "Shop", "StackStatus": "UPDATE_COMPLETE"}]
     },
     "cloudformation.ListStackResources": {
         "StackResourceSummaries": [
             {
-                "LogicalResourceId": "sentimentEndpointBBDA8A8C",
-                "ResourceType": "AWS::SageMaker::Endpoint",
+                "LogicalResourceId": _LOGICAL_ID,
+                "ResourceType": _TYPE,
                 "PhysicalResourceId": ENDPOINT_ARN,
                 "ResourceStatus": "UPDATE_COMPLETE",
-                "LastUpdatedTimestamp": "2026-01-01",
             }
         ]
     },
-    "cloudformation.GetTemplate": {
-        "TemplateBody": json.dumps(
-            {
-                "Resources": {
-                    "sentimentEndpointBBDA8A8C": {
-                        "Type": "AWS::SageMaker::Endpoint",
-                        "Properties": {"EndpointName": "sentiment"},
-                    }
-                }
-            }
-        )
-    },
+    "cloudformation.GetTemplate": {"TemplateBody": json.dumps(_TEMPLATE)},
     "sagemaker.DescribeEndpoint": {
         "EndpointName": "sentiment",
         "EndpointArn": ENDPOINT_ARN,
         "EndpointConfigName": "sentiment-1",
         "EndpointStatus": "InService",
-        "CreationTime": "2026-01-01",
-        "LastModifiedTime": "2026-01-01",
         "ProductionVariants": [
             {"VariantName": "primary", "CurrentInstanceCount": 4, "DesiredInstanceCount": 4}
         ],
     },
     "sagemaker.DescribeEndpointConfig": {
         "EndpointConfigName": "sentiment-1",
-        "CreationTime": "2026-01-01",
-        "EndpointConfigArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint-config/sentiment-1",
-        "ProductionVariants": [
-            {
-                "VariantName": "primary",
-                "ModelName": "sentiment-1",
-                "InstanceType": "ml.m5.xlarge",
-                "InitialInstanceCount": 4,
-            }
-        ],
+        "ProductionVariants": [{"VariantName": "primary", "InstanceType": "ml.m5.xlarge"}],
     },
     "application-autoscaling.DescribeScalableTargets": {
         "ScalableTargets": [
@@ -350,8 +288,6 @@ DEPLOYED: dict[str, Any] = {
                 "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
                 "MinCapacity": 2,
                 "MaxCapacity": 8,
-                "RoleARN": ROLE,
-                "CreationTime": "2026-01-01",
             }
         ]
     },
@@ -373,16 +309,15 @@ def settings_with(changes: Mapping[str, Any]) -> Settings:
     return parse_settings(yaml.safe_dump(data))
 
 
-def fetch(url: str) -> bytes:
-    """The configuration of an image for x86_64."""
-    assert url == CONFIG_URL
-    return b'{"architecture": "amd64"}'
-
-
 def outcomes(
-    check_id: str, aws: FakeAws, settings: Settings, *, region: str = REGION, fetch: Any = fetch
+    check_id: str, aws: FakeAws, settings: Settings, *, region: str, fetched: bytes
 ) -> list[Result]:
-    """The results of one check."""
+    """The results of one check, where the image's configuration is what is fetched."""
+
+    def fetch(url: str) -> bytes:
+        assert url == CONFIG_URL
+        return fetched
+
     context = PreflightContext(
         settings,
         list(planned_variants(settings)),

@@ -10,7 +10,7 @@ from typing import Any
 from local_sagemaker import LocalAws
 from local_sagemaker.admission import credentials_at
 from local_sagemaker.connections import new_client
-from tests.fake_aws import Refused
+from tests.fake_aws import Http, Refused
 
 Change = Callable[[dict[str, Any]], None] | Refused
 
@@ -55,15 +55,12 @@ class Tampered:
         def before(model: Any, context: Any, **_: Any) -> tuple[Any, Any] | None:
             Tampered._active.asked.append(f"{service}.{model.name}")
             change = Tampered._active.changes.get(f"{service}.{model.name}")
-            if not isinstance(change, Refused):
-                answer = Tampered._answers.get(context["question"])
-                if Tampered._active.live or answer is None:
-                    return None
-                return _Http(200), deepcopy(answer)
-            return _Http(change.status), {
-                "Error": {"Code": change.code, "Message": change.message},
-                "ResponseMetadata": {"HTTPStatusCode": change.status, "HTTPHeaders": {}},
-            }
+            if isinstance(change, Refused):
+                return change.answer()
+            answer = Tampered._answers.get(context["question"])
+            if Tampered._active.live or answer is None:
+                return None
+            return Http(200), deepcopy(answer)
 
         def after(model: Any, parsed: dict[str, Any], context: Any, **_: Any) -> None:
             change = Tampered._active.changes.get(f"{service}.{model.name}")
@@ -77,10 +74,3 @@ class Tampered:
         client.meta.events.register("before-call", before)
         client.meta.events.register("after-call", after)
         return client
-
-
-class _Http:
-    raw = None
-
-    def __init__(self, status_code: int) -> None:
-        self.status_code = status_code

@@ -21,9 +21,9 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import iam_action
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
+from tests.operate.conftest import NAME, ROOT, STACK
 from tests.operate.preflight import cases
 from tests.operate.verify import test_verification_checks
-from tests.operate.verify.conftest import NAME, ROOT, STACK
 
 READS = re.compile(r"BatchGet|Describe|Filter|Get|Head|List|Simulate")
 PAGE = (ROOT / "docs" / "reference" / "preflight.md").read_text()

@@ -11,8 +11,7 @@ from local_sagemaker import LocalAws
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.deployed_endpoints import deployed_endpoints
 from low_latency_endpoint.cli import app
-
-from .conftest import NAME, STACK
+from tests.operate.conftest import NAME, STACK
 
 
 @pytest.fixture

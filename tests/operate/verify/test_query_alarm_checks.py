@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from roles_under_test import give_hosting_role
+from hosting_site import Site
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer
@@ -21,7 +21,7 @@ from low_latency_endpoint.plan.container_metrics import (
     percentile_query,
 )
 
-STACK, IMAGE = "Tokens", "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"
+STACK = "Tokens"
 OF = {"endpoint": "chat", "variant": "primary"}
 TTFT = above(percentile_query(container_metric("vllm", "time_to_first_token"), 0.95, **OF), 60)
 WAITING = above(fullest_query(container_metric("vllm", "requests_waiting"), **OF), 100)
@@ -48,20 +48,8 @@ def aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
     model = LanguageModelServer(gap_seconds=0.001, seconds_per_prompt_token=0.0, output_tokens=4)
     with LocalAws.in_process(model_servers={"model": model}, runtime=options) as running:
         running.reset()
-        sagemaker = running.client("sagemaker")
-        sagemaker.create_model(
-            ModelName="m",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": IMAGE},
-        )
-        variant = {"VariantName": "primary", "ModelName": "m", "InitialInstanceCount": 1}
-        sagemaker.create_endpoint_config(
-            EndpointConfigName="c", ProductionVariants=[{**variant, "InstanceType": "ml.g5.xlarge"}]
-        )
-        sagemaker.create_endpoint(EndpointName="chat", EndpointConfigName="c")
-        sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="chat", WaiterConfig={"Delay": 0, "MaxAttempts": 10_000}
-        )
+        site = Site(running)
+        site.endpoint({"InstanceType": "ml.g5.xlarge"}, name="chat")
         yield running
         delete_stack(running, STACK)
         running.reset()

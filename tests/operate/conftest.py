@@ -11,7 +11,7 @@ import yaml
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 STACK = "LowLatencyEndpoint"
 NAME = "sentiment"
 
