@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from roles_under_test import give_hosting_role
+from hosting_site import Site
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
@@ -30,48 +30,27 @@ SPEED = 60
 
 
 @pytest.fixture(scope="module")
-def aws() -> Iterator[LocalAws]:
+def site() -> Iterator[Site]:
     options = RuntimeOptions(clock_speed=SPEED, model_servers={"*": SimulatedModelServer()})
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
-        sagemaker = running.client("sagemaker")
-        sagemaker.create_model(
-            ModelName="account-clock",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
-        )
-        sagemaker.create_endpoint_config(
-            EndpointConfigName="account-clock",
-            ProductionVariants=[
-                {
-                    "VariantName": "primary",
-                    "InstanceType": "ml.c7i.xlarge",
-                    "ModelName": "account-clock",
-                    "InitialInstanceCount": 1,
-                }
-            ],
-        )
-        sagemaker.create_endpoint(EndpointName="account-clock", EndpointConfigName="account-clock")
-        sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="account-clock", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
-        )
-        yield running
+        site = Site(running)
+        site.endpoint(name="account-clock")
+        yield site
 
 
 @pytest.fixture
-def pointed(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> LocalAws:
+def pointed(site: Site, monkeypatch: pytest.MonkeyPatch) -> LocalAws:
     """What the local AWS prints is in the environment."""
-    for name, value in {TOKEN_VARIABLE: "any", **aws.exports()}.items():
+    for name, value in {TOKEN_VARIABLE: "any", **site.aws.exports()}.items():
         monkeypatch.setenv(name, value)
-    return aws
+    return site.aws
 
 
-def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(pointed: LocalAws) -> None:
+def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(
+    pointed: LocalAws, site: Site
+) -> None:
     pointed.advance(2 * 3600)  # beyond the half hour that is asked for below
-    runtime = pointed.client("sagemaker-runtime")
-    for _ in range(20):
-        runtime.invoke_endpoint(
-            EndpointName="account-clock", Body=b'{"inputs": "x"}', ContentType="application/json"
-        )["Body"].read()
+    site.invoke_many("account-clock", 20, ContentType="application/json")
     pointed.flush_metrics()
     time.sleep(2 * 60 / SPEED)  # two of its minutes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.fake_aws import FakeAws, Refused, page_of
@@ -16,9 +16,10 @@ Request = Mapping[str, Any]
 
 
 class FakeAccount(FakeAws):
-    """Services by what the test put into them."""
+    """Services by what the test put into them; ``start`` is when the endpoint's window begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: datetime) -> None:
+        self.start = start
         self.data: dict[tuple[str, str, Dimensions], dict[datetime, Samples]] = {}
         self.endpoint: dict[str, Any] = {}
         self.configuration: dict[str, Any] = {}
@@ -76,8 +77,6 @@ class FakeAccount(FakeAws):
                     "LogicalResourceId": "Endpoint",
                     "PhysicalResourceId": request["PhysicalResourceId"],
                     "ResourceType": "AWS::SageMaker::Endpoint",
-                    "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-                    "ResourceStatus": "CREATE_COMPLETE",
                 }
             ]
         }

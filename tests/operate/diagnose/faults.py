@@ -1,65 +1,81 @@
-"""The injected faults: what is wrong, and the finding that it must produce.
-
-``companions`` are findings that belong to the fault too; anything else is a false finding.
-"""
+"""The injected faults: what is wrong, and the finding that it must produce."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property, partial
 from typing import Any
 
 from low_latency_endpoint.operate.diagnose import Diagnosis, diagnose
 
 from .account import FakeAccount
-from .scenarios import END, ENDPOINT, Scenario, constant
+from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fault:
-    """One fault in one endpoint; a pattern needs so many minutes ``over`` which it shows."""
+    """One fault in one endpoint; a pattern needs so many minutes ``over`` which it shows.
 
-    name: str
-    scenario: Callable[[], Scenario]
+    ``companions`` are findings that belong to the fault too; anything else is a false finding.
+    """
+
     finding: str
+    name: str
     says: tuple[str, ...]
-    changes: tuple[str, ...] = ()
-    companions: frozenset[str] = frozenset()
-    options: dict[str, Any] = field(default_factory=dict)
-    over: int = 45
+    changes: tuple[str, ...]
+    scenario: Callable[[], Scenario]
+    companions: frozenset[str]
+    client_latency: dict[str, float] | None
+    over: int
 
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+    @cached_property
     def account(self) -> FakeAccount:
         """An account with this fault, one for all tests: they only read it."""
-        return _account(self.name)
+        return self.scenario().account()
 
+    @cached_property
     def diagnosed(self) -> Diagnosis:
         """What is found in the scenario's window, read once for all tests."""
-        return _diagnosed(self.name)
+        return self.diagnosed_over(self.scenario().minutes)
+
+    def diagnosed_over(self, minutes: int) -> Diagnosis:
+        """What is found in the last minutes."""
+        return diagnose(
+            self.account,
+            ENDPOINT,
+            start=END - timedelta(minutes=minutes),
+            end=END,
+            now=END,
+            region="us-east-1",
+            client_latency=self.client_latency,
+        )
 
 
-@cache
-def _account(name: str) -> FakeAccount:
-    return _named(name).scenario().account()
-
-
-@cache
-def _diagnosed(name: str) -> Diagnosis:
-    fault = _named(name)
-    return diagnose(
-        fault.account(),
-        ENDPOINT,
-        start=fault.scenario().start,
-        end=END,
-        now=END,
-        region="us-east-1",
-        **fault.options,
+def fault(
+    says: str,
+    changes: str = "",
+    *,
+    of: Callable[..., Scenario] = Scenario,
+    companion: str = "",
+    client_latency: dict[str, float] | None = None,
+    over: int = 45,
+    **scenario: Any,
+) -> Callable[[str, str], Fault]:
+    """A fault, but for its finding and name, of which all is told that stands between ``" & "``."""
+    return partial(
+        Fault,
+        says=tuple(says.split(" & ")),
+        changes=tuple(changes.split(" & ")) if changes else (),
+        scenario=partial(of, **scenario),
+        companions=frozenset({companion} - {""}),
+        client_latency=client_latency,
+        over=over,
     )
-
-
-def _named(name: str) -> Fault:
-    (found,) = [fault for fault in FAULTS if fault.name == name]
-    return found
 
 
 def from_minute(minute: int, before: float, after: float) -> Callable[[int], float]:
@@ -70,6 +86,18 @@ def from_minute(minute: int, before: float, after: float) -> Callable[[int], flo
 def between(first: int, last: int, inside: float, outside: float) -> Callable[[int], float]:
     """One value in some minutes, another in the others."""
     return lambda now: inside if first <= now < last else outside
+
+
+def slow(
+    first: int, last: int, by: float, *, instances: range = range(99)
+) -> Callable[[int, int], float]:
+    """The latency of some instances in some minutes; 40 ms else."""
+    return lambda m, i: by if first <= m < last and i in instances else 40
+
+
+def up_to(most: int, target: float = 7800.0) -> dict[str, Any]:
+    """Scaling from two instances to so many."""
+    return {"min": 2, "max": most, "target": target}
 
 
 def not_started(**more: Any) -> Scenario:
@@ -86,58 +114,33 @@ def not_started(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
-def _saturated(**more: Any) -> Scenario:
+def saturated(**more: Any) -> Scenario:
     """Full instances from minute 25 on: too much load, CPU at its end, slow answers."""
     values: dict[str, Any] = {
         "tps": from_minute(25, 600, 1900),
         "cpu": from_minute(25, 45, 97),
-        "latency": lambda m, i: 40 if m < 25 else 300,
+        "latency": slow(25, 60, 300),
         "in_flight": from_minute(25, 24, 570),
-        "scaling": {"min": 2, "max": 8, "target": 7800.0},
+        "scaling": up_to(8),
     }
     return Scenario(**(values | more))
 
 
 def _scale_out_failed(message: str) -> Scenario:
-    made = _saturated(scaling={"min": 2, "max": 16, "target": 7800.0})
-    made.activities = [made.scaled(28 + 4 * n, 15, "Failed", message) for n in range(3)]
-    return made
+    failed = [Scaled(28 + 4 * n, 15, "Failed", message) for n in range(3)]
+    return saturated(scaling=up_to(16), activities=failed)
 
 
-def _lagging() -> Scenario:
-    """The load doubles over 25 minutes, each step of scaling comes late."""
-    made = Scenario(
-        minutes=90,
-        tps=lambda m: min(max(300 + 40 * (m - 30), 300), 1500),
-        instances=lambda m: 3 if m < 55 else 6 if m < 68 else 12,
-        cpu=lambda m: 45 if m < 38 else 96 if m < 68 else 60,
-        latency=lambda m, i: 40 if m < 38 else 320 if m < 68 else 42,
-        scaling={"min": 2, "max": 16, "target": 7800.0, "cooldown": 600},
-    )
-    made.activities = [made.scaled(49, 6), made.scaled(62, 12)]
-    return made
-
-
-def _suspended() -> Scenario:
-    made = _saturated(scaling={"min": 2, "max": 16, "target": 7800.0})
-    made.suspended = True
-    return made
-
-
-def _cold_after_scale_out(
-    to: int = 8, *, by_hand: bool = False, until: int = 33, **more: Any
-) -> Scenario:
+def _cold_after_scale_out(to: int = 8, *, until: int = 33, **more: Any) -> Scenario:
     """New instances are ten times slower for some minutes."""
     values: dict[str, Any] = {
         "tps": from_minute(20, 500, 1000),
         "instances": from_minute(27, 5, to),
         "cpu": from_minute(20, 30, 55),
-        "latency": lambda m, i: 400 if i >= 5 and 27 <= m < until else 40,
+        "latency": slow(27, until, 400, instances=range(5, to)),
+        "activities": [Scaled(21, to, took=6)],
     }
-    made = Scenario(**(values | more))
-    if not by_hand:
-        made.activities = [made.scaled(21, to, took=6)]
-    return made
+    return Scenario(**(values | more))
 
 
 def _cold_then_saturated(**more: Any) -> Scenario:
@@ -147,23 +150,12 @@ def _cold_then_saturated(**more: Any) -> Scenario:
         "cpu": between(40, 52, 97, 40),
         "latency": lambda m, i: 400 if 18 <= m < 26 else 300 if 40 <= m < 52 else 40,
         "instances": from_minute(18, 6, 8),
-        "scaling": {"min": 2, "max": 8, "target": 7800.0},
+        "scaling": up_to(8),
         "in_flight": between(40, 52, 285, 20),
         "planned": None,
+        "activities": [Scaled(13, 8)],
     }
-    made = Scenario(**(values | more))
-    made.activities = [made.scaled(13, 8)]
-    return made
-
-
-def _twice_cold() -> Scenario:
-    made = Scenario(
-        tps=lambda m: 500 if m < 22 else 700 if m < 40 else 900,
-        instances=lambda m: 5 if m < 22 else 6 if m < 40 else 8,
-        latency=lambda m, i: 400 if (i == 5 and 22 <= m < 27) or (i > 5 and 40 <= m < 46) else 40,
-    )
-    made.activities = [made.scaled(17, 6), made.scaled(35, 8)]
-    return made
+    return Scenario(**(values | more))
 
 
 def _gpu(**more: Any) -> Scenario:
@@ -177,14 +169,10 @@ def _by_concurrency(most: int, used: float, **more: Any) -> Scenario:
         "cpu": constant(20),
         "tps": from_minute(25, 8, 24),
         "in_flight": from_minute(25, 3, 40),
-        "latency": lambda m, i: 40 if m < 25 else 900,
+        "latency": slow(25, 60, 900),
         "planned": None,
-        "scaling": {
-            "min": 2,
-            "max": most,
-            "target": 4.0,
-            "metric": "SageMakerVariantConcurrentRequestsPerModelHighResolution",
-        },
+        "scaling": up_to(most, 4.0)
+        | {"metric": "SageMakerVariantConcurrentRequestsPerModelHighResolution"},
     }
     return _gpu(**(values | more))
 
@@ -205,656 +193,484 @@ def _zone_lost(**more: Any) -> Scenario:
         "tps": constant(800),
         "instances": from_minute(25, 8, 4),
         "cpu": from_minute(25, 52, 98),
-        "latency": lambda m, i: 40 if m < 25 else 330,
+        "latency": slow(25, 60, 330),
     }
     return Scenario(**(values | more))
 
 
-FAULTS = (
-    Fault(
-        "every fifth minute ten times slower",
-        lambda: Scenario(latency=_every(5)),
-        "LLD131",
-        (
-            "slow every 5 min (03:00, 03:05, 03:10, 03:15 and on), in 12 of 12 cycles",
-            "20 % of all requests came then",
-            "the load is the same",
-        ),
-        ("containers[].environment",),
+_ZONES = ("us-east-1a", "us-east-1b")
+_SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
+_ROWS = {
+    "LLD131: every fifth minute ten times slower": fault(
+        "slow every 5 min (03:00, 03:05, 03:10, 03:15 and on), in 12 of 12 cycles"
+        " & 20 % of all requests came then & the load is the same",
+        "containers[].environment",
+        latency=_every(5),
     ),
-    Fault(
-        "single slow minutes at any time, a fifth of all",
-        lambda: Scenario(
-            minutes=120,
-            latency=lambda m, i: (
-                400
-                if m in {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
-                else 40
-            ),
-        ),
-        "LLD136",
-        ("slow 18 times, for 1 periods in the mean", "15 % of all requests came then"),
-        ("containers[].environment",),
+    "LLD136: single slow minutes at any time, a fifth of all": fault(
+        "slow 18 times, for 1 periods in the mean & 15 % of all requests came then",
+        "containers[].environment",
         over=120,
+        minutes=120,
+        latency=lambda m, i: 400 if m in _SINGLE else 40,
     ),
-    Fault(
-        "three minutes of every fifteen slow, which an alarm sees too",
-        lambda: Scenario(minutes=120, latency=_every(15, 3)),
-        "LLD131",
-        ("slow every 15 min", "in 8 of 8 cycles"),
-        ("containers[].environment",),
+    "LLD131: three minutes of every fifteen slow, which an alarm sees too": fault(
+        "slow every 15 min & in 8 of 8 cycles",
+        "containers[].environment",
         over=120,
+        minutes=120,
+        latency=_every(15, 3),
     ),
-    Fault(
-        "callers that come all at once every ten minutes",
-        lambda: Scenario(
-            tps=lambda m: 2000 if m % 10 == 2 else 600,
-            cpu=lambda m: 97 if m % 10 == 2 else 40,
-            latency=lambda m, i: 400 if m % 10 == 2 else 40,
-        ),
-        "LLD131",
-        ("3.3 times the load then: callers come in bursts",),
+    "LLD131: callers that come all at once every ten minutes": fault(
+        "3.3 times the load then: callers come in bursts",
         over=60,
+        tps=lambda m: 2000 if m % 10 == 2 else 600,
+        cpu=lambda m: 97 if m % 10 == 2 else 40,
+        latency=lambda m, i: 400 if m % 10 == 2 else 40,
     ),
-    Fault(
-        "cold after a pause without requests",
-        lambda: Scenario(
-            minutes=120,
-            tps=between(30, 70, 0, 300),
-            cpu=constant(20),
-            latency=lambda m, i: 500 if 70 <= m < 76 else 40,
-        ),
-        "LLD132",
-        ("slow for up to 6 min after a pause without requests (02:30-03:10)",),
-        ("warm_up.keep_warm",),
+    "LLD132: cold after a pause without requests": fault(
+        "slow for up to 6 min after a pause without requests (02:30-03:10)",
+        "warm_up.keep_warm",
         over=120,
+        minutes=120,
+        tps=between(30, 70, 0, 300),
+        cpu=constant(20),
+        latency=slow(70, 76, 500),
     ),
-    Fault(
-        "latency that creeps to five times its first value",
-        lambda: Scenario(latency=lambda m, i: 40 * (1 + 4 * m / 60)),
-        "LLD133",
-        ("ModelLatency p99 grew from", "load per instance at the end 1.00 times"),
-        ("containers[].image",),
+    "LLD133: latency that creeps to five times its first value": fault(
+        "ModelLatency p99 grew from & load per instance at the end 1.00 times",
+        "containers[].image",
         over=60,
+        latency=lambda m, i: 40 * (1 + 4 * m / 60),
     ),
-    Fault(
-        "memory that leaks until instances restart",
-        lambda: Scenario(
-            minutes=180,
-            memory=lambda m: 35 + 1.55 * _restarting(m),
-            instances=lambda m: 4 if _restarting(m) < 3 else 8,
-            latency=lambda m, i: 350 if _restarting(m) < 6 or _restarting(m) > 33 else 40,
-        ),
-        "LLD134",
-        ("memory climbed to 9", "4 times, some 40 min apart", "fewer instances served"),
-        ("containers[].environment",),
+    "LLD134: memory that leaks until instances restart": fault(
+        "memory climbed to 9 & 4 times, some 40 min apart & fewer instances served",
+        "containers[].environment",
         over=150,
+        minutes=180,
+        memory=lambda m: 35 + 1.55 * _restarting(m),
+        instances=lambda m: 4 if _restarting(m) < 3 else 8,
+        latency=lambda m, i: 350 if _restarting(m) < 6 or _restarting(m) > 33 else 40,
     ),
-    Fault(
-        "half of the fleet gone at once",
-        _zone_lost,
-        "LLD135",
-        (
-            "4 of 8 instances stopped serving at 03:25",
-            "not back at the end",
-            "800 requests a second before, 800 after",
-        ),
-        ("client_zones.ids",),
+    "LLD135: half of the fleet gone at once": fault(
+        "4 of 8 instances stopped serving at 03:25 & not back at the end"
+        " & 800 requests a second before, 800 after",
+        "client_zones.ids",
         over=60,
+        of=_zone_lost,
     ),
-    Fault(
-        "a zone gone with its instances, and back, with errors of those left",
-        lambda: _zone_lost(
-            minutes=90,
-            zones=("us-east-1a",),
-            instances=lambda m: 4 if 25 <= m < 50 else 8,
-            cpu=between(25, 50, 98, 52),
-            latency=lambda m, i: 330 if 25 <= m < 50 else 40,
-            errors={"Invocation5XXErrors": between(25, 50, 0.05, 0)},
-        ),
-        "LLD135",
-        ("4 of 8 instances stopped serving at 02:55", "back at 03:20"),
-        ("client_zones.ids",),
+    "LLD135: a zone gone with its instances, and back, with errors of those left": fault(
+        "4 of 8 instances stopped serving at 02:55 & back at 03:20",
+        "client_zones.ids",
         over=90,
+        of=_zone_lost,
+        minutes=90,
+        zones=_ZONES[:1],
+        instances=between(25, 50, 4, 8),
+        cpu=between(25, 50, 98, 52),
+        latency=slow(25, 50, 330),
+        errors={"Invocation5XXErrors": between(25, 50, 0.05, 0)},
     ),
-    Fault(
-        "a saturated fleet at its maximum",
-        _saturated,
-        "LLD102",
-        ("CPU at 97 %", "all 8 instances", "14,250 invocations", "planned for 1,600"),
-        ("instances.max: 15", "throughput.peak_tps"),
+    "LLD102: a saturated fleet at its maximum": fault(
+        "CPU at 97 % & all 8 instances & 14,250 invocations & planned for 1,600",
+        "instances.max: 15 & throughput.peak_tps",
+        of=saturated,
     ),
-    Fault(
-        "a saturated fleet at its maximum, far below its scaling target",
-        lambda: _saturated(tps=from_minute(25, 200, 400)),
-        "LLD102",
-        ("CPU at 97 %", "all 8 instances", "3,000 invocations"),
-        # 8 x 97 / 65; full at 50 a second where a load test found 200: no capacity to plan with.
-        ("instances.max: 12", "throughput.tps_per_instance"),
+    # 8 x 97 / 65; full at 50 a second where a load test found 200: no capacity to plan with.
+    "LLD102: a saturated fleet at its maximum, far below its scaling target": fault(
+        "CPU at 97 % & all 8 instances & 3,000 invocations",
+        "instances.max: 12 & throughput.tps_per_instance",
+        of=saturated,
+        tps=from_minute(25, 200, 400),
     ),
-    Fault(
-        "a scale-out that AWS has no capacity for",
-        lambda: _scale_out_failed(
-            "Failed to set desired instance count to 15. Reason: unable "
-            "to provision requested ML compute capacity"
-        ),
-        "LLD103",
-        ("3 scaling activities failed", "AWS has no more instances"),
-        ("capacity_reservation_arn", "instance_type"),
+    "LLD103: a scale-out that AWS has no capacity for": fault(
+        "3 scaling activities failed & AWS has no more instances",
+        "capacity_reservation_arn & instance_type",
+        of=_scale_out_failed,
+        message="Failed to set desired instance count to 15. Reason: unable to provision requested "
+        "ML compute capacity",
     ),
-    Fault(
-        "a scale-out beyond the account's quota",
-        lambda: _scale_out_failed(
-            "The account-level service limit 'ml.m5.12xlarge for endpoint usage' is 8 Instances"
-        ),
-        "LLD103",
-        ("the account's quota is used up",),
-        ("instance_type",),
+    "LLD103: a scale-out beyond the account's quota": fault(
+        "the account's quota is used up",
+        "instance_type",
+        of=_scale_out_failed,
+        message="The account-level service limit 'ml.m5.12xlarge for endpoint usage' is 8 Instances",
     ),
-    Fault(
-        "scaling that lags behind a ramp",
-        _lagging,
-        "LLD104",
-        ("the first instances were asked for at",),
-        ("scaling.metric: concurrency", "scaling.scale_out_cooldown: 60s"),
+    # The load doubles over 25 minutes, each step of scaling comes late.
+    "LLD104: scaling that lags behind a ramp": fault(
+        "the first instances were asked for at",
+        "scaling.metric: concurrency & scaling.scale_out_cooldown: 60s",
+        minutes=90,
+        tps=lambda m: min(max(300 + 40 * (m - 30), 300), 1500),
+        instances=lambda m: 3 if m < 55 else 6 if m < 68 else 12,
+        cpu=lambda m: 45 if m < 38 else 96 if m < 68 else 60,
+        latency=lambda m, i: 40 if m < 38 else 320 if m < 68 else 42,
+        scaling=up_to(16) | {"cooldown": 600},
+        activities=[Scaled(49, 6), Scaled(62, 12)],
     ),
-    Fault(
-        "a saturated fleet that does not scale",
-        lambda: _saturated(scaling=None),
-        "LLD105",
-        ("CPU at 97 %",),
-        ("scaling.enabled: true", "throughput"),
+    "LLD105: a saturated fleet that does not scale": fault(
+        "CPU at 97 %", "scaling.enabled: true & throughput", of=saturated, scaling=None
     ),
-    Fault(
-        "scaling out that somebody suspended",
-        _suspended,
-        "LLD106",
-        ("CPU at 97 %",),
-        ("scaling.enabled: true",),
+    "LLD106: scaling out that somebody suspended": fault(
+        "CPU at 97 %", "scaling.enabled: true", of=saturated, scaling=up_to(16), suspended=True
     ),
-    Fault(
-        "a scaling target above what instances hold",
-        lambda: Scenario(
-            tps=from_minute(25, 400, 950),
-            cpu=from_minute(25, 45, 97),
-            latency=lambda m, i: 40 if m < 25 else 300,
-        ),
-        "LLD107",
-        ("only 7,125 invocations per instance and minute against a target of 7,800",),
-        ("throughput.tps_per_instance: 119", "throughput.safety_factor"),
+    "LLD107: a scaling target above what instances hold": fault(
+        "only 7,125 invocations per instance and minute against a target of 7,800",
+        "throughput.tps_per_instance: 119 & throughput.safety_factor",
+        tps=from_minute(25, 400, 950),
+        cpu=from_minute(25, 45, 97),
+        latency=slow(25, 60, 300),
     ),
-    Fault(
-        "a CPU that cannot feed its GPU",
-        lambda: _gpu(
-            cpu=from_minute(25, 50, 96),
-            gpu=from_minute(25, 25, 30),
-            latency=lambda m, i: 40 if m < 25 else 300,
-        ),
-        "LLD108",
-        ("GPU at 30 % while CPU at 9",),
-        ("instance_type",),
+    "LLD108: a CPU that cannot feed its GPU": fault(
+        "GPU at 30 % while CPU at 9",
+        "instance_type",
+        of=_gpu,
+        cpu=from_minute(25, 50, 96),
+        gpu=from_minute(25, 25, 30),
+        latency=slow(25, 60, 300),
     ),
-    Fault(
-        "a spike shorter than scaling can follow",
-        lambda: Scenario(
-            tps=between(30, 35, 3600, 600),
-            cpu=between(30, 35, 98, 45),
-            latency=lambda m, i: 400 if 30 <= m < 35 else 40,
-        ),
-        "LLD601",
-        ("3,600 requests a second in the spike, 600 in the median",),
-        ("instances.min",),
+    "LLD601: a spike shorter than scaling can follow": fault(
+        "3,600 requests a second in the spike, 600 in the median",
+        "instances.min",
+        tps=between(30, 35, 3600, 600),
+        cpu=between(30, 35, 98, 45),
+        latency=slow(30, 35, 400),
     ),
-    Fault(
-        "workers too few for idle CPUs",
-        lambda: Scenario(
-            tps=lambda m: 100 + 20 * m,
-            cpu=lambda m: 10 + m / 4,
-            latency=lambda m, i: 40 if m < 30 else 40 * (1 + (m - 30) / 4),
-            in_flight=lambda m: 4 if m < 30 else 4 + 3 * (m - 30),
-            environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "1"},
-        ),
-        "LLD111",
-        ("requests in flight at once", "workers per instance by its environment: 1"),
-        ("containers[].environment", "scaling.metric: concurrency"),
+    "LLD111: workers too few for idle CPUs": fault(
+        "requests in flight at once & workers per instance by its environment: 1",
+        "containers[].environment & scaling.metric: concurrency",
+        tps=lambda m: 100 + 20 * m,
+        cpu=lambda m: 10 + m / 4,
+        latency=lambda m, i: 40 if m < 30 else 40 * (1 + (m - 30) / 4),
+        in_flight=lambda m: 4 if m < 30 else 4 + 3 * (m - 30),
+        environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "1"},
     ),
-    Fault(
-        "a model that is slow on idle CPUs",
-        lambda: Scenario(latency=lambda m, i: 240, cpu=constant(30), in_flight=constant(20)),
-        "LLD112",
-        ("p50 24", "CPU at 30 %"),
-        ("instance_type: ml.inf2.xlarge", "instance_type: ml.g5.xlarge or ml.g6.xlarge"),
+    "LLD112: a model that is slow on idle CPUs": fault(
+        "p50 24 & CPU at 30 %",
+        "instance_type: ml.inf2.xlarge & instance_type: ml.g5.xlarge or ml.g6.xlarge",
+        latency=slow(0, 60, 240),
+        cpu=constant(30),
+        in_flight=constant(20),
     ),
-    Fault(
-        "requests of very different length",
-        lambda: Scenario(spread=1.0, latency=lambda m, i: 40),
-        "LLD113",
-        ("times p50",),
-        ("metrics.enhanced: true",),
+    "LLD113: requests of very different length": fault(
+        "times p50", "metrics.enhanced: true", spread=1.0
     ),
-    Fault(
-        "a GPU image that runs on the CPU",
-        lambda: _gpu(
-            gpu=constant(0), cpu=constant(70), latency=lambda m, i: 300, in_flight=constant(20)
-        ),
-        "LLD115",
-        ("GPU at 0.0 %",),
-        ("containers[].image",),
+    "LLD115: a GPU image that runs on the CPU": fault(
+        "GPU at 0.0 %",
+        "containers[].image",
+        of=_gpu,
+        gpu=constant(0),
+        cpu=constant(70),
+        latency=slow(0, 60, 300),
+        in_flight=constant(20),
     ),
-    Fault(
-        "memory that is full",
-        lambda: Scenario(
-            memory=from_minute(20, 50, 96), latency=lambda m, i: 40 if m < 20 else 300
-        ),
-        "LLD117",
-        ("memory at 9",),
-        ("instance_type",),
+    "LLD117: memory that is full": fault(
+        "memory at 9", "instance_type", memory=from_minute(20, 50, 96), latency=slow(20, 60, 300)
     ),
-    Fault(
-        "instances that start cold",
-        _cold_after_scale_out,
-        "LLD121",
-        ("the scale-out to 8 instances at 03:27",),
-        ("instances.min",),
+    "LLD121: instances that start cold": fault(
+        "the scale-out to 8 instances at 03:27", "instances.min", of=_cold_after_scale_out
     ),
-    Fault(
-        "instances that start cold, metrics per instance",
-        lambda: _cold_after_scale_out(enhanced=True, zones=("us-east-1a", "us-east-1b")),
-        "LLD121",
-        ("the scale-out to 8 instances at 03:27",),
-        ("instances.min",),
+    "LLD121: instances that start cold, metrics per instance": fault(
+        "the scale-out to 8 instances at 03:27",
+        "instances.min",
+        of=_cold_after_scale_out,
+        enhanced=True,
+        zones=_ZONES,
     ),
-    Fault(
-        "instances that start cold in the minute in which scaling asks for them",
-        lambda: (
-            made := _cold_after_scale_out(by_hand=True),
-            setattr(made, "activities", [made.scaled(27.5, 8, took=0.2)]),
-        )[0],
-        "LLD121",
-        ("the scale-out to 8 instances at 03:27",),
-        ("instances.min",),
+    "LLD121: instances that start cold in the minute in which scaling asks for them": fault(
+        "the scale-out to 8 instances at 03:27",
+        "instances.min",
+        of=_cold_after_scale_out,
+        activities=[Scaled(27.5, 8, took=0.2)],
     ),
-    Fault(
-        "one instance that starts cold, metrics per instance",
-        lambda: _cold_after_scale_out(6, enhanced=True, tps=from_minute(20, 500, 750)),
-        "LLD121",
-        ("the scale-out to 6 instances at 03:27",),
-        ("instances.min",),
+    "LLD121: one instance that starts cold, metrics per instance": fault(
+        "the scale-out to 6 instances at 03:27",
+        "instances.min",
+        of=_cold_after_scale_out,
+        to=6,
+        enhanced=True,
+        tps=from_minute(20, 500, 750),
     ),
-    Fault(
-        "instances added by hand that start cold",
-        lambda: _cold_after_scale_out(by_hand=True, scaling=None),
-        "LLD121",
-        ("the rise from 5 to 8 instances at 03:27",),
-        ("instances.min",),
+    "LLD121: instances added by hand that start cold": fault(
+        "the rise from 5 to 8 instances at 03:27",
+        "instances.min",
+        of=_cold_after_scale_out,
+        activities=[],
+        scaling=None,
     ),
-    Fault(
-        "an instance replaced by a cold one, metrics per instance",
-        lambda: Scenario(
-            enhanced=True,
-            arrives={2: 25},
-            latency=lambda m, i: 400 if i == 2 and 25 <= m < 31 else 40,
-        ),
-        "LLD121",
-        ("the start of i-2 at 03:25",),
-        ("containers[].environment",),
+    "LLD121: an instance replaced by a cold one, metrics per instance": fault(
+        "the start of i-2 at 03:25",
+        "containers[].environment",
+        enhanced=True,
+        arrives={2: 25},
+        latency=slow(25, 31, 400, instances=range(2, 3)),
     ),
-    Fault(
-        "a new instance that stays slow, metrics per instance",
-        lambda: _cold_after_scale_out(
-            6, until=60, enhanced=True, routing="RANDOM", tps=from_minute(20, 500, 750)
-        ),
-        "LLD501",
-        ("i-5: ModelLatency 4", "the 5 others 4"),
-        ("routing: least_outstanding_requests",),
+    "LLD501: a new instance that stays slow, metrics per instance": fault(
+        "i-5: ModelLatency 4 & the 5 others 4",
+        "routing: least_outstanding_requests",
+        of=_cold_after_scale_out,
+        to=6,
+        until=60,
+        enhanced=True,
+        routing="RANDOM",
+        tps=from_minute(20, 500, 750),
     ),
-    Fault(
-        "cold after two scale-outs",
-        _twice_cold,
-        "LLD121",
-        (
-            "in 11 of",
-            "in 2 stretches",
-            "the scale-out to 6 instances at 03:22",
-            "the scale-out to 8 instances at 03:40",
-        ),
-        ("instances.min",),
+    "LLD121: cold after two scale-outs": fault(
+        "in 11 of & in 2 stretches & the scale-out to 6 instances at 03:22"
+        " & the scale-out to 8 instances at 03:40",
+        "instances.min",
+        tps=lambda m: 500 if m < 22 else 700 if m < 40 else 900,
+        instances=lambda m: 5 if m < 22 else 6 if m < 40 else 8,
+        latency=lambda m, i: 400 if (i == 5 and 22 <= m < 27) or (i > 5 and 40 <= m < 46) else 40,
+        activities=[Scaled(17, 6), Scaled(35, 8)],
     ),
-    Fault(
-        "requests that queue in a fleet at its maximum, scaled by concurrency",
-        lambda: _by_concurrency(8, 78),
-        "LLD102",
-        ("40 requests in flight on an instance against a target of 4", "all 8 instances"),
-        ("instances.max: 10",),
+    "LLD102: requests that queue in a fleet at its maximum, scaled by concurrency": fault(
+        "40 requests in flight on an instance against a target of 4 & all 8 instances",
+        "instances.max: 10",
+        of=_by_concurrency,
+        most=8,
+        used=78,
     ),
-    Fault(
-        "scaling by concurrency that does not follow",
-        lambda: _by_concurrency(16, 97),
-        "LLD104",
-        ("GPU at 97 %", "up to 40 requests in flight on an instance against a target of 4"),
-        ("scaling.concurrency_target", "instances.min"),
+    "LLD104: scaling by concurrency that does not follow": fault(
+        "GPU at 97 % & up to 40 requests in flight on an instance against a target of 4",
+        "scaling.concurrency_target & instances.min",
+        of=_by_concurrency,
+        most=16,
+        used=97,
     ),
-    Fault(
-        "a target of concurrency above what instances hold",
-        lambda: _by_concurrency(16, 97, in_flight=from_minute(25, 2, 4)),
-        "LLD107",
-        ("only 4 requests in flight on an instance against a target of 4",),
-        ("scaling.concurrency_target: 4",),
+    "LLD107: a target of concurrency above what instances hold": fault(
+        "only 4 requests in flight on an instance against a target of 4",
+        "scaling.concurrency_target: 4",
+        of=_by_concurrency,
+        most=16,
+        used=97,
+        in_flight=from_minute(25, 2, 4),
     ),
-    Fault(
-        "workers too few, scaled by concurrency",
-        lambda: _by_concurrency(8, 30, environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "2"}),
-        "LLD111",
-        ("workers per instance by its environment: 2",),
-        ("scaling.concurrency_target: 2",),
+    "LLD111: workers too few, scaled by concurrency": fault(
+        "workers per instance by its environment: 2",
+        "scaling.concurrency_target: 2",
+        of=_by_concurrency,
+        most=8,
+        used=30,
+        environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "2"},
     ),
-    Fault(
-        "a cold fleet, and a saturated one later",
-        _cold_then_saturated,
-        "LLD121",
-        ("in 8 of", "the scale-out to 8 instances at 03:18"),
-        ("instances.min",),
-        frozenset({"LLD102"}),
+    "LLD121: a cold fleet, and a saturated one later": fault(
+        "in 8 of & the scale-out to 8 instances at 03:18",
+        "instances.min",
+        of=_cold_then_saturated,
+        companion="LLD102",
     ),
-    Fault(
-        "a saturated fleet, and a cold one before",
-        _cold_then_saturated,
-        "LLD102",
-        ("in 12 of", "CPU at 97 %", "all 8 instances"),
-        ("instances.max",),
-        frozenset({"LLD121"}),
+    "LLD102: a saturated fleet, and a cold one before": fault(
+        "in 12 of & CPU at 97 % & all 8 instances",
+        "instances.max",
+        of=_cold_then_saturated,
+        companion="LLD121",
     ),
-    Fault(
-        "a cold fleet and a saturated one, metrics per instance",
-        lambda: _cold_then_saturated(
-            enhanced=True,
-            latency=lambda m, i: 400 if i >= 6 and 18 <= m < 26 else 300 if 40 <= m < 52 else 40,
-        ),
-        "LLD102",
-        ("in 12 of", "CPU at 97 %"),
-        (),
-        frozenset({"LLD121"}),
+    "LLD102: a cold fleet and a saturated one, metrics per instance": fault(
+        "in 12 of & CPU at 97 %",
+        of=_cold_then_saturated,
+        companion="LLD121",
+        enhanced=True,
+        latency=lambda m, i: 400 if i >= 6 and 18 <= m < 26 else 300 if 40 <= m < 52 else 40,
     ),
-    Fault(
-        "a model somewhat slow, until its fleet is saturated too",
-        lambda: _saturated(
-            tps=from_minute(40, 600, 1900),
-            cpu=from_minute(40, 45, 97),
-            latency=lambda m, i: 85 if m < 40 else 300,
-            in_flight=constant(24),
-        ),
-        "LLD102",
-        ("in 20 of", "CPU at 97 %", "14,250 invocations"),
-        ("instances.max: 15",),
-        frozenset({"LLD112"}),
+    "LLD102: a model somewhat slow, until its fleet is saturated too": fault(
+        "in 20 of & CPU at 97 % & 14,250 invocations",
+        "instances.max: 15",
+        of=saturated,
+        companion="LLD112",
+        tps=from_minute(40, 600, 1900),
+        cpu=from_minute(40, 45, 97),
+        latency=lambda m, i: 85 if m < 40 else 300,
+        in_flight=constant(24),
     ),
-    Fault(
-        "a saturated fleet with one instance slower still, metrics per instance",
-        lambda: _saturated(
-            routing="RANDOM",
-            enhanced=True,
-            latency=lambda m, i: 40 if m < 25 else 700 if i == 0 else 300,
-        ),
-        "LLD102",
-        ("CPU at 97 %", "all 8 instances"),
-        ("instances.max: 15",),
+    "LLD102: a saturated fleet with one instance slower still, metrics per instance": fault(
+        "CPU at 97 % & all 8 instances",
+        "instances.max: 15",
+        of=saturated,
+        routing="RANDOM",
+        enhanced=True,
+        latency=lambda m, i: 40 if m < 25 else 700 if i == 0 else 300,
     ),
-    Fault(
-        "an overhead after a scale-out, and another under steady traffic",
-        lambda: (
-            made := Scenario(
-                instances=from_minute(20, 5, 8),
-                tps=constant(500),
-                overhead=lambda m: 90 if 20 <= m < 25 or m >= 45 else 6,
-            ),
-            setattr(made, "activities", [made.scaled(15, 8)]),
-        )[0],
-        "LLD201",
-        ("the scale-out to 8 instances",),
-        ("instances.min",),
-        frozenset({"LLD203"}),
+    "LLD201: an overhead after a scale-out, and another under steady traffic": fault(
+        "the scale-out to 8 instances",
+        "instances.min",
+        companion="LLD203",
+        instances=from_minute(20, 5, 8),
+        tps=constant(500),
+        overhead=lambda m: 90 if 20 <= m < 25 or m >= 45 else 6,
+        activities=[Scaled(15, 8)],
     ),
-    Fault(
-        "a cold fleet after a deployment, metrics per instance",
-        lambda: Scenario(
-            deployed=20,
-            enhanced=True,
-            arrives=dict.fromkeys(range(8), 20),
-            latency=lambda m, i: 300 + 20 * i if 21 <= m < 29 else 40,
-        ),
-        "LLD121",
-        ("the deployment of sentiment-config-2 at 03:20",),
-        ("deployment.canary",),
+    "LLD121: a cold fleet after a deployment, metrics per instance": fault(
+        "the deployment of sentiment-config-2 at 03:20",
+        "deployment.canary",
+        deployed=20,
+        enhanced=True,
+        arrives=dict.fromkeys(range(8), 20),
+        latency=lambda m, i: 300 + 20 * i if 21 <= m < 29 else 40,
     ),
-    Fault(
-        "a slow instance of a new fleet, metrics per instance",
-        lambda: Scenario(
-            deployed=45,
-            enhanced=True,
-            arrives=dict.fromkeys(range(8), 45),
-            routing="RANDOM",
-            latency=lambda m, i: 600 if m >= 46 and i == 0 else 40,
-        ),
-        "LLD501",
-        ("i-0: ModelLatency 6", "the 7 others 4"),
-        ("routing: least_outstanding_requests",),
+    "LLD501: a slow instance of a new fleet, metrics per instance": fault(
+        "i-0: ModelLatency 6 & the 7 others 4",
+        "routing: least_outstanding_requests",
+        deployed=45,
+        enhanced=True,
+        arrives=dict.fromkeys(range(8), 45),
+        routing="RANDOM",
+        latency=slow(46, 60, 600, instances=range(1)),
     ),
-    Fault(
-        "a cold fleet after a deployment",
-        lambda: Scenario(deployed=20, latency=lambda m, i: 350 if 21 <= m < 29 else 40),
-        "LLD121",
-        ("the deployment of sentiment-config-2 at 03:20",),
-        ("deployment.canary",),
+    "LLD121: a cold fleet after a deployment": fault(
+        "the deployment of sentiment-config-2 at 03:20",
+        "deployment.canary",
+        deployed=20,
+        latency=slow(21, 29, 350),
     ),
-    Fault(
-        "an overhead that follows a scale-out",
-        lambda: (
-            made := Scenario(
-                instances=from_minute(27, 5, 8), tps=constant(500), overhead=between(27, 33, 90, 6)
-            ),
-            setattr(made, "activities", [made.scaled(21, 8, took=6)]),
-        )[0],
-        "LLD201",
-        ("the scale-out to 8 instances",),
-        ("instances.min",),
+    "LLD201: an overhead that follows a scale-out": fault(
+        "the scale-out to 8 instances",
+        "instances.min",
+        instances=from_minute(27, 5, 8),
+        tps=constant(500),
+        overhead=between(27, 33, 90, 6),
+        activities=[Scaled(21, 8, took=6)],
     ),
-    Fault(
-        "requests too rare to keep the path warm",
-        lambda: Scenario(
-            tps=lambda m: 1 / 30 if m % 3 == 0 else 0,
-            instances=constant(2),
-            overhead=constant(70),
-            cpu=constant(2),
-        ),
-        "LLD202",
-        ("2 requests a minute",),
+    "LLD202: requests too rare to keep the path warm": fault(
+        "2 requests a minute",
+        tps=lambda m: 1 / 30 if m % 3 == 0 else 0,
+        instances=constant(2),
+        overhead=constant(70),
+        cpu=constant(2),
     ),
-    Fault(
-        "an overhead under steady traffic",
-        lambda: Scenario(overhead=from_minute(10, 6, 65), data_capture=100),
-        "LLD203",
-        ("600 requests a second", "data capture records 100 %"),
-        ("data_capture.sampling_percentage",),
+    "LLD203: an overhead under steady traffic": fault(
+        "600 requests a second & data capture records 100 %",
+        "data_capture.sampling_percentage",
+        overhead=from_minute(10, 6, 65),
+        data_capture=100,
     ),
-    Fault(
-        "more models than fit into memory",
-        lambda: Scenario(
-            latency=lambda m, i: 70,
-            spread=0.9,
-            overhead=constant(60),
-            multi_model={
-                "ModelCacheHit": constant(0.6),
-                "LoadedModelCount": constant(12),
-                "ModelLoadingWaitTime": constant(900),
-                "ModelDownloadingTime": constant(300),
-                "ModelLoadingTime": constant(600),
-                "ModelUnloadingTime": constant(40),
-            },
-        ),
-        "LLD301",
-        ("40 % of the requests", "12 models loaded"),
-        ("instance_type",),
+    "LLD301: more models than fit into memory": fault(
+        "40 % of the requests & 12 models loaded",
+        "instance_type",
+        latency=slow(0, 60, 70),
+        spread=0.9,
+        overhead=constant(60),
+        multi_model={
+            "ModelCacheHit": constant(0.6),
+            "LoadedModelCount": constant(12),
+            "ModelLoadingWaitTime": constant(900),
+            "ModelDownloadingTime": constant(300),
+            "ModelLoadingTime": constant(600),
+            "ModelUnloadingTime": constant(40),
+        },
     ),
-    Fault(
-        "models that are far away",
-        lambda: Scenario(
-            multi_model={
-                "ModelCacheHit": constant(0.8),
-                "LoadedModelCount": constant(30),
-                "ModelLoadingWaitTime": constant(4000),
-                "ModelDownloadingTime": constant(3500),
-                "ModelLoadingTime": constant(500),
-            }
-        ),
-        "LLD302",
-        ("download 3,500 ms, load 500 ms",),
-        ("containers[].data",),
+    "LLD302: models that are far away": fault(
+        "download 3,500 ms, load 500 ms",
+        "containers[].data",
+        multi_model={
+            "ModelCacheHit": constant(0.8),
+            "LoadedModelCount": constant(30),
+            "ModelLoadingWaitTime": constant(4000),
+            "ModelDownloadingTime": constant(3500),
+            "ModelLoadingTime": constant(500),
+        },
     ),
-    Fault(
-        "saturated instances that fail",
-        lambda: _saturated(errors={"Invocation5XXErrors": from_minute(25, 0, 0.06)}),
-        "LLD401",
-        ("6", "CPU at 97 %"),
-        ("instances.max",),
-        frozenset({"LLD102"}),
+    "LLD401: saturated instances that fail": fault(
+        "6 & CPU at 97 %",
+        "instances.max",
+        of=saturated,
+        companion="LLD102",
+        errors={"Invocation5XXErrors": from_minute(25, 0, 0.06)},
     ),
-    Fault(
-        "a container that crashes",
-        lambda: Scenario(
-            errors={
-                "Invocation5XXErrors": between(30, 50, 0.05, 0),
-                "InvocationModelErrors": between(30, 50, 0.05, 0),
-            }
-        ),
-        "LLD402",
-        ("5XX errors", "most at 03:"),
-        ("containers[].environment",),
+    "LLD402: a container that crashes": fault(
+        "5XX errors & most at 03:",
+        "containers[].environment",
+        errors={
+            "Invocation5XXErrors": between(30, 50, 0.05, 0),
+            "InvocationModelErrors": between(30, 50, 0.05, 0),
+        },
     ),
-    Fault(
-        "callers that send what the model refuses",
-        lambda: Scenario(errors={"Invocation4XXErrors": from_minute(30, 0, 0.1)}),
-        "LLD403",
-        ("4XX errors, 5.0 %",),
-        ("alarms.client_error_rate: 0.05",),
+    "LLD403: callers that send what the model refuses": fault(
+        "4XX errors, 5.0 %",
+        "alarms.client_error_rate: 0.05",
+        errors={"Invocation4XXErrors": from_minute(30, 0, 0.1)},
     ),
-    Fault(
-        "callers beyond a limit of 700 requests a second",
-        lambda: Scenario(
-            tps=lambda m: 500 + 10 * m,
-            errors={"Invocation4XXErrors": lambda m: max(0.0, 1 - 700 / (500 + 10 * m))},
-        ),
-        "LLD407",
-        ("4XX errors", "refused only where more than 700 requests a second came"),
-        ("containers[].environment",),
+    "LLD407: callers beyond a limit of 700 requests a second": fault(
+        "4XX errors & refused only where more than 700 requests a second came",
+        "containers[].environment",
         over=60,
+        tps=lambda m: 500 + 10 * m,
+        errors={"Invocation4XXErrors": lambda m: max(0.0, 1 - 700 / (500 + 10 * m))},
     ),
-    Fault(
-        "a container that drops connections",
-        lambda: Scenario(errors={"InvocationModelErrors": from_minute(30, 0, 0.04)}),
-        "LLD404",
-        ("model errors beside 4XX and 5XX",),
+    "LLD404: a container that drops connections": fault(
+        "model errors beside 4XX and 5XX",
+        errors={"InvocationModelErrors": from_minute(30, 0, 0.04)},
     ),
-    Fault(
-        "requests that reach the time limit",
-        lambda: Scenario(
-            errors={"Invocation5XXErrors": from_minute(30, 0, 0.03)},
-            longest_ms=from_minute(30, 0, 60_000),
-        ),
-        "LLD405",
-        ("60.0 s",),
-        ("containers[].environment",),
+    "LLD405: requests that reach the time limit": fault(
+        "60.0 s",
+        "containers[].environment",
+        errors={"Invocation5XXErrors": from_minute(30, 0, 0.03)},
+        longest_ms=from_minute(30, 0, 60_000),
     ),
-    Fault(
-        "a slow instance under RANDOM, metrics per instance",
-        lambda: Scenario(
-            routing="RANDOM", enhanced=True, latency=lambda m, i: 400 if i == 3 and m >= 20 else 40
-        ),
-        "LLD501",
-        ("i-3: ModelLatency 4", "the 7 others 4", "routing strategy RANDOM"),
-        ("routing: least_outstanding_requests",),
+    "LLD501: a slow instance under RANDOM, metrics per instance": fault(
+        "i-3: ModelLatency 4 & the 7 others 4 & routing strategy RANDOM",
+        "routing: least_outstanding_requests",
+        routing="RANDOM",
+        enhanced=True,
+        latency=slow(20, 60, 400, instances=range(3, 4)),
     ),
-    Fault(
-        "a slow instance under RANDOM, no metrics per instance",
-        lambda: Scenario(routing=None, latency=lambda m, i: 400 if i == 3 and m >= 20 else 40),
-        "LLD502",
-        ("routing strategy RANDOM, AWS's default",),
-        ("routing: least_outstanding_requests", "metrics.enhanced: true"),
+    "LLD502: a slow instance under RANDOM, no metrics per instance": fault(
+        "routing strategy RANDOM, AWS's default",
+        "routing: least_outstanding_requests & metrics.enhanced: true",
+        routing=None,
+        latency=slow(20, 60, 400, instances=range(3, 4)),
     ),
-    Fault(
-        "a slow zone",
-        lambda: Scenario(
-            zones=("us-east-1a", "us-east-1b"),
-            latency=lambda m, i: 150 if i % 2 and m >= 15 else 40,
-        ),
-        "LLD503",
-        ("us-east-1b: ModelLatency 15", "50 % of the requests"),
-        ("instances.min", "alarms.zone_imbalance: 1.5"),
+    "LLD503: a slow zone": fault(
+        "us-east-1b: ModelLatency 15 & 50 % of the requests",
+        "instances.min & alarms.zone_imbalance: 1.5",
+        zones=_ZONES,
+        latency=lambda m, i: 150 if i % 2 and m >= 15 else 40,
     ),
-    Fault(
-        "silence where an alarm expects traffic",
-        lambda: Scenario(tps=constant(0), silence_alarm=True),
-        "LLD603",
-        ("alarm silence is in ALARM",),
+    "LLD603: silence where an alarm expects traffic": fault(
+        "alarm silence is in ALARM", tps=constant(0), silence_alarm=True
     ),
-    Fault(
-        "a deployment that was rolled back",
-        lambda: Scenario(status="UpdateRollbackFailed", failure="CloudWatch alarms in ALARM"),
-        "LLD701",
-        ("CloudWatch alarms in ALARM",),
-        ("deployment.rollback_on_alarms: true",),
+    "LLD701: a deployment that was rolled back": fault(
+        "CloudWatch alarms in ALARM",
+        "deployment.rollback_on_alarms: true",
+        status="UpdateRollbackFailed",
+        failure="CloudWatch alarms in ALARM",
     ),
-    Fault(
-        "a version that is slower",
-        lambda: Scenario(deployed=20, latency=lambda m, i: 40 if m < 22 else 130),
-        "LLD702",
-        ("before 03:20",),
-        ("containers[].image",),
+    "LLD702: a version that is slower": fault(
+        "before 03:20", "containers[].image", deployed=20, latency=slow(22, 60, 130)
     ),
-    Fault(
-        "a CUDA 13 image on the default driver",
-        not_started,
-        "LLD119",
-        ("Creating for 40 min", "no log group", "CUDA 13.0", "ml.g6e.2xlarge"),
-        ("inference_ami: al2023-ami-sagemaker-inference-gpu-4-1",),
+    "LLD119: a CUDA 13 image on the default driver": fault(
+        "Creating for 40 min & no log group & CUDA 13.0 & ml.g6e.2xlarge",
+        "inference_ami: al2023-ami-sagemaker-inference-gpu-4-1",
+        of=not_started,
     ),
-    Fault(
-        "a CUDA 12 image on the driver for CUDA 13",
-        lambda: not_started(
-            image="ray:2.0-gpu-py312-cu129-ubuntu24.04",
-            inference_ami="al2023-ami-sagemaker-inference-gpu-4-1",
-        ),
-        "LLD119",
-        ("CUDA 12.9", "no log group"),
-        ("inference_ami",),
+    "LLD119: a CUDA 12 image on the driver for CUDA 13": fault(
+        "CUDA 12.9 & no log group",
+        "inference_ami",
+        of=not_started,
+        image="ray:2.0-gpu-py312-cu129-ubuntu24.04",
+        inference_ami="al2023-ami-sagemaker-inference-gpu-4-1",
     ),
-    Fault(
-        "a CUDA 13 image that failed on the default driver",
-        lambda: not_started(status="Failed", failure="did not pass the ping health check"),
-        "LLD119",
-        ("the endpoint is Failed", "no log group"),
-        ("inference_ami",),
-        companions=frozenset({"LLD701"}),
+    "LLD119: a CUDA 13 image that failed on the default driver": fault(
+        "the endpoint is Failed & no log group",
+        "inference_ami",
+        of=not_started,
+        companion="LLD701",
+        status="Failed",
+        failure="did not pass the ping health check",
     ),
-    Fault(
-        "no capacity for half an hour",
-        lambda: not_started(image="pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04"),
-        "LLD120",
-        ("Creating for 40 min", "no log group"),
-        ("instance_type",),
+    "LLD120: no capacity for half an hour": fault(
+        "Creating for 40 min & no log group",
+        "instance_type",
+        of=not_started,
+        image="pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04",
     ),
-    Fault(
-        "a disk that is nearly full",
-        lambda: Scenario(disk=lambda m: 85 + m / 6),
-        "LLD118",
-        ("disk at 9",),
-        ("volume_size_gib",),
+    "LLD118: a disk that is nearly full": fault(
+        "disk at 9", "volume_size_gib", disk=lambda m: 85 + m / 6
     ),
-    Fault(
-        "time lost before SageMaker",
-        lambda: Scenario(),
-        "LLD801",
-        ("client p99 400 ms", "outside of SageMaker"),
-        ("client_zones.ids",),
-        options={"client_latency": {"p99": 400.0}},
+    "LLD801: time lost before SageMaker": fault(
+        "client p99 400 ms & outside of SageMaker",
+        "client_zones.ids",
+        client_latency={"p99": 400.0},
     ),
-)
+}
+FAULTS = tuple(row(*key.split(": ", 1)) for key, row in _ROWS.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -18,7 +18,6 @@ from .account import MINUTE, FakeAccount
 
 END = datetime(2026, 11, 20, 4, 0, tzinfo=UTC)
 ENDPOINT, VARIANT, CONFIGURATION = "sentiment", "primary", "sentiment-config-2"
-ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{ENDPOINT}"
 LONG_AGO = END - timedelta(days=30)
 QUANTILES = 60
 
@@ -28,6 +27,19 @@ PerMinute = Callable[[int], float]
 def constant(value: float) -> PerMinute:
     """The same in every minute."""
     return lambda minute: value
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A scaling activity that began in a minute of the window."""
+
+    minute: float
+    to: int
+    status: str = "Successful"
+    message: str = ""
+    cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM"
+    reasons: tuple[str, ...] = ()
+    took: float = 5
 
 
 @dataclass
@@ -64,7 +76,7 @@ class Scenario:
         default_factory=lambda: {"min": 2, "max": 16, "target": 7800.0}
     )
     suspended: bool = False
-    activities: list[dict[str, Any]] = field(default_factory=list)
+    activities: Sequence[Scaled] = ()
     deployed: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
     thresholds: dict[tuple[str, str], float] = field(
@@ -73,7 +85,6 @@ class Scenario:
             ("OverheadLatency", "Average"): 40.0,
         }
     )
-    alarm_states: dict[str, str] = field(default_factory=dict)
     silence_alarm: bool = False
     planned: dict[str, float] | None = field(
         default_factory=lambda: {
@@ -96,41 +107,15 @@ class Scenario:
         """The time of a minute of the window."""
         return self.start + minute * MINUTE
 
-    def scaled(
-        self,
-        minute: float,
-        to: int,
-        status: str = "Successful",
-        message: str = "",
-        cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM",
-        reasons: tuple[str, ...] = (),
-        took: float = 5,
-    ) -> dict[str, Any]:
-        """A scaling activity that began in this minute."""
-        return {
-            "ActivityId": f"a{minute}",
-            "ServiceNamespace": "sagemaker",
-            "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
-            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-            "Description": f"Setting desired instance count to {to}.",
-            "Cause": cause,
-            "StartTime": self.at(minute),
-            "EndTime": self.at(minute + took),
-            "StatusCode": status,
-            "StatusMessage": message or f"Successfully set desired instance count to {to}.",
-            **({"NotScaledReasons": [{"Code": code} for code in reasons]} if reasons else {}),
-        }
-
     # --------------------------------------------------------------------------------- account
 
     def account(self) -> FakeAccount:
         """An account that holds this endpoint and its metrics."""
-        account = FakeAccount()
+        account = FakeAccount(self.start)
         count = round(self.instances(self.minutes - 1))
         created = self.at(self.deployed) if self.deployed is not None else LONG_AGO
         account.endpoint = {
             "EndpointName": ENDPOINT,
-            "EndpointArn": ARN,
             "EndpointConfigName": CONFIGURATION,
             "EndpointStatus": self.status,
             "CreationTime": LONG_AGO if self.created is None else self.at(self.created),
@@ -140,7 +125,6 @@ class Scenario:
                     "VariantName": VARIANT,
                     "CurrentInstanceCount": count,
                     "DesiredInstanceCount": count,
-                    "CurrentWeight": 1.0,
                 }
             ],
             **({"FailureReason": self.failure} if self.failure else {}),
@@ -150,21 +134,16 @@ class Scenario:
         if self.data_capture:
             account.endpoint["DataCaptureConfig"] = {
                 "EnableCapture": True,
-                "CaptureStatus": "Started",
                 "CurrentSamplingPercentage": self.data_capture,
-                "DestinationS3Uri": "s3://bucket/",
-                "KmsKeyId": "",
             }
         account.configuration = {
             "EndpointConfigName": CONFIGURATION,
-            "EndpointConfigArn": ARN + "-config",
             "CreationTime": created,
             "ProductionVariants": [
                 {
                     "VariantName": VARIANT,
                     "ModelName": "sentiment-model",
                     "InstanceType": self.instance_type,
-                    "InitialInstanceCount": 2,
                     **(
                         {"RoutingConfig": {"RoutingStrategy": self.routing}} if self.routing else {}
                     ),
@@ -177,14 +156,11 @@ class Scenario:
         if self.log_group:
             account.log_groups.append(f"/aws/sagemaker/Endpoints/{ENDPOINT}")
         account.model = {
-            "ModelName": "sentiment-model",
-            "ModelArn": ARN + "-model",
-            "CreationTime": created,
             "PrimaryContainer": {
                 "Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{self.image}",
                 "Mode": "MultiModel" if self.multi_model else "SingleModel",
                 "Environment": self.environment,
-            },
+            }
         }
         self._scaling(account)
         self._alarms(account)
@@ -200,22 +176,18 @@ class Scenario:
             "ServiceNamespace": "sagemaker",
             "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
             "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-            "CreationTime": LONG_AGO,
         }
         account.targets = [
             {
                 **resource,
                 "MinCapacity": self.scaling["min"],
                 "MaxCapacity": self.scaling["max"],
-                "RoleARN": "arn:aws:iam::123456789012:role/scaling",
                 "SuspendedState": {"DynamicScalingOutSuspended": self.suspended},
             }
         ]
         account.policies = [
             {
                 **resource,
-                "PolicyARN": "arn:aws:autoscaling:us-east-1:123456789012:scalingPolicy:1",
-                "PolicyName": "invocations",
                 "PolicyType": "TargetTrackingScaling",
                 "TargetTrackingScalingPolicyConfiguration": {
                     "TargetValue": self.scaling["target"],
@@ -228,7 +200,19 @@ class Scenario:
                 },
             }
         ]
-        account.activities = self.activities
+        account.activities = [
+            {
+                **resource,
+                "Description": f"Setting desired instance count to {each.to}.",
+                "Cause": each.cause,
+                "StartTime": self.at(each.minute),
+                "EndTime": self.at(each.minute + each.took),
+                "StatusCode": each.status,
+                "StatusMessage": each.message,
+                "NotScaledReasons": [{"Code": code} for code in each.reasons],
+            }
+            for each in self.activities
+        ]
 
     def _alarms(self, account: FakeAccount) -> None:
         dimensions = [
@@ -236,34 +220,19 @@ class Scenario:
             {"Name": "VariantName", "Value": VARIANT},
         ]
         for (metric, statistic), milliseconds in self.thresholds.items():
-            name = f"{metric}-{statistic}"
             kind = "ExtendedStatistic" if statistic.startswith("p") else "Statistic"
             account.alarms.append(
                 {
-                    "AlarmName": name,
+                    "AlarmName": f"{metric}-{statistic}",
                     "Namespace": "AWS/SageMaker",
                     "MetricName": metric,
                     kind: statistic,
                     "Dimensions": dimensions,
                     "Threshold": milliseconds * 1000,
                     "ComparisonOperator": "GreaterThanThreshold",
-                    "EvaluationPeriods": 5,
-                    "StateValue": self.alarm_states.get(name, "OK"),
-                    "StateUpdatedTimestamp": self.at(20) if name in self.alarm_states else LONG_AGO,
+                    "StateValue": "OK",
                 }
             )
-            if name in self.alarm_states:
-                account.history.append(
-                    {
-                        "AlarmName": name,
-                        "AlarmType": "MetricAlarm",
-                        "Timestamp": self.at(20),
-                        "HistoryItemType": "StateUpdate",
-                        "HistorySummary": "from OK to ALARM",
-                        "HistoryData": '{"oldState": {"stateValue": "OK"}, '
-                        '"newState": {"stateValue": "ALARM"}}',
-                    }
-                )
         # Another endpoint's alarm: never this one's threshold.
         account.alarms += [
             {
@@ -289,40 +258,20 @@ class Scenario:
                     "Threshold": 1.0,
                     "ComparisonOperator": "LessThanThreshold",
                     "StateValue": "ALARM",
-                    "StateUpdatedTimestamp": LONG_AGO,
                 }
             )
 
     def _template(self, account: FakeAccount) -> None:
-        if self.planned is not None:
-            account.template = {
-                "Resources": {
-                    "Endpoint": {
-                        "Type": "AWS::SageMaker::Endpoint",
-                        "Metadata": {
-                            "LowLatencyEndpoint::Plan": {
-                                "warnings": [],
-                                "decisions": [
-                                    {
-                                        "name": "instances_at_peak",
-                                        "value": 8,
-                                        "inputs": dict(self.planned),
-                                    },
-                                    {
-                                        "name": "alarm_model_latency_p99",
-                                        "value": 160.0,
-                                        "inputs": {
-                                            "metric": "ModelLatency",
-                                            "statistic": "p99",
-                                            "target in ms": 200.0,
-                                        },
-                                    },
-                                ],
-                            }
-                        },
-                    }
-                }
-            }
+        if self.planned is None:
+            return
+        target = {"metric": "ModelLatency", "statistic": "p99", "target in ms": 200.0}
+        decisions = [
+            {"name": "instances_at_peak", "value": 8, "inputs": dict(self.planned)},
+            {"name": "alarm_model_latency_p99", "value": 160.0, "inputs": target},
+        ]
+        plan = {"LowLatencyEndpoint::Plan": {"warnings": [], "decisions": decisions}}
+        endpoint = {"Type": "AWS::SageMaker::Endpoint", "Metadata": plan}
+        account.template = {"Resources": {"Endpoint": endpoint}}
 
     # --------------------------------------------------------------------------------- metrics
 

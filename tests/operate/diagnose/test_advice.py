@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.findings import Remedy
 from low_latency_endpoint.plan.latency_plan import (
     EndpointRequest,
     MeasuredThroughput,
@@ -16,81 +15,55 @@ from low_latency_endpoint.plan.latency_plan import (
 )
 
 from .conftest import Run
-from .faults import FAULTS, Fault, from_minute
-from .scenarios import Scenario
+from .faults import FAULTS, Fault, from_minute, saturated, up_to
+from .scenarios import constant
 
 _ZONES = ("use1-az1", "use1-az2")
 
 
-def _full(**more: Any) -> Scenario:
-    """Full from minute 25 on, at the most that scaling may start."""
-    values: dict[str, Any] = {
-        "cpu": from_minute(25, 45, 97),
-        "latency": lambda m, i: 40 if m < 25 else 300,
-        "scaling": {"min": 2, "max": 8, "target": 7800.0},
-    }
-    return Scenario(**(values | more))
+# 14 invocations a minute of 0.3 s: 0.07 requests in work at once, while CPUs are full. As throughput
+# of an instance it would ask for 1600 / (0.233 * 0.65), over ten thousand instances.
+_FEW = {"tps": constant(8 * 14 / 60), "spread": 0.01}
+_MUCH = {"tps": constant(400), "planned": None}
 
 
-def _changes(run: Run, scenario: Scenario) -> dict[str, Remedy]:
-    (finding,) = run(scenario).findings
-    return {change.key: change for change in finding.changes}
+@pytest.mark.parametrize(
+    ("key", "scenario", "value", "why"),
+    [
+        ("throughput.tps_per_instance", _FEW, "", "full at 0.233 a second where a load test found"),
+        ("throughput.tps_per_instance", _FEW | {"scaling": up_to(16)}, "", "full at 0.233 a"),
+        ("throughput.tps_per_instance", _FEW | {"planned": None}, "", "0.07 requests in work"),
+        ("instances.max", _FEW, "", "0.07 requests in work"),
+        # A target of 60 a minute, and 400 requests a second: 400 instances, where 8 may be.
+        (
+            "instances.max",
+            _MUCH | {"scaling": up_to(8, 60.0)},
+            "",
+            "400 instances would follow, and 8 is the most there were or may be",
+        ),
+        # 8 * 97 / 65, rounded up, is 12; how much more was wanted, nobody saw.
+        ("instances.max", _MUCH, "12", "at least: full instances do not show all"),
+        # 1,900 a second at 7,800 a minute and instance: 14.6 instances.
+        (
+            "instances.max",
+            {"in_flight": from_minute(25, 24, 570)},
+            "15",
+            "the load of this window at the scaling target",
+        ),
+    ],
+)
+def test_a_number_is_advised_where_it_follows(
+    key: str, scenario: dict[str, Any], value: str, why: str, run: Run
+) -> None:
+    (finding,) = run(saturated(**({"in_flight": constant(24)} | scenario))).findings
+    (change,) = [each for each in finding.changes if each.key == key]
+    assert change.value == value
+    assert why in change.why
 
 
-def test_requests_that_do_not_fill_the_instances_give_no_number(run: Run) -> None:
-    """14 invocations a minute of 0.3 s: 0.07 requests in work at once, while CPUs are full.
-
-    As throughput of an instance it would ask for 1600 / (0.233 * 0.65), over ten thousand instances.
-    """
-    tps = 8 * 14 / 60
-    for most in (8, 16):  # LLD102 at the maximum, LLD107 below it
-        changes = _changes(
-            run,
-            _full(
-                tps=lambda m: tps, scaling={"min": 2, "max": most, "target": 7800.0}, spread=0.01
-            ),
-        )
-        throughput = changes["throughput.tps_per_instance"]
-        assert throughput.value == ""
-        assert "full at 0.233 a second where a load test found 200" in throughput.why
-        if most == 8:
-            assert changes["instances.max"].value == ""
-            assert "0.07 requests in work" in changes["instances.max"].why
-    unplanned = _changes(run, _full(tps=lambda m: tps, planned=None, spread=0.01))[
-        "throughput.tps_per_instance"
-    ]
-    assert unplanned.value == ""
-    assert "0.07 requests in work" in unplanned.why
-
-
-def test_a_fleet_out_of_proportion_gives_no_number(run: Run) -> None:
-    """A target of 60 a minute, and 400 requests a second: 400 instances, where 8 may be."""
-    change = _changes(
-        run, _full(tps=lambda m: 400, planned=None, scaling={"min": 2, "max": 8, "target": 60.0})
-    )["instances.max"]
-    assert change.value == ""
-    assert "400 instances would follow, and 8 is the most there were or may be" in change.why
-    assert "load test" in change.why
-
-
-def test_a_full_processor_gives_a_lower_bound(run: Run) -> None:
-    """8 instances at 97 %: 8 * 97 / 65, rounded up, is 12; how much more was wanted, nobody saw."""
-    change = _changes(run, _full(tps=lambda m: 400, planned=None))["instances.max"]
-    assert change.value == "12"
-    assert "at least: full instances do not show all" in change.why
-
-
-def test_the_load_of_the_window_is_no_lower_bound(run: Run) -> None:
-    """1,900 a second at 7,800 a minute and instance: 14.6 instances."""
-    change = _changes(
-        run, _full(tps=from_minute(25, 600, 1900), in_flight=from_minute(25, 24, 570))
-    )["instances.max"]
-    assert (change.value, change.why) == ("15", "the load of this window at the scaling target")
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_the_plan_takes_every_number(fault: Fault) -> None:
-    made = fault.diagnosed()
+    made = fault.diagnosed
     (variant,) = made.measurements.variants
     planned = made.measurements.plan
     for finding in made.findings:

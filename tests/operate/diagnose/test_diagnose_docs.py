@@ -20,7 +20,7 @@ def _printed(finding: str) -> str:
     """The finding's part of the report, at 80 columns, of the first fault that gives it."""
     fault = next(each for each in FAULTS if each.finding == finding)
     printed = io.StringIO()
-    print_report(Console(width=80, file=printed), fault.diagnosed())
+    print_report(Console(width=80, file=printed), fault.diagnosed)
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     first = next(n for n, line in enumerate(lines) if f". {finding} " in line)
     last = next(n for n, line in enumerate(lines) if n > first and "   source   " in line)

@@ -8,17 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .conftest import Run
-from .faults import FAULTS, Fault, not_started
-from .scenarios import END, ENDPOINT, MINUTE, Scenario, constant
+from .faults import FAULTS, Fault, not_started, up_to
+from .scenarios import Scaled, Scenario, constant
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault) -> None:
-    made = fault.diagnosed()
+    made = fault.diagnosed
     found = {finding.id: finding for finding in made.findings}
     assert set(found) == {fault.finding} | fault.companions
     assert len(made.findings) == len(found), "one finding each"
@@ -52,32 +51,29 @@ def _daily_wave() -> Scenario:
     def cpu(minute: int) -> float:
         return 70 * wave(minute) * 60 / 7800 / fleet(minute)
 
-    made = Scenario(
-        minutes=1440, tps=wave, instances=fleet, cpu=cpu, latency=lambda m, i: 35 + cpu(m) / 10
+    return Scenario(
+        minutes=1440,
+        tps=wave,
+        instances=fleet,
+        cpu=cpu,
+        latency=lambda m, i: 35 + cpu(m) / 10,
+        activities=[
+            Scaled(m - 4, now, cause="AlarmHigh" if now > before else "AlarmLow", took=4)
+            for m in range(1, 1440)
+            if (now := fleet(m)) != (before := fleet(m - 1))
+        ],
     )
-    for minute in range(1, 1440):
-        if fleet(minute) != fleet(minute - 1):
-            cause = "AlarmHigh" if fleet(minute) > fleet(minute - 1) else "AlarmLow"
-            made.activities.append(made.scaled(minute - 4, fleet(minute), cause=cause, took=4))
-    return made
 
 
 def _just_scaled() -> Scenario:
     """New instances since five minutes: two minutes a little slower, within the target."""
-    made = Scenario(
+    return Scenario(
         tps=lambda m: 500 if m < 45 else 780,
         instances=lambda m: 5 if m < 55 else 7,
         cpu=lambda m: 50 if m < 45 else 68,
         latency=lambda m, i: 60 if i >= 5 and m < 57 else 42,
         overhead=lambda m: 12 if 55 <= m < 57 else 6,
-    )
-    made.activities = [made.scaled(49, 7, took=6)]
-    return made
-
-
-def _one_slow_minute() -> Scenario:
-    return Scenario(
-        latency=lambda m, i: 400 if m == 30 else 40, overhead=lambda m: 200 if m == 12 else 6
+        activities=[Scaled(49, 7, took=6)],
     )
 
 
@@ -132,7 +128,9 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     ),
     "just scaled": _just_scaled,
     "just deployed": lambda: Scenario(deployed=50),
-    "one slow minute": _one_slow_minute,
+    "one slow minute": lambda: Scenario(
+        latency=lambda m, i: 400 if m == 30 else 40, overhead=lambda m: 200 if m == 12 else 6
+    ),
     "a few errors": lambda: Scenario(
         errors={
             "Invocation5XXErrors": lambda m: 0.002 if m % 9 == 0 else 0,
@@ -153,15 +151,16 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
             "ModelLoadingWaitTime": constant(500),
         }
     ),
-    "a scale-in at night": lambda: (
-        made := Scenario(tps=lambda m: 900 - 10 * m, instances=lambda m: 8 if m < 40 else 6),
-        setattr(made, "activities", [made.scaled(39, 6, cause="AlarmLow")]),
-    )[0],
+    "a scale-in at night": lambda: Scenario(
+        tps=lambda m: 900 - 10 * m,
+        instances=lambda m: 8 if m < 40 else 6,
+        activities=[Scaled(39, 6, cause="AlarmLow")],
+    ),
     "no traffic at all": lambda: Scenario(tps=constant(0)),
     "being created for a few minutes": lambda: not_started(created=52),
     "being created, and its container logs": lambda: not_started(log_group=True),
     "at its maximum, below its target": lambda: Scenario(
-        scaling={"min": 2, "max": 8, "target": 7800.0}, tps=constant(900), cpu=constant(60)
+        scaling=up_to(8), tps=constant(900), cpu=constant(60)
     ),
 }
 
@@ -181,7 +180,7 @@ def _any_healthy(seed: int) -> Scenario:
     peak = chosen.choice([0.05, 0.5, 5, 50, 80 * count, 100 * count])
     swing, phase = chosen.uniform(0, 0.4), chosen.uniform(0, 6)
     median = chosen.uniform(20, 60)
-    made = Scenario(
+    return Scenario(
         minutes=chosen.choice([30, 60, 120]),
         tps=lambda m: peak * (1 + swing * math.sin(m / 25 + phase)),
         instances=constant(count),
@@ -195,10 +194,8 @@ def _any_healthy(seed: int) -> Scenario:
         zones=("us-east-1a", "us-east-1b") if chosen.random() < 0.4 else (),
         errors={"Invocation5XXErrors": constant(chosen.uniform(0, 0.004))},
         deployed=chosen.choice([None, None, 10]),
+        activities=[Scaled(chosen.randint(1, 20), count)] if chosen.random() < 0.5 else [],
     )
-    if chosen.random() < 0.5:
-        made.activities = [made.scaled(chosen.randint(1, 20), count)]
-    return made
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -211,13 +208,5 @@ def test_the_same_within_other_windows() -> None:
     """Windows that hold the fault whole find it too, whatever else they hold."""
     for fault in FAULTS:
         for minutes in {max(45, fault.over), 150}:
-            made = diagnose(
-                fault.account(),
-                ENDPOINT,
-                start=END - minutes * MINUTE,
-                end=END,
-                now=END,
-                **fault.options,
-            )
-            found = {finding.id for finding in made.findings}
+            found = {finding.id for finding in fault.diagnosed_over(minutes).findings}
             assert found == {fault.finding} | fault.companions, (fault.name, minutes)

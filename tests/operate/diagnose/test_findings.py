@@ -64,9 +64,9 @@ def test_the_check_of_keys_can_fail() -> None:
     assert not _has("containers[].picture", _endpoint())
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
-    for finding in fault.diagnosed().findings:
+    for finding in fault.diagnosed.findings:
         assert finding.changes or finding.besides, "something to do"
         assert finding.evidence
         assert finding.path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -14,11 +16,16 @@ from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.measurements import Threshold
 from low_latency_endpoint.operate.diagnose.terminal import alarms_text, verdict
 
+from .account import MINUTE, FakeAccount
 from .conftest import Run
-from .faults import FAULTS
-from .scenarios import END, ENDPOINT, MINUTE, Scenario, constant
+from .faults import FAULTS, from_minute, saturated
+from .scenarios import CONFIGURATION, END, ENDPOINT, VARIANT, PerMinute, Scaled, Scenario, constant
 
-_SATURATED = next(fault.scenario for fault in FAULTS if fault.finding == "LLD102")
+
+def _denied(scenario: Scenario, operation: str, code: str = "AccessDenied") -> FakeAccount:
+    account = scenario.account()
+    account.denied = {operation: code}
+    return account
 
 
 def test_latency_is_in_milliseconds_and_utilization_of_the_whole_instance(run: Run) -> None:
@@ -63,57 +70,40 @@ def test_no_target_known_is_said(run: Run) -> None:
 
 
 def test_full_instances_are_found_without_a_target(run: Run) -> None:
-    scenario = _SATURATED()
-    scenario.thresholds, scenario.planned = {}, None
-    assert [finding.id for finding in run(scenario).findings] == ["LLD102"]
+    made = run(saturated(thresholds={}, planned=None))
+    assert [finding.id for finding in made.findings] == ["LLD102"]
 
 
-_DENIALS = {
-    "DescribeScalableTargets": (
-        "scaling of primary",
-        "application-autoscaling:DescribeScalableTargets: not permitted",
-    ),
-    "DescribeScalingActivities": (
-        "scaling activities of primary",
-        "application-autoscaling:DescribeScalingActivities: not permitted",
-    ),
-    "DescribeAlarms": ("alarms", "cloudwatch:DescribeAlarms: not permitted"),
-    "ListMetrics": ("metrics per instance and zone", "cloudwatch:ListMetrics: not permitted"),
-    "DescribeModel": ("model sentiment-model", "sagemaker:DescribeModel: not permitted"),
-    "DescribeStackResources": (
-        "the stack's plan",
-        "cloudformation:DescribeStackResources: not permitted",
-    ),
-    "GetTemplate": ("the stack's plan", "cloudformation:GetTemplate: not permitted"),
-}
-
-
-@pytest.mark.parametrize("operation", _DENIALS)
-def test_what_may_not_be_read_is_unknown(operation: str, run: Run) -> None:
-    scenario = Scenario()
-    account = scenario.account()
-    account.denied = {operation: "AccessDeniedException"}
-    made = run(scenario, account)
-    assert [(u.what, u.why) for u in made.measurements.unknown] == [_DENIALS[operation]]
+@pytest.mark.parametrize(
+    ("action", "what"),
+    [
+        ("application-autoscaling:DescribeScalableTargets", "scaling of primary"),
+        ("application-autoscaling:DescribeScalingActivities", "scaling activities of primary"),
+        ("cloudwatch:DescribeAlarms", "alarms"),
+        ("cloudwatch:ListMetrics", "metrics per instance and zone"),
+        ("sagemaker:DescribeModel", "model sentiment-model"),
+        ("cloudformation:DescribeStackResources", "the stack's plan"),
+        ("cloudformation:GetTemplate", "the stack's plan"),
+    ],
+)
+def test_what_may_not_be_read_is_unknown(action: str, what: str, run: Run) -> None:
+    made = run(_denied(Scenario(), action.partition(":")[2]))
+    assert [(u.what, u.why) for u in made.measurements.unknown] == [
+        (what, f"{action}: not permitted")
+    ]
     assert made.healthy
     assert "unknown" in verdict(made)
-    assert made.to_dict()["unknown"][0]["what"] == _DENIALS[operation][0]
+    assert made.to_dict()["unknown"][0]["what"] == what
 
 
 def test_unknown_scaling_is_not_taken_for_none(run: Run) -> None:
     """A saturated fleet whose scaling may not be read: saturated, and no word on scaling."""
-    scenario = _SATURATED()
-    account = scenario.account()
-    account.denied = {"DescribeScalableTargets": "AccessDeniedException"}
-    made = run(scenario, account)
+    made = run(_denied(saturated(), "DescribeScalableTargets"))
     assert [(f.id, f.confidence) for f in made.findings] == [("LLD101", "medium")]
 
 
 def test_an_unknown_instance_type_leaves_utilization_unknown(run: Run) -> None:
-    scenario = Scenario()
-    account = scenario.account()
-    account.denied = {"DescribeEndpointConfig": "AccessDenied"}
-    made = run(scenario, account)
+    made = run(_denied(Scenario(), "DescribeEndpointConfig"))
     assert "CPU and GPU utilization of primary" in [u.what for u in made.measurements.unknown]
     assert not made.measurements.variants[0].get("CPUUtilization", "Average")
 
@@ -130,11 +120,8 @@ def test_an_unknown_instance_type_leaves_utilization_unknown(run: Run) -> None:
 def test_what_it_cannot_do_without(
     operation: str, code: str, expected: str, words: str, run: Run
 ) -> None:
-    scenario = Scenario()
-    account = scenario.account()
-    account.denied = {operation: code}
     with pytest.raises(ConfigurationError) as refused:
-        run(scenario, account)
+        run(_denied(Scenario(), operation, code))
     assert refused.value.code == expected
     assert words in refused.value.got
 
@@ -165,121 +152,91 @@ def test_missing_dimensions_are_said_not_guessed(run: Run) -> None:
 
 
 def test_instances_that_are_missing(run: Run) -> None:
-    scenario = Scenario()
-    account = scenario.account()
+    account = Scenario().account()
     account.endpoint["ProductionVariants"][0]["CurrentInstanceCount"] = 5
-    made = run(scenario, account)
+    made = run(account)
     assert [(f.id, f.confidence) for f in made.findings] == [("LLD703", "medium")]
     assert "5 of 8 instances" in made.findings[0].evidence[0].text
 
 
+def _put(
+    account: FakeAccount, metric: str, value: float, minutes: range, **dimensions: str
+) -> FakeAccount:
+    """So many requests in each minute, in a series of its own."""
+    named = {"EndpointName": ENDPOINT, "VariantName": VARIANT, **dimensions}
+    key = ("AWS/SageMaker", metric, frozenset(named.items()))
+    account.data[key] = {account.start + minute * MINUTE: [(1.0, value)] for minute in minutes}
+    return account
+
+
 def test_streams_that_break_off(run: Run) -> None:
-    scenario = Scenario()
-    account = scenario.account()
-    invocations = next(
-        data
-        for (_, name, dimensions), data in account.data.items()
-        if name == "Invocations" and len(dimensions) == 2
-    )
-    key = (
-        "AWS/SageMaker",
-        "MidStreamErrors",
-        frozenset({("EndpointName", ENDPOINT), ("VariantName", "primary")}),
-    )
-    account.data[key] = {time: [(1.0, 1200)] for time in invocations}
-    assert [f.id for f in run(scenario, account).findings] == ["LLD406"]
+    account = _put(Scenario().account(), "MidStreamErrors", 1200, range(60))
+    assert [f.id for f in run(account).findings] == ["LLD406"]
 
 
 def test_failed_scaling_without_slow_requests_is_a_risk(run: Run) -> None:
-    scenario = Scenario()
-    scenario.activities = [scenario.scaled(30, 9, "Failed", "Insufficient capacity")]
-    made = run(scenario)
+    failed = Scaled(30, 9, "Failed", "Insufficient capacity")
+    made = run(Scenario(activities=[failed]))
     assert [(f.id, f.risk) for f in made.findings] == [("LLD103", True)]
 
 
-def test_first_request_to_a_new_fleet_dates_a_deployment(run: Run) -> None:
-    scenario = Scenario(deployed=10)
-    account = scenario.account()
-    key = (
-        "AWS/SageMaker",
-        "Invocations",
-        frozenset(
-            {
-                ("EndpointName", ENDPOINT),
-                ("VariantName", "primary"),
-                ("EndpointConfigName", "sentiment-config-2"),
-            }
-        ),
-    )
-    account.data[key] = {scenario.at(minute): [(1.0, 50)] for minute in range(17, 30)}
-    deployments = run(scenario, account).measurements.deployments
-    assert [(d.time, d.how) for d in deployments] == [
-        (scenario.at(17), "first request to the new fleet")
-    ]
+NEW_FLEET = {"EndpointConfigName": CONFIGURATION}
 
 
-def test_requests_after_a_silence_are_no_deployment(run: Run) -> None:
+def _first_request() -> FakeAccount:
+    return _put(Scenario(deployed=10).account(), "Invocations", 50, range(17, 30), **NEW_FLEET)
+
+
+def _after_a_silence() -> FakeAccount:
     """The new fleet's series lasts, and so may start anew with the traffic."""
-    scenario = Scenario(tps=lambda minute: 0 if minute < 17 else 500)
-    account = scenario.account()
-    key = (
-        "AWS/SageMaker",
-        "Invocations",
-        frozenset(
-            {
-                ("EndpointName", ENDPOINT),
-                ("VariantName", "primary"),
-                ("EndpointConfigName", "sentiment-config-2"),
-            }
-        ),
-    )
-    account.data[key] = {scenario.at(minute): [(1.0, 30_000)] for minute in range(17, 30)}
-    assert run(scenario, account).measurements.deployments == ()
+    account = Scenario(tps=from_minute(17, 0, 500)).account()
+    return _put(account, "Invocations", 30_000, range(17, 30), **NEW_FLEET)
 
 
-def test_an_old_configuration_is_dated_by_its_image(run: Run) -> None:
-    scenario = Scenario()
-    account = scenario.account()
+def _resolved_image() -> FakeAccount:
+    account = Scenario().account()
     account.endpoint["ProductionVariants"][0]["DeployedImages"] = [
-        {
-            "SpecifiedImage": "model:1",
-            "ResolvedImage": "model@sha256:1",
-            "ResolutionTime": scenario.at(20),
-        }
+        {"SpecifiedImage": "model:1", "ResolutionTime": account.start + 20 * MINUTE}
     ]
-    deployments = run(scenario, account).measurements.deployments
-    assert [(d.time, d.how) for d in deployments] == [
-        (scenario.at(20), "when its image was resolved")
-    ]
+    return account
 
 
-def test_capacity_set_by_hand_is_no_deployment(run: Run) -> None:
-    """It changes the endpoint too, and the time at which that was modified last."""
-    scenario = Scenario(instances=lambda m: 5 if m < 27 else 8, tps=constant(500))
-    account = scenario.account()
-    account.endpoint["LastModifiedTime"] = scenario.at(27.2)
-    account.configuration["CreationTime"] = scenario.at(-60)
-    assert run(scenario, account).measurements.deployments == ()
-    scenario.instances = constant(8)
-    account = scenario.account()
-    account.endpoint["LastModifiedTime"] = scenario.at(27.2)
-    account.configuration["CreationTime"] = scenario.at(-60)
-    assert [d.how for d in run(scenario, account).measurements.deployments] == [
-        "when the update ended"
-    ]
+def _modified(instances: PerMinute) -> FakeAccount:
+    """Capacity set by hand changes the time at which the endpoint was modified last, too."""
+    account = Scenario(instances=instances, tps=constant(500)).account()
+    account.endpoint["LastModifiedTime"] = account.start + 27.2 * MINUTE
+    account.configuration["CreationTime"] = account.start - 60 * MINUTE
+    return account
+
+
+@pytest.mark.parametrize(
+    ("account", "found"),
+    [
+        (_first_request, [(17, "first request to the new fleet")]),
+        (_after_a_silence, []),
+        (_resolved_image, [(20, "when its image was resolved")]),
+        (lambda: _modified(from_minute(27, 5, 8)), []),
+        (lambda: _modified(constant(8)), [(27.2, "when the update ended")]),
+    ],
+    ids=["first request", "after a silence", "resolved image", "capacity by hand", "update"],
+)
+def test_what_dates_a_deployment(
+    account: Callable[[], FakeAccount], found: list[tuple[float, str]], run: Run
+) -> None:
+    made = account()
+    deployments = run(made).measurements.deployments
+    assert [((d.time - made.start) / MINUTE, d.how) for d in deployments] == found
 
 
 def test_longer_windows_take_longer_periods(run: Run) -> None:
-    scenario = Scenario(minutes=60)
-    account = scenario.account()
-    made = diagnose(account, ENDPOINT, start=END - timedelta(days=7), end=END, now=END)
+    made = diagnose(Scenario().account(), ENDPOINT, start=END - timedelta(days=7), end=END, now=END)
     assert made.measurements.period == timedelta(minutes=5)
     assert len(made.measurements.variants[0].get("Invocations", "Sum")) == 12
 
 
 def test_everything_is_json() -> None:
     for fault in FAULTS:
-        made = fault.diagnosed().to_dict()
+        made = fault.diagnosed.to_dict()
         text = json.dumps(made, allow_nan=False)
         assert json.loads(text)["findings"][0]["id"]
 
@@ -288,38 +245,26 @@ def test_everything_is_json() -> None:
 def test_what_began_before_the_window_still_explains_it(finding: str) -> None:
     """A scale-out begun a minute before the window: no request before it tells the old count."""
     fault = [fault for fault in FAULTS if fault.finding == finding][-1]
-    made = diagnose(fault.account(), ENDPOINT, start=END - 38 * MINUTE, end=END, now=END)
-    assert [f.id for f in made.findings] == [finding]
+    assert [f.id for f in fault.diagnosed_over(38).findings] == [finding]
 
 
 def test_an_activity_that_was_not_begun_did_not_fail(run: Run) -> None:
-    scenario = Scenario()
-    scenario.activities = [
-        scenario.scaled(
-            minute,
-            16,
-            "Failed",
-            "Attempting to scale due to alarm triggered",
-            reasons=("AlreadyAtMaxCapacity",),
-        )
-        for minute in (20, 30)
-    ]
-    made = run(scenario)
+    tried = Scaled(20, 16, "Failed", "Attempting to scale", reasons=("AlreadyAtMaxCapacity",))
+    made = run(Scenario(activities=[tried, replace(tried, minute=30)]))
     assert made.findings == ()
     assert "Not scaled: AlreadyAtMaxCapacity" in made.events[0].text
 
 
 def test_only_alarms_that_limit_latency_are_thresholds(run: Run) -> None:
     """An alarm on too little latency, or on counts, says nothing about how fast it must be."""
-    scenario = Scenario()
-    account = scenario.account()
+    account = Scenario().account()
     first = account.alarms[0]
     account.alarms += [
         {**first, "AlarmName": "too-fast", "ComparisonOperator": "LessThanThreshold"},
         {**first, "AlarmName": "looser", "Threshold": 900_000.0},
         {**first, "AlarmName": "burn", "ExtendedStatistic": "PR(160000:)", "Threshold": 14.4},
     ]
-    thresholds = run(scenario, account).measurements.variants[0].thresholds
+    thresholds = run(account).measurements.variants[0].thresholds
     assert {key: limit.value for key, limit in thresholds.items()} == {
         ("ModelLatency", "p99"): 160.0,
         ("OverheadLatency", "Average"): 40.0,
@@ -330,10 +275,12 @@ def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
     """The endpoint's own error rate, stated as a formula, replaces the default of one percent."""
     scenario = Scenario(errors={"Invocation5XXErrors": constant(0.03)})
     account = scenario.account()
-    dimensions = [
-        {"Name": "EndpointName", "Value": ENDPOINT},
-        {"Name": "VariantName", "Value": "primary"},
-    ]
+    dimensions = account.alarms[0]["Dimensions"]
+    parts = {"errors": "Invocation5XXErrors", "invocations": "Invocations"}
+    metrics = {
+        name: {"Namespace": "AWS/SageMaker", "MetricName": metric, "Dimensions": dimensions}
+        for name, metric in parts.items()
+    }
     account.alarms.append(
         {
             "AlarmName": "rate",
@@ -343,28 +290,13 @@ def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
             "Metrics": [
                 {"Id": "rate", "Expression": "IF(invocations >= 20, errors / invocations, 0)"},
                 *(
-                    {
-                        "Id": name,
-                        "ReturnData": False,
-                        "MetricStat": {
-                            "Metric": {
-                                "Namespace": "AWS/SageMaker",
-                                "MetricName": metric,
-                                "Dimensions": dimensions,
-                            },
-                            "Period": 60,
-                            "Stat": "Sum",
-                        },
-                    }
-                    for name, metric in (
-                        ("errors", "Invocation5XXErrors"),
-                        ("invocations", "Invocations"),
-                    )
+                    {"Id": name, "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}}
+                    for name, metric in metrics.items()
                 ),
             ],
         }
     )
-    assert run(scenario, account).findings == ()
+    assert run(account).findings == ()
     assert [finding.id for finding in run(scenario).findings] == ["LLD402"]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from typer.testing import CliRunner
 
@@ -18,7 +20,7 @@ from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .account import FakeAccount
 from .faults import FAULTS
-from .scenarios import END, ENDPOINT, Scenario
+from .scenarios import END, ENDPOINT, Scaled, Scenario
 
 _FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
 
@@ -51,6 +53,26 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
         )
 
     return _cli
+
+
+Refusal = Callable[..., None]
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusal:
+    """Runs the command as a process would, which must end with this code."""
+    monkeypatch.setattr("boto3.Session", _Session)
+
+    def _refused(code: str, *arguments: str, endpoint: str = ENDPOINT) -> None:
+        monkeypatch.setattr("sys.argv", ["low-latency", "diagnose", endpoint, *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 2
+        message = capsys.readouterr().err
+        assert message.startswith(f"{code}: ")
+        assert "Traceback" not in message
+
+    return _refused
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -164,49 +186,25 @@ def test_client_and_target(cli: Any) -> None:
         (["--client-latency", "best=1ms"], "LLD905"),
     ],
 )
-def test_usage(
-    arguments: list[str],
-    code: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("boto3.Session", _Session)
+def test_usage(arguments: list[str], code: str, refused: Refusal) -> None:
     _Session.account = Scenario().account()
-    _refused(["diagnose", ENDPOINT, *arguments], code, monkeypatch, capsys)
+    refused(code, *arguments)
     assert _Session.account.asked == [], "refused before anything is read"
 
 
-def test_aws_refuses_in_words(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("boto3.Session", _Session)
+def test_aws_refuses_in_words(refused: Refusal) -> None:
     _Session.account = Scenario().account()
-    _refused(["diagnose", "nowhere"], "LLA101", monkeypatch, capsys)
+    refused("LLA101", endpoint="nowhere")
     _Session.account.denied = {"GetMetricData": "AccessDenied"}
-    _refused(["diagnose", ENDPOINT], "LLD901", monkeypatch, capsys)
+    refused("LLD901")
 
 
-def test_no_profile_and_no_region(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("given", [("--profile", "nobody"), (), ("--region", "us-east-1")])
+def test_no_profile_no_region_or_no_credentials(
+    given: tuple[str, ...], refused: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _refused(["diagnose", ENDPOINT, "--profile", "nobody"], "LLA102", monkeypatch, capsys)
-    _refused(["diagnose", ENDPOINT], "LLA102", monkeypatch, capsys)  # no region
-    _refused(["diagnose", ENDPOINT, "--region", "us-east-1"], "LLA102", monkeypatch, capsys)
-
-
-def _refused(
-    arguments: list[str],
-    code: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("sys.argv", ["low-latency", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    message = capsys.readouterr().err
-    assert message.startswith(f"{code}: ")
-    assert "Traceback" not in message
+    monkeypatch.setattr("boto3.Session", boto3.session.Session)
+    refused("LLA102", *given)
 
 
 # -------------------------------------------------------------------------------------------- page
@@ -246,11 +244,8 @@ def test_the_page_is_self_contained(cli: Any, tmp_path: Path) -> None:
 def test_names_are_text_on_the_page(run: Any, tmp_path: Path) -> None:
     from low_latency_endpoint.operate.diagnose.page import page
 
-    scenario = Scenario()
-    scenario.activities = [
-        scenario.scaled(30, 9, "Failed", "<script>alert(1)</script> no capacity")
-    ]
-    text = page(run(scenario))
+    failed = Scaled(30, 9, "Failed", "<script>alert(1)</script> no capacity")
+    text = page(run(Scenario(activities=[failed])))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
 

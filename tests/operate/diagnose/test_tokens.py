@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.operate.diagnose import read_tokens as reading_of_tokens
 from low_latency_endpoint.operate.diagnose.diagnosis import split
-from low_latency_endpoint.operate.diagnose.findings import Finding
 from low_latency_endpoint.operate.diagnose.measurements import (
     AlarmReading,
     Measurements,
@@ -63,27 +63,28 @@ def series(normal: float, slow: float | None = None) -> Series:
 
 
 def measured(
-    *,
-    ttft: Series | None = None,
-    itl: Series | None = None,
-    waiting: Series | None = None,
-    running: Series | None = None,
-    cache: Series | None = None,
-    requests: Series | None = None,
-    hosts: Mapping[str, Mapping[tuple[str, str], Series]] | None = None,
-    gpu: float = 98.0,
+    *, hosts: Mapping[str, Mapping[tuple[str, str], Series]] | None = None, **changed: Series
 ) -> Measurements:
+    """Two busy instances whose tokens come in time, but for what is changed."""
+    tokens = {
+        "ttft": series(200),
+        "itl": series(30),
+        "waiting": series(0),
+        "running": series(12),
+        "cache": series(40),
+        "requests": series(600),
+    } | changed
     given = {
-        (FIRST_TOKEN, "p95"): ttft or series(200),
-        (INTER_TOKEN, "p95"): itl or series(30),
-        (WAITING, FULLEST): waiting or series(0),
-        (RUNNING, FULLEST): running or series(12),
-        (KV_CACHE, FULLEST): cache or series(40),
-        ("Invocations", "Sum"): requests or series(600),
+        (FIRST_TOKEN, "p95"): tokens["ttft"],
+        (INTER_TOKEN, "p95"): tokens["itl"],
+        (WAITING, FULLEST): tokens["waiting"],
+        (RUNNING, FULLEST): tokens["running"],
+        (KV_CACHE, FULLEST): tokens["cache"],
+        ("Invocations", "Sum"): tokens["requests"],
         ("InvocationsPerInstance", "Sum"): series(300),
-        ("ModelLatency", "SampleCount"): requests or series(600),
+        ("ModelLatency", "SampleCount"): tokens["requests"],
         ("ModelLatency", "p99"): series(9_000),
-        ("GPUUtilization", "Average"): series(gpu),
+        ("GPUUtilization", "Average"): series(98),
     }
     variant = VariantReading(
         "primary",
@@ -104,132 +105,108 @@ def measured(
     )
 
 
-def found(**given: Any) -> list[Finding]:
-    return walk(measured(**given))
+LATE, VERY_LATE, SLOWER = series(200, 900), series(200, 2_000), series(30, 80)
+QUEUE, FULL, BATCH = series(0, 7), series(60, 99), series(100, 256)
+ONE_MINUTE = Series({**series(200).points, START + 25 * MINUTE: 4_000.0})
+OTHER_MINUTES = Series({t: 900.0 if n < 10 else 200.0 for n, t in enumerate(series(0).times)})
 
 
-def only(**given: Any) -> Finding:
-    (finding,) = found(**given)
-    return finding
+def _after_idle(value: float) -> Series:
+    """Nothing in the first quarter of an hour."""
+    return Series({t: 0.0 if n < 15 else value for n, t in enumerate(series(0).times)})
 
 
-def words(finding: Finding) -> str:
-    return " ".join(each.text for each in finding.evidence)
+def _of_instances(metric: str, *slow: float) -> dict[str, dict[tuple[str, str], Series]]:
+    """The same metric of each of some instances."""
+    return {f"i-{n}": {(metric, "p95"): series(30, each)} for n, each in enumerate(slow, 1)}
 
 
-def test_tokens_in_time_are_no_finding_however_busy_the_gpu_is() -> None:
-    assert found() == []
+def cause(findings: str, says: str = "", **given: Any) -> tuple[str, str, dict[str, Any]]:
+    return findings, says, given
 
 
-def test_a_single_slow_minute_is_none() -> None:
-    late = Series({**series(200).points, START + 25 * MINUTE: 4_000.0})
-    assert found(ttft=late) == []
-
-
-def test_requests_wait_as_the_cache_is_full() -> None:
-    finding = only(ttft=series(200, 2_000), waiting=series(0, 7), cache=series(60, 99))
-    assert (finding.id, finding.confidence) == ("LLD137", "high")
-    assert "7 waiting" in words(finding)
-    assert "99 % of the KV cache" in words(finding)
-    assert finding.span == (START + 20 * MINUTE, START + 32 * MINUTE)
-
-
-def test_requests_wait_for_a_place_as_more_arrive() -> None:
-    finding = only(
-        ttft=series(200, 2_000),
-        waiting=series(0, 7),
-        running=series(200, 256),
+CAUSES = {
+    "tokens in time, however busy the GPU is": cause(""),
+    "a single slow minute": cause("", ttft=ONE_MINUTE),
+    "requests wait as the cache is full": cause(
+        "LLD137 high", "7 waiting & 99 % of the KV cache", ttft=VERY_LATE, waiting=QUEUE, cache=FULL
+    ),
+    "requests wait for a place as more arrive": cause(
+        "LLD138 high",
+        "30 requests a second, 10 while tokens came in time",
+        ttft=VERY_LATE,
+        waiting=QUEUE,
+        running=BATCH,
         requests=series(600, 1_800),
-    )
-    assert finding.id == "LLD138"
-    assert "30 requests a second, 10 while tokens came in time" in words(finding)
-
-
-def test_requests_wait_for_a_place_as_answers_became_longer() -> None:
-    finding = only(ttft=series(200, 2_000), waiting=series(0, 7), running=series(100, 256))
-    assert finding.id == "LLD138"
-
-
-def test_first_tokens_are_late_though_nothing_more_runs() -> None:
-    finding = only(ttft=series(200, 900))
-    assert (finding.id, finding.confidence) == ("LLD139", "medium")
-
-
-def test_a_server_that_is_slow_to_take_requests_in_is_not_full() -> None:
-    finding = only(ttft=series(200, 900), waiting=series(0, 4))
-    assert finding.id == "LLD139"
-    assert "4 waiting" in words(finding)
-
-
-def test_an_idle_time_before_is_no_smaller_batch() -> None:
-    idle = {START + n * MINUTE for n in range(15)}
-    finding = only(
-        ttft=series(200, 900),
+    ),
+    "requests wait for a place as answers became longer": cause(
+        "LLD138 high", ttft=VERY_LATE, waiting=QUEUE, running=BATCH
+    ),
+    "late though nothing more runs": cause("LLD139 medium", ttft=LATE),
+    "a server that is slow to take requests in is not full": cause(
+        "LLD139 medium", "4 waiting", ttft=LATE, waiting=series(0, 4)
+    ),
+    "an idle time before is no smaller batch": cause(
+        "LLD139 medium",
+        ttft=LATE,
         waiting=series(0, 1),
-        running=Series({t: 0.0 if t in idle else 4.0 for t in series(0).times}),
-        requests=Series({t: 0.0 if t in idle else 600.0 for t in series(0).times}),
-    )
-    assert finding.id == "LLD139"
-
-
-def test_tokens_are_slow_as_more_requests_arrive() -> None:
-    finding = only(itl=series(30, 80), running=series(12, 60), requests=series(600, 1_500))
-    assert (finding.id, finding.confidence) == ("LLD140", "high")
-
-
-def test_a_larger_batch_of_as_many_requests_is_no_cause() -> None:
+        running=_after_idle(4.0),
+        requests=_after_idle(600.0),
+    ),
+    "slow as more requests arrive": cause(
+        "LLD140 high", itl=SLOWER, running=series(12, 60), requests=series(600, 1_500)
+    ),
     # Slower tokens keep requests in flight for longer: more run, but no more arrive.
-    finding = only(itl=series(30, 80), running=series(12, 32))
-    assert finding.id == "LLD142"
+    "a larger batch of as many requests is no cause": cause(
+        "LLD142 medium", itl=SLOWER, running=series(12, 32)
+    ),
+    "slow as the cache is full": cause("LLD141 medium", itl=SLOWER, cache=FULL),
+    "slow tokens explain the late first ones of the same minutes": cause(
+        "LLD142 medium", itl=SLOWER, ttft=LATE, waiting=series(0, 5)
+    ),
+    "late first tokens of other minutes have a cause of their own": cause(
+        "LLD139 medium & LLD142 medium", itl=SLOWER, ttft=OTHER_MINUTES
+    ),
+    "one instance is late": cause(
+        "LLD143 high",
+        "instance i-2 & the others",
+        ttft=series(40, 3_000),
+        hosts=_of_instances(FIRST_TOKEN, 31, 5_000, 33),
+    ),
+    "one instance is slow": cause(
+        "LLD143 high",
+        "instance i-2 & the others",
+        itl=series(40, 3_000),
+        hosts=_of_instances(INTER_TOKEN, 31, 5_000, 33),
+    ),
+    "instances that are all slow are not one apart": cause(
+        "LLD142 medium", itl=SLOWER, hosts=_of_instances(INTER_TOKEN, 80, 81, 82)
+    ),
+}
 
 
-def test_tokens_are_slow_as_the_cache_is_full() -> None:
-    assert only(itl=series(30, 80), cache=series(60, 99)).id == "LLD141"
-
-
-def test_slow_tokens_explain_the_late_first_ones_of_the_same_minutes() -> None:
-    findings = found(itl=series(30, 80), ttft=series(200, 900), waiting=series(0, 5))
-    assert [each.id for each in findings] == ["LLD142"]
-
-
-def test_late_first_tokens_of_other_minutes_have_a_cause_of_their_own() -> None:
-    late = Series({time: 900.0 if n < 10 else 200.0 for n, time in enumerate(series(0).times)})
-    assert {each.id for each in found(itl=series(30, 80), ttft=late)} == {"LLD139", "LLD142"}
-
-
-@pytest.mark.parametrize(("metric", "given"), [(FIRST_TOKEN, "ttft"), (INTER_TOKEN, "itl")])
-def test_one_instance_apart_is_named(metric: str, given: str) -> None:
-    hosts = {
-        "i-1": {(metric, "p95"): series(40, 41)},
-        "i-2": {(metric, "p95"): series(40, 5_000)},
-        "i-3": {(metric, "p95"): series(40, 43)},
-    }
-    finding = only(**{given: series(40, 3_000)}, hosts=hosts)
-    assert finding.id == "LLD143"
-    assert "instance i-2" in words(finding)
-    assert "the others" in words(finding)
-
-
-def test_instances_that_are_all_slow_are_not_one_apart() -> None:
-    hosts = {f"i-{n}": {(INTER_TOKEN, "p95"): series(30, 80 + n)} for n in range(3)}
-    assert only(itl=series(30, 80), hosts=hosts).id == "LLD142"
+@pytest.mark.parametrize("name", CAUSES)
+def test_what_makes_tokens_late(name: str) -> None:
+    findings, says, given = CAUSES[name]
+    found = walk(measured(**given))
+    assert " & ".join(sorted(f"{each.id} {each.confidence}" for each in found)) == findings
+    words = " ".join(each.text for finding in found for each in finding.evidence)
+    assert all(each in words for each in says.split(" & "))
+    slow = (START + SLOW[0] * MINUTE, START + (SLOW[-1] + 1) * MINUTE)
+    assert {each.span for each in found} <= {slow, (START, START + 10 * MINUTE)}
 
 
 def test_where_levels_are_unknown_the_finding_is_less_certain() -> None:
-    given = measured(ttft=series(200, 900))
+    given = measured(ttft=LATE)
     (variant,) = given.variants
     left = {key: value for key, value in variant.series.items() if key[1] != FULLEST}
-    from dataclasses import replace
-
     (finding,) = walk(replace(given, variants=(replace(variant, series=left),)))
     assert (finding.id, finding.confidence) == ("LLD139", "low")
 
 
 def test_the_table_has_rows_of_tokens_only_where_they_are_told() -> None:
-    given = measured(ttft=series(200, 900))
+    given = measured(ttft=LATE)
     (variant,) = given.variants
-    from dataclasses import replace
-
     told = {**variant.series, (FIRST_TOKEN, "p50"): series(120), (FIRST_TOKEN, "p99"): series(990)}
     with_tokens = replace(variant, series=told)
     rows = {each.part: each for each in split(given, with_tokens)}
