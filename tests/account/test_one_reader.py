@@ -13,7 +13,7 @@ from botocore import xform_name
 from low_latency_endpoint.account.calls import READ_ONLY
 
 PACKAGE = Path(__file__).parents[2] / "constructs" / "low_latency_endpoint"
-READERS = ("account", "operations", "load_test", "cli")
+READERS = ("account", "operate", "load_test", "cli")
 SERVICES = ("application-autoscaling", "cloudformation", "cloudwatch", "ec2", "logs", "sagemaker")
 #: What several commands need, so that it has its place in the one reader.
 SHARED = {

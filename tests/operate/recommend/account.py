@@ -1,157 +1,102 @@
-"""An account whose answers are scripted; botocore checks each request and each answer.
-
-`Stubber` validates the expected parameters against the service's model and refuses a call with
-others; answers are validated too, so a recorded shape that AWS could not send fails the test.
-"""
+"""An account that runs Inference Recommender's jobs, and in which the shipped endpoint is deployed."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import cache
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
-from botocore.stub import Stubber
+from botocore.model import Shape
+from botocore.validate import ParamValidator
 
-JOB_ARN = "arn:aws:sagemaker:us-east-1:123456789012:inference-recommendations-job/sentiment-1"
-ROLE = "arn:aws:iam::123456789012:role/recommender"
-SUBNETS = ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"]
-GROUPS = ["sg-0123456789abcdef0"]
-THEN = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
-MADE = {"CreationTime": THEN, "LastModifiedTime": THEN}
+from tests.fake_aws import ACCOUNT, REGION, FakeAws
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/recommender"
+NETWORK = {
+    "Subnets": ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"],
+    "SecurityGroupIds": ["sg-0123456789abcdef0"],
+}
+SERVICE = boto3.Session().client("sagemaker", region_name=REGION).meta.service_model
+CREATE, DESCRIBE, STEPS, PUT = (
+    "sagemaker.CreateInferenceRecommendationsJob",
+    "sagemaker.DescribeInferenceRecommendationsJob",
+    "sagemaker.ListInferenceRecommendationsJobSteps",
+    "s3.PutObject",
+)
 
 
-@cache
-def _session() -> boto3.Session:
-    """One for all: each reads botocore's data anew."""
-    return boto3.Session()
+def faults(operation: str, request: Any) -> str:
+    """What botocore finds wrong, and beyond it: values outside an enumeration or a pattern."""
+    shape = SERVICE.operation_model(operation).input_shape
+    report = ParamValidator().validate(request, shape).generate_report()
+    return "\n".join(filter(None, [report, *_outside(request, shape, "")]))
 
 
-class Account:
-    """Stubbed clients by service; use as a client factory."""
+def _outside(value: Any, shape: Shape, where: str) -> list[str]:
+    """botocore leaves enumerations, patterns and most maxima to the service."""
+    most = shape.metadata.get("max", 2**31 - 1)
+    if shape.type_name == "structure":
+        return [
+            fault
+            for name, member in value.items()
+            for fault in _outside(member, shape.members[name], f"{where}.{name}")
+        ]
+    if shape.type_name == "list":
+        return [f"{where}: {len(value)} of at most {most}"] * (len(value) > most) + [
+            fault
+            for index, each in enumerate(value)
+            for fault in _outside(each, shape.member, f"{where}[{index}]")
+        ]
+    if shape.type_name == "string":
+        pattern = shape.metadata.get("pattern", "")
+        bad = (
+            (shape.enum and value not in shape.enum)
+            or len(value) > most
+            or (pattern and "\\p" not in pattern and not re.fullmatch(pattern, value))
+        )
+        return [f"{where}: {value}"] * bool(bad)
+    return [f"{where}: {value}"] * (shape.type_name == "integer" and value > most)
+
+
+def created(request: Mapping[str, Any]) -> dict[str, Any]:
+    assert faults("CreateInferenceRecommendationsJob", request) == ""
+    return {}
+
+
+class Recommender(FakeAws):
+    """What a test says of jobs is told at one look after the other."""
 
     def __init__(self) -> None:
-        self._clients: dict[str, Any] = {}
-        self._stubs: dict[str, Stubber] = {}
-
-    def __call__(self, service: str) -> Any:
-        if service not in self._clients:
-            client = _session().client(
-                service,
-                region_name="us-east-1",
-                aws_access_key_id="testing",
-                aws_secret_access_key="testing",
-            )
-            self._clients[service] = client
-            self._stubs[service] = Stubber(client)
-            self._stubs[service].activate()
-        return self._clients[service]
-
-    def answers(
-        self, service: str, operation: str, request: dict[str, Any], answer: dict[str, Any]
-    ) -> None:
-        """The next call must be this one, and gets this answer."""
-        self(service)
-        self._stubs[service].add_response(operation, answer, request)
-
-    def refuses(self, service: str, operation: str, code: str, message: str = "no") -> None:
-        """The next call is this one, and is refused."""
-        self(service)
-        self._stubs[service].add_client_error(operation, code, message)
-
-    def all_asked(self) -> None:
-        """Nothing scripted is left over."""
-        for stub in self._stubs.values():
-            stub.assert_no_pending_responses()
-
-    # --- what a deployed stack answers ---------------------------------------------------------
-    def deployed(
-        self, endpoint: str = "sentiment", model: str = "Model-1", vpc: bool = True
-    ) -> None:
-        """The endpoint, its configuration and its model."""
-        arn = "arn:aws:sagemaker:us-east-1:123456789012:"
-        self.answers(
-            "sagemaker",
-            "describe_endpoint",
-            {"EndpointName": endpoint},
+        super().__init__(
             {
-                "EndpointName": endpoint,
-                "EndpointArn": f"{arn}endpoint/{endpoint}",
-                "EndpointConfigName": "Configuration-1",
-                "EndpointStatus": "InService",
-                **MADE,
-            },
-        )
-        self.answers(
-            "sagemaker",
-            "describe_endpoint_config",
-            {"EndpointConfigName": "Configuration-1"},
-            {
-                "EndpointConfigName": "Configuration-1",
-                "CreationTime": THEN,
-                "EndpointConfigArn": f"{arn}endpoint-config/Configuration-1",
-                "ProductionVariants": [{"VariantName": "primary", "ModelName": model}],
-            },
-        )
-        self.model(model, vpc=vpc)
-
-    def model(self, name: str, *, vpc: bool = True) -> None:
-        """A model, in a VPC or not."""
-        network = {"VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}} if vpc else {}
-        self.answers(
-            "sagemaker",
-            "describe_model",
-            {"ModelName": name},
-            {
-                "ModelName": name,
-                "CreationTime": THEN,
-                **network,
-                "ModelArn": f"arn:aws:sagemaker:us-east-1:123456789012:model/{name}",
-                "ExecutionRoleArn": "arn:aws:iam::123456789012:role/model",
-            },
+                "sagemaker.DescribeEndpoint": {"EndpointConfigName": "Configuration-1"},
+                "sagemaker.DescribeEndpointConfig": {
+                    "ProductionVariants": [{"VariantName": "primary", "ModelName": "Model-1"}]
+                },
+                "sagemaker.DescribeModel": {"VpcConfig": NETWORK},
+                CREATE: created,
+                DESCRIBE: [],
+                STEPS: [],
+                PUT: {},
+            }
         )
 
-    # --- what Inference Recommender answers ----------------------------------------------------
-    def describes(
-        self,
-        name: str,
-        status: str,
-        *,
-        results: list[dict[str, Any]] | None = None,
-        job_type: str = "Advanced",
-        reason: str = "",
-    ) -> None:
+    def describes(self, status: str, *results: dict[str, Any], reason: str = "") -> None:
         """One look at a job."""
-        answer: dict[str, Any] = {
-            "JobName": name,
-            "JobType": job_type,
-            "JobArn": JOB_ARN,
-            "RoleArn": ROLE,
+        threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
+        answer = {
+            "JobType": "Advanced",
             "Status": status,
-            "InputConfig": {"ModelName": "Model-1"},
-            **MADE,
+            "StoppingConditions": {"ModelLatencyThresholds": [threshold]},
+            "FailureReason": reason,
+            **({"InferenceRecommendations": list(results)} if results else {}),
         }
-        if job_type == "Advanced":
-            threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
-            answer["StoppingConditions"] = {"ModelLatencyThresholds": [threshold]}
-        if results:
-            answer["InferenceRecommendations"] = results
-        if status == "COMPLETED":
-            answer["CompletionTime"] = THEN
-        if reason:
-            answer["FailureReason"] = reason
-        self.answers(
-            "sagemaker", "describe_inference_recommendations_job", {"JobName": name}, answer
-        )
+        self.answers[DESCRIBE].append(lambda request: {"JobName": request["JobName"], **answer})
 
-    def steps(self, name: str, *statuses: str) -> None:
+    def steps(self, *statuses: str) -> None:
         """The tests of a job."""
-        self.answers(
-            "sagemaker",
-            "list_inference_recommendations_job_steps",
-            {"JobName": name},
-            {"Steps": [{"StepType": "BENCHMARK", "JobName": name, "Status": s} for s in statuses]},
-        )
+        self.answers[STEPS].append({"Steps": [{"Status": each} for each in statuses]})
 
 
 def result(
@@ -160,7 +105,7 @@ def result(
     latency: int,
     invocations: int,
     cost: float = 0.736,
-    environment: dict[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """One recommendation, in the shape of a recorded answer (SageMaker Python SDK's tests)."""

@@ -1,4 +1,4 @@
-"""Runs ``low-latency`` in this process, its clients those of a scripted account."""
+"""Runs ``low-latency`` in this process, its clients those of an account of the tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.account.sessions import ClientFactory
 from low_latency_endpoint.cli import main
-
-from .account import Account
 
 
 @dataclass
@@ -27,7 +26,7 @@ class Done:
 class Command:
     """The command line, with or without a terminal to ask on."""
 
-    account: Account
+    account: ClientFactory
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
 
@@ -41,7 +40,7 @@ class Command:
 
         def open_clients(
             profile: str | None, region: str | None, otherwise: str | None = None
-        ) -> tuple[Account, str]:
+        ) -> tuple[ClientFactory, str]:
             return self.account, region or otherwise or ""
 
         self.monkeypatch.setattr("low_latency_endpoint.account.sessions.open_clients", open_clients)

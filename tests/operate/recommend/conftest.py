@@ -1,4 +1,4 @@
-"""The scripted account, and the settings that ship."""
+"""The account, and the settings that ship."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings
 
-from .account import Account
+from .account import Recommender
 from .command import Command, Done
 
 SHIPPED = Path(__file__).parents[3] / "endpoint.yaml"
 
 
 @pytest.fixture
-def account() -> Account:
-    return Account()
+def account() -> Recommender:
+    return Recommender()
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def endpoint(settings: Settings) -> EndpointSettings:
 
 @pytest.fixture
 def low_latency(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    account: Recommender, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     return Command(account, monkeypatch, capsys)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from low_latency_endpoint.account.calls import Account as Reader
-from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.operate.recommend.inference_requests import INFERENCE, LatencyThreshold
-from low_latency_endpoint.operate.recommend.jobs import Job, follow, read
-from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
+from low_latency_endpoint.operate.recommend.jobs import Job
+from low_latency_endpoint.operate.recommend.payload import SamplePayload, sample_payload
 from low_latency_endpoint.operate.recommend.recommendations import (
     Recommendation,
     adopt,
@@ -25,28 +23,22 @@ from low_latency_endpoint.operate.recommend.recommendations import (
 from low_latency_endpoint.operate.recommend.tested_model import find_deployed_model
 from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
+from tests.fake_aws import Refused
 from tests.pinned_models import EMBEDDER, written_lock
 from tests.refusals import refused
 
-from .account import GROUPS, SUBNETS, THEN, Account, result
+from .account import Recommender, result
 from .conftest import SHIPPED
 
+THEN = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 P95_200 = LatencyThreshold("P95", 200)
 # Recorded in the SageMaker Python SDK's tests: 0.736 / (1645 * 60) is the cost of one inference.
 RECORDED = result("ml.g4dn.xlarge", latency=171, invocations=1645)
 
 
-def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job:
-    return Job.of(
-        INFERENCE,
-        {
-            "JobName": "j",
-            "JobType": "Advanced",
-            "Status": status,
-            "CreationTime": THEN,
-            "InferenceRecommendations": list(results),
-        },
-    )
+def job_of(*results: dict[str, Any], status: str = "COMPLETED", **more: Any) -> Job:
+    answer = {"JobName": "j", "JobType": "Advanced", "Status": status, "CreationTime": THEN}
+    return Job.of(INFERENCE, {**answer, "InferenceRecommendations": list(results), **more})
 
 
 def chosen(job: Job, number: int) -> Recommendation:
@@ -54,12 +46,16 @@ def chosen(job: Job, number: int) -> Recommendation:
 
 
 # --- reading -----------------------------------------------------------------------------------
-def test_a_recorded_answer(account: Account) -> None:
-    other = {"latency": 450, "invocations": 648, "cost": 0.204}
-    threads = {"OMP_NUM_THREADS": "2"}
-    slower = result("ml.c5.xlarge", **other, environment=threads)
-    account.describes("sentiment-1", "COMPLETED", results=[RECORDED, slower])
-    job = read(account, INFERENCE, "sentiment-1")
+def test_a_recorded_answer() -> None:
+    slower = result(
+        "ml.c5.xlarge",
+        latency=450,
+        invocations=648,
+        cost=0.204,
+        environment={"OMP_NUM_THREADS": "2"},
+    )
+    threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
+    job = job_of(RECORDED, slower, StoppingConditions={"ModelLatencyThresholds": [threshold]})
     fast, slow = recommendations(job)
     assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
     assert fast.cost_per_inference_usd == pytest.approx(7.456940238625975e-06)
@@ -95,116 +91,34 @@ def test_the_unit_of_model_latency(users: int, latency_ms: float) -> None:
     assert model_latency_ms(round(latency_ms * 1000), per_minute) == latency_ms
 
 
-# --- the job's life ----------------------------------------------------------------------------
-def test_waiting(account: Account) -> None:
-    account.describes("j", "PENDING")
-    account.steps("j")
-    account.describes("j", "IN_PROGRESS")
-    account.steps("j", "COMPLETED", "IN_PROGRESS", "IN_PROGRESS")
-    account.describes("j", "COMPLETED", results=[RECORDED])
-    slept: list[float] = []
-    looks = list(follow(account, INFERENCE, "j", slept.append))
-    assert slept == [30.0, 30.0]
-    assert [(job.status, progress) for job, progress in looks] == [
-        ("PENDING", ""),
-        ("IN_PROGRESS", "1 completed, 2 in progress"),
-        ("COMPLETED", ""),
-    ]
-    account.all_asked()
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("ResourceNotFound", "--list"),
-        ("AccessDeniedException", "Allow DescribeInference"),
-        ("ThrottlingException", "ThrottlingException: no"),
-    ],
-)
-def test_refusals_in_words(account: Account, code: str, said: str) -> None:
-    account.refuses("sagemaker", "describe_inference_recommendations_job", code)
-    with pytest.raises(AwsUnavailable) as caught:
-        read(account, INFERENCE, "j")
-    assert said in str(caught.value)
-
-
 # --- the deployed model ------------------------------------------------------------------------
-def test_the_deployed_model_and_its_network(account: Account, settings: Settings) -> None:
-    account.deployed()
-    found = find_deployed_model(Reader(account), settings, "sentiment")
-    assert found == {
-        "ModelName": "Model-1",
-        "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS},
-    }
-    account.all_asked()
-
-
-def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
+def test_an_endpoint_named_by_cloudformation(account: Recommender) -> None:
     settings = parse_settings(SHIPPED.read_text().replace("    endpoint_name: sentiment\n", ""))
-    account.answers(
-        "cloudformation",
-        "list_stack_resources",
-        {"StackName": "LowLatencyEndpoint"},
-        {
-            "StackResourceSummaries": [
-                {
-                    "LogicalResourceId": "sentimentEndpoint0A1B2C3D",
-                    "ResourceType": "AWS::SageMaker::Endpoint",
-                    "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
-                    "ResourceStatus": "CREATE_COMPLETE",
-                    "LastUpdatedTimestamp": THEN,
-                }
-            ]
-        },
-    )
-    account.deployed(endpoint="made-1", vpc=False)
+    found = {
+        "LogicalResourceId": "sentimentEndpoint0A1B2C3D",
+        "ResourceType": "AWS::SageMaker::Endpoint",
+        "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
+    }
+    account.answers |= {
+        "cloudformation.ListStackResources": {"StackResourceSummaries": [found]},
+        "sagemaker.DescribeModel": {},
+    }
     assert "VpcConfig" not in find_deployed_model(Reader(account), settings, "sentiment")
+    assert account.sent("sagemaker.DescribeEndpoint") == [{"EndpointName": "made-1"}]
 
 
-def test_nothing_deployed(account: Account, settings: Settings) -> None:
-    account.refuses(
-        "sagemaker",
-        "describe_endpoint",
-        "ValidationException",
-        'Could not find endpoint "sentiment".',
-    )
+def test_nothing_deployed(account: Recommender, settings: Settings) -> None:
+    gone = Refused("ValidationException", 'Could not find endpoint "sentiment".', 400)
+    account.answers["sagemaker.DescribeEndpoint"] = gone
     with refused("LLR103") as caught:
         find_deployed_model(Reader(account), settings, "sentiment")
     assert "no endpoint sentiment" in caught.value.got
 
 
 # --- the payload -------------------------------------------------------------------------------
-def test_the_warm_ups_payload_is_packed_and_uploaded(
-    account: Account, endpoint: EndpointSettings
-) -> None:
-    payload = sample_payload(None, "s3://my-bucket/recommender/", None, endpoint)
-    assert payload.uri.startswith("s3://my-bucket/recommender/sample-payload-")
-    assert payload.uri.endswith(".tar.gz")
-    assert payload.content_type == "application/json"
-    assert payload.archive is not None
-    with tarfile.open(fileobj=io.BytesIO(payload.archive), mode="r:gz") as archive:
-        [name] = archive.getnames()
-        content = archive.extractfile(name)
-        assert content.read() == b'{"inputs": "I am super happy right now."}'
-    account.answers(
-        "s3",
-        "put_object",
-        {
-            "Bucket": "my-bucket",
-            "Key": payload.uri.removeprefix("s3://my-bucket/"),
-            "Body": payload.archive,
-            "ContentType": "application/gzip",
-        },
-        {},
-    )
-    upload(account, payload)
-    account.all_asked()
-
-
-def test_a_payload_in_s3_is_not_uploaded(account: Account, endpoint: EndpointSettings) -> None:
+def test_a_payload_in_s3_is_taken_as_it_is(endpoint: EndpointSettings) -> None:
     payload = sample_payload("s3://b/p.tar.gz", None, "text/csv", endpoint)
-    assert (payload.uri, payload.content_type) == ("s3://b/p.tar.gz", "text/csv")
-    upload(account, payload)  # a call would fail: nothing is scripted
+    assert payload == SamplePayload("s3://b/p.tar.gz", "text/csv")
 
 
 def test_a_file_and_an_archive(tmp_path: Path, endpoint: EndpointSettings) -> None:
@@ -213,9 +127,7 @@ def test_a_file_and_an_archive(tmp_path: Path, endpoint: EndpointSettings) -> No
     assert one.archive is not None
     (tmp_path / "all.tar.gz").write_bytes(one.archive)
     assert sample_payload(str(tmp_path / "one.json"), "s3://b", None, endpoint) == one
-    both = sample_payload(str(tmp_path / "all.tar.gz"), "s3://b/", None, endpoint)
-    assert both.archive == one.archive
-    assert both.uri == one.uri
+    assert sample_payload(str(tmp_path / "all.tar.gz"), "s3://b/", None, endpoint) == one
 
 
 @pytest.mark.parametrize(
@@ -331,7 +243,7 @@ def test_results_that_are_not_there(status: str, number: int) -> None:
 
 
 # --- scaling -----------------------------------------------------------------------------------
-def test_a_result_without_an_id_has_no_scaling(account: Account) -> None:
+def test_a_result_without_an_id_has_no_scaling(account: Recommender) -> None:
     job = job_of({**RECORDED, "RecommendationId": ""})
     with refused("LLR108"):
         ask_for_scaling(account, job, chosen(job, 1), None)

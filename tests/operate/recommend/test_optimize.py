@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,8 @@ from low_latency_endpoint.settings.yaml_editing import checked_edit
 from tests.pinned_models import QWEN, written_lock
 from tests.refusals import refused
 
-from .account import ROLE, THEN
+from .account import ROLE, faults
 from .command import Command, Done
-from .test_requests import faults
 
 MODEL, OUT = "s3://my-bucket/llama/", "s3://my-bucket/llama-awq/"
 REGISTRY = "763104351884.dkr.ecr.us-west-2.amazonaws.com/"
@@ -211,8 +211,7 @@ def answer(config: dict[str, Any], **changes: Any) -> dict[str, Any]:
     recorded = {
         "OptimizationJobName": "llm-1",
         "OptimizationJobStatus": "COMPLETED",
-        "CreationTime": THEN,
-        "OptimizationEndTime": THEN,
+        "CreationTime": datetime(2026, 11, 20, tzinfo=UTC),
         "OptimizationEnvironment": {"HF_MODEL_ID": "/opt/ml/model", "SAGEMAKER_ENV": "1"},
         "DeploymentInstanceType": "ml.g5.2xlarge",
         "OptimizationConfigs": [config],
@@ -337,7 +336,7 @@ class Optimize:
     """``low-latency optimize`` with an hour of the local AWS's clock for each look at a job."""
 
     def __init__(self, command: Command, aws: LocalAws, path: Path) -> None:
-        command.account = aws.client  # type: ignore[assignment]
+        command.account = aws.client
         self._command, self._aws, self.path = command, aws, path
 
     def __call__(self, *arguments: str, answer: str | None = None) -> Done:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +14,14 @@ import pytest
 import yaml
 
 from low_latency_endpoint.settings import load_settings
+from tests.fake_aws import Refused
 
-from .account import JOB_ARN, MADE, ROLE, Account, result
+from .account import CREATE, DESCRIBE, NETWORK, PUT, ROLE, Recommender, result
 from .conftest import SHIPPED, Recommend
-from .test_requests import faults
 
 FAST = result("ml.c6i.4xlarge", latency=88, invocations=9000, cost=0.816)
 SLOW = result("ml.c6i.large", latency=450, invocations=800, cost=0.102)
 START = ("--role-arn", ROLE, "--payload", "s3://b/p.tar.gz", "--job-name", "sentiment-1")
-
-
-def expect_start(account: Account) -> list[dict[str, Any]]:
-    """Let the next job start; the request lands in the list, checked against AWS's model."""
-    requests: list[dict[str, Any]] = []
-
-    def create(**request: Any) -> Any:
-        assert faults("CreateInferenceRecommendationsJob", request) == ""
-        requests.append(request)
-        return {"JobArn": JOB_ARN}
-
-    account("sagemaker").create_inference_recommendations_job = create
-    return requests
 
 
 def stated(folder: Path, **recommendation: Any) -> Path:
@@ -73,19 +62,17 @@ def phases(users: int, spawn_rate: int, seconds: int) -> dict[str, Any]:
 )
 def test_types_and_traffic_come_from_the_settings(
     recommend: Recommend,
-    account: Account,
+    account: Recommender,
     tmp_path: Path,
     recommendation: dict[str, Any],
     options: tuple[str, ...],
     types: list[str] | None,
     traffic: dict[str, Any] | None,
 ) -> None:
-    account.deployed()
-    requests = expect_start(account)
     file = stated(tmp_path, instance_types=["ml.c6i.4xlarge"], **recommendation)
     done = recommend(*options, *START, "--yes", "--no-wait", settings=file)
     assert done.status == 0, done
-    [request] = requests
+    [request] = account.sent(CREATE)
     configuration = request["InputConfig"]
     assert request["JobType"] == ("Advanced" if types else "Default")
     assert configuration.get("TrafficPattern") == traffic
@@ -94,20 +81,21 @@ def test_types_and_traffic_come_from_the_settings(
     )
 
 
-def test_from_start_to_results(recommend: Recommend, account: Account) -> None:
-    account.deployed()
-    requests = expect_start(account)
-    account.describes("sentiment-1", "IN_PROGRESS")
-    account.steps("sentiment-1", "COMPLETED", "IN_PROGRESS")
-    account.describes("sentiment-1", "COMPLETED", results=[FAST, SLOW])
-    types = ("-t", "ml.c6i.4xlarge", "-t", "ml.c6i.large")
-    done = recommend(*types, *START, "--max-duration", "90m", "--yes")
+def test_from_start_to_results(recommend: Recommend, account: Recommender) -> None:
+    account.describes("PENDING")
+    account.steps()
+    account.describes("IN_PROGRESS")
+    account.steps("COMPLETED", "IN_PROGRESS", "IN_PROGRESS")
+    account.describes("COMPLETED", FAST, SLOW)
+    types, slept = ("-t", "ml.c6i.4xlarge", "-t", "ml.c6i.large"), []
+    done = recommend(*types, *START, "--max-duration", "90m", "--yes", sleep=slept.append)
     # it ran through, against the deployed model in its VPC, up to the settings' target
     assert done.status == 0, done
-    [request] = requests
+    [request] = account.sent(CREATE)
     configuration = request["InputConfig"]
     assert configuration["ModelName"] == "Model-1"
-    assert len(configuration["VpcConfig"]["Subnets"]) == 2
+    assert configuration["VpcConfig"] == NETWORK
+    assert account.sent(PUT) == []  # the payload is in S3 already
     assert configuration["JobDurationInSeconds"] == 5400
     assert request["StoppingConditions"]["ModelLatencyThresholds"] == [
         {"Percentile": "P95", "ValueInMilliseconds": 200}
@@ -119,22 +107,22 @@ def test_from_start_to_results(recommend: Recommend, account: Account) -> None:
     assert "duration limit   90m, so at most 3 instance hours" in before  # two at a time
     assert "This costs money" in before
     assert "your p99 is already beyond its target" in before
-    assert "IN_PROGRESS, tests: 1 completed, 1 in progress" in after
+    assert "PENDING\n" in after
+    assert "IN_PROGRESS, tests: 1 completed, 2 in progress" in after
+    assert slept == [30, 30]
     # the table: 9000 per minute are 150 per second, 0.816 / 540000 are 1.51 USD per million
     rows = [line.split() for line in done.out.splitlines()]
     assert ["1", "yes", "ml.c6i.4xlarge", "1", "0.816", "1.51", "150.0", "88", "71", "22"] in rows
     assert ["2", "no", "ml.c6i.large", "1", "0.102", "2.12", "13.3", "450", "71", "22"] in rows
     assert f"low-latency recommend {SHIPPED} --job sentiment-1 --result N --write" in done.out
-    account.all_asked()
 
 
-def test_a_default_job_lets_aws_choose(recommend: Recommend, account: Account) -> None:
-    account.model("mine", vpc=False)
-    requests = expect_start(account)
+def test_a_default_job_lets_aws_choose(recommend: Recommend, account: Recommender) -> None:
+    account.answers["sagemaker.DescribeModel"] = {}
     done = recommend(*START, "--model-name", "mine", "--no-wait", "--json", "-y")
     assert done.status == 0, done
     assert json.loads(done.out) == {"format_version": 1, "job": "sentiment-1", "status": "PENDING"}
-    [request] = requests
+    [request] = account.sent(CREATE)
     assert request["JobType"] == "Default"
     assert "VpcConfig" not in request["InputConfig"]
     assert "StoppingConditions" not in request
@@ -143,20 +131,20 @@ def test_a_default_job_lets_aws_choose(recommend: Recommend, account: Account) -
 
 
 def test_the_warm_ups_payload_goes_to_s3_after_the_question(
-    recommend: Recommend, account: Account
+    recommend: Recommend, account: Recommender
 ) -> None:
-    account.deployed()
-    uploaded: list[Any] = []
-    account("s3").put_object = lambda **request: uploaded.append(request)
-    requests = expect_start(account)
     to = ("--role-arn", ROLE, "--upload-to", "s3://my-bucket/samples/")
     arguments = ("-t", "ml.c6i.large", *to, "--no-wait")
     assert recommend(*arguments, answer="n").status == 1
-    assert uploaded == []
-    account.deployed()
+    assert account.sent(PUT) == []
     done = recommend(*arguments, answer="y")
     assert done.status == 0, done
-    [put], [request] = uploaded, requests
+    [put], [request] = account.sent(PUT), account.sent(CREATE)
+    assert (put["Bucket"], put["ContentType"]) == ("my-bucket", "application/gzip")
+    assert re.fullmatch(r"samples/sample-payload-[0-9a-f]{16}\.tar\.gz", put["Key"])
+    with tarfile.open(fileobj=put["Body"], mode="r:gz") as archive:
+        [name] = archive.getnames()
+        assert archive.extractfile(name).read() == b'{"inputs": "I am super happy right now."}'
     payload = request["InputConfig"]["ContainerConfig"]["PayloadConfig"]
     assert payload == {
         "SamplePayloadUrl": f"s3://my-bucket/{put['Key']}",
@@ -170,18 +158,16 @@ def test_the_warm_ups_payload_goes_to_s3_after_the_question(
     [("n", 1, "Start the job? [y/N]"), (None, 2, "Pass --yes")],  # None: there is no terminal
 )
 def test_starting_asks_first(
-    recommend: Recommend, account: Account, answer: str | None, status: int, said: str
+    recommend: Recommend, account: Recommender, answer: str | None, status: int, said: str
 ) -> None:
-    account.deployed()
-    requests = expect_start(account)
     done = recommend("-t", "ml.c6i.4xlarge", *START, answer=answer)
-    assert (done.status, requests) == (status, [])
+    assert (done.status, account.sent(CREATE)) == (status, [])
     assert said in done.err
 
 
-def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Account) -> None:
-    account.describes("sentiment-1", "IN_PROGRESS")
-    account.steps("sentiment-1", "IN_PROGRESS")
+def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Recommender) -> None:
+    account.describes("IN_PROGRESS")
+    account.steps("IN_PROGRESS")
 
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -193,7 +179,6 @@ def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Acco
     assert f"come back:  {again}\n" in done.err
     assert f"stop it:    {again} --stop\n" in done.err
     assert "Traceback" not in done.err
-    account.all_asked()  # nothing was stopped
 
 
 @pytest.mark.parametrize(
@@ -206,17 +191,19 @@ def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Acco
     ],
 )
 def test_exit_codes_of_a_job_that_ended(
-    recommend: Recommend, account: Account, status: str, results: list[Any], expected: int
+    recommend: Recommend, account: Recommender, status: str, results: list[Any], expected: int
 ) -> None:
-    account.describes("j", status, results=results, reason="no capacity")
+    account.describes(status, *results, reason="no capacity")
     done = recommend("--job", "j")
     assert done.status == expected, done
     assert f"j (Advanced): {status}" in done.out
     assert "no capacity" in done.out
 
 
-def test_another_threshold_is_kept_for_coming_back(recommend: Recommend, account: Account) -> None:
-    account.describes("j", "COMPLETED", results=[FAST])
+def test_another_threshold_is_kept_for_coming_back(
+    recommend: Recommend, account: Recommender
+) -> None:
+    account.describes("COMPLETED", FAST)
     done = recommend("--job", "j", "--target", "p95=50ms")
     assert done.status == 1  # 88 ms
     assert "Target: 50 ms" in done.out
@@ -224,14 +211,14 @@ def test_another_threshold_is_kept_for_coming_back(recommend: Recommend, account
     assert "--target p95=50ms --job j --result N --write" in done.out
 
 
-def test_a_running_job_looked_at_once(recommend: Recommend, account: Account) -> None:
-    account.describes("j", "IN_PROGRESS")
+def test_a_running_job_looked_at_once(recommend: Recommend, account: Recommender) -> None:
+    account.describes("IN_PROGRESS")
     done = recommend("--job", "j", "--no-wait")
     assert (done.status, done.out) == (0, "j (Advanced): IN_PROGRESS\n")
 
 
-def test_json(recommend: Recommend, account: Account) -> None:
-    account.describes("j", "COMPLETED", results=[FAST, SLOW])
+def test_json(recommend: Recommend, account: Recommender) -> None:
+    account.describes("COMPLETED", FAST, SLOW)
     done = recommend("--job", "j", "--json")
     assert (done.status, done.err) == (0, "")
     found = json.loads(done.out)
@@ -241,10 +228,10 @@ def test_json(recommend: Recommend, account: Account) -> None:
 
 
 def test_a_result_is_shown_and_written_when_asked(
-    recommend: Recommend, account: Account, file: Path
+    recommend: Recommend, account: Recommender, file: Path
 ) -> None:
     for _ in range(2):
-        account.describes("j", "COMPLETED", results=[SLOW, FAST])
+        account.describes("COMPLETED", SLOW, FAST)
     arguments = ("--job", "j", "--result", "2")
     shown = recommend(*arguments, settings=file)
     assert shown.status == 0
@@ -261,11 +248,11 @@ def test_a_result_is_shown_and_written_when_asked(
 
 
 def test_adopting_what_does_not_fit_writes_nothing(
-    recommend: Recommend, account: Account, file: Path
+    recommend: Recommend, account: Recommender, file: Path
 ) -> None:
-    account.describes("j", "COMPLETED", results=[SLOW])
+    account.describes("COMPLETED", SLOW)
     arm = result("ml.m6g.xlarge", latency=10, invocations=6000)  # the image is for x86_64
-    account.describes("j", "COMPLETED", results=[arm])
+    account.describes("COMPLETED", arm)
     for code in ("LLR109", "LLE334"):
         done = recommend("--job", "j", "--result", "1", "--write", settings=file)
         assert done.status == 2
@@ -273,59 +260,47 @@ def test_adopting_what_does_not_fit_writes_nothing(
     assert file.read_text() == SHIPPED.read_text()
 
 
-def test_scaling_beside_the_plan(recommend: Recommend, account: Account) -> None:
-    account.describes("j", "COMPLETED", results=[FAST])
+def test_scaling_beside_the_plan(recommend: Recommend, account: Recommender) -> None:
+    account.describes("COMPLETED", FAST)
     metric = {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}
     tracking = {"TargetValue": 5400.0, "MetricSpecification": {"Predefined": metric}}
-    account.answers(
-        "sagemaker",
-        "get_scaling_configuration_recommendation",
-        {
-            "InferenceRecommendationsJobName": "j",
-            "RecommendationId": "sentiment-1/ml.c6i.4xlarge",
-            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
-        },
-        {
-            "DynamicScalingConfiguration": {
-                "MinCapacity": 2,
-                "MaxCapacity": 9,
-                "ScalingPolicies": [{"TargetTracking": tracking}],
-            }
-        },
-    )
+    scaling = {
+        "MinCapacity": 2,
+        "MaxCapacity": 9,
+        "ScalingPolicies": [{"TargetTracking": tracking}],
+    }
+    asked = "sagemaker.GetScalingConfigurationRecommendation"
+    account.answers[asked] = {"DynamicScalingConfiguration": scaling}
     done = recommend("--job", "j", "--result", "1", "--scaling")
     assert done.status == 0, done
     assert "  MinCapacity: 2\n  MaxCapacity: 9\n" in done.out
     assert "TargetValue: 5400.0" in done.out
     assert "plan's target: 7800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
-    account.all_asked()
+    assert account.sent(asked) == [
+        {
+            "InferenceRecommendationsJobName": "j",
+            "RecommendationId": "sentiment-1/ml.c6i.4xlarge",
+            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
+        }
+    ]
 
 
-def test_listing_and_stopping(recommend: Recommend, account: Account) -> None:
-    listed = {
-        "JobName": "j",
-        "JobDescription": "",
-        "JobType": "Default",
-        "Status": "STOPPING",
-        "JobArn": JOB_ARN,
-        "RoleArn": ROLE,
-        **MADE,
+def test_listing_and_stopping(recommend: Recommend, account: Recommender) -> None:
+    listed = {"JobName": "j", "JobType": "Default", "Status": "STOPPING"}
+    listing = "sagemaker.ListInferenceRecommendationsJobs"
+    account.answers |= {
+        listing: [{"InferenceRecommendationsJobs": jobs} for jobs in ([], [listed])],
+        "sagemaker.StopInferenceRecommendationsJob": {},
     }
-    for jobs in ([], [listed]):
-        account.answers(
-            "sagemaker",
-            "list_inference_recommendations_jobs",
-            {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
-            {"InferenceRecommendationsJobs": jobs},
-        )
     assert "There are no jobs" in recommend("--list").out
     [found] = json.loads(recommend("--list", "--json").out)["jobs"]
     assert (found["job"], found["type"], found["status"]) == ("j", "Default", "STOPPING")
-    assert found["created"] == "2026-11-20T15:00:00+00:00"
-    account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
+    assert found["created"] == "2026-01-01T00:00:00+00:00"
+    newest = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50}
+    assert account.sent(listing) == [newest, newest]
     stopped = recommend("--job", "j", "--stop")
     assert (stopped.status, stopped.err) == (0, "AWS stops j.\n")
-    account.all_asked()
+    assert account.sent("sagemaker.StopInferenceRecommendationsJob") == [{"JobName": "j"}]
 
 
 @pytest.mark.parametrize(
@@ -352,22 +327,33 @@ def test_listing_and_stopping(recommend: Recommend, account: Account) -> None:
     ],
 )
 def test_mistakes_ask_aws_nothing(
-    recommend: Recommend, arguments: tuple[str, ...], said: str
+    recommend: Recommend, account: Recommender, arguments: tuple[str, ...], said: str
 ) -> None:
     done = recommend(*arguments)
-    assert done.status == 2
+    assert (done.status, account.asked) == (2, [])
     assert said in done.err
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("code", ["ResourceLimitExceeded", "ResourceInUse", "AccessDenied"])
-def test_refusals_of_the_start(recommend: Recommend, account: Account, code: str) -> None:
-    account.deployed()
-    account.refuses("sagemaker", "create_inference_recommendations_job", code)
-    done = recommend("-t", "ml.c6i.large", *START, "--yes")
+@pytest.mark.parametrize(
+    ("operation", "code", "fix"),
+    [
+        (CREATE, "ResourceLimitExceeded", "try fewer instance types"),
+        (CREATE, "ResourceInUse", "Choose another --job-name"),
+        (CREATE, "AccessDenied", "Allow CreateInference"),
+        (DESCRIBE, "ResourceNotFound", "--list"),
+        (DESCRIBE, "AccessDeniedException", "Allow DescribeInference"),
+    ],
+)
+def test_refusals_say_what_to_do(
+    recommend: Recommend, account: Recommender, operation: str, code: str, fix: str
+) -> None:
+    account.answers[operation] = Refused(code, "no", 400)
+    arguments = ("--job", "j") if operation == DESCRIBE else ("-t", "ml.c6i.large", *START, "--yes")
+    done = recommend(*arguments)
     assert done.status == 2
     assert f"{code}: no" in done.err
-    assert "fix:" in done.err
+    assert fix in done.err.partition("fix:")[2]
 
 
 def test_without_boto3_the_extra_is_named() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
-from botocore.model import Shape
-from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,9 +28,8 @@ from low_latency_endpoint.settings import EndpointSettings, parse_settings
 from low_latency_endpoint.settings.recommendation import PhaseSettings, StairsSettings
 from tests.refusals import refused
 
-from .account import GROUPS, ROLE, SUBNETS
+from .account import NETWORK, ROLE, faults
 
-SERVICE = boto3.Session().client("sagemaker", region_name="us-east-1").meta.service_model
 P95_200 = LatencyThreshold("P95", 200)
 PACKAGE = "arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
 BERT = {
@@ -43,47 +38,6 @@ BERT = {
     "Framework": "PYTORCH",
     "FrameworkVersion": "2.6.0",
 }
-
-
-def faults(operation: str, request: Any) -> str:
-    """What botocore finds wrong, and beyond it: values outside an enumeration or a pattern."""
-    shape = SERVICE.operation_model(operation).input_shape
-    report = ParamValidator().validate(request, shape).generate_report()
-    return "\n".join(filter(None, [report, *values_outside(request, shape, "")]))
-
-
-def values_outside(value: Any, shape: Shape, where: str) -> list[str]:
-    """botocore leaves enumerations, patterns and most maxima to the service."""
-    if shape.type_name == "structure":
-        return [
-            fault
-            for name, member in value.items()
-            for fault in values_outside(member, shape.members[name], f"{where}.{name}")
-        ]
-    if shape.type_name == "list":
-        most = shape.metadata.get("max")
-        long = [f"{where}: {len(value)} of at most {most}"] * (
-            most is not None and len(value) > most
-        )
-        return long + [
-            fault
-            for index, each in enumerate(value)
-            for fault in values_outside(each, shape.member, f"{where}[{index}]")
-        ]
-    if shape.type_name == "string":
-        bad = (
-            (shape.enum and value not in shape.enum)
-            or len(value) > shape.metadata.get("max", len(value))
-            or (
-                "pattern" in shape.metadata
-                and "\\p" not in shape.metadata["pattern"]
-                and not re.fullmatch(shape.metadata["pattern"], value)
-            )
-        )
-        return [f"{where}: {value}"] * bool(bad)
-    if shape.type_name == "integer":
-        return [f"{where}: {value}"] * (value > shape.metadata.get("max", 2**31 - 1))
-    return []
 
 
 def job(**changes: Any) -> dict[str, Any]:
@@ -108,7 +62,7 @@ def stairs(text: str) -> StairsSettings:
 
 
 def test_a_default_job() -> None:
-    model = {"ModelName": "Model-1", "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}}
+    model = {"ModelName": "Model-1", "VpcConfig": NETWORK}
     request = job(instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"), model=model)
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request == {
