@@ -167,14 +167,7 @@ def _instance(
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
     routing = view.variant.routing
-    evidence = (
-        *view.slow_evidence(),
-        text,
-        Evidence(
-            f"routing strategy {routing}"
-            + ("" if view.variant.routing_stated else ", AWS's default")
-        ),
-    )
+    default = "" if view.variant.routing_stated else ", AWS's default"
     changes = (
         (
             Remedy(
@@ -190,7 +183,9 @@ def _instance(
         SLOW_INSTANCE,
         "high",
         ("ModelLatency high", "instances differ"),
-        *evidence,
+        *view.slow_evidence(),
+        text,
+        Evidence(f"routing strategy {routing}{default}"),
         times=times,
         remedies=changes,
         besides=(

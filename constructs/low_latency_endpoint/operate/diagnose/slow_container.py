@@ -237,7 +237,7 @@ def _tail(view: VariantView) -> Finding | None:
         return None
     if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
         return None
-    evidence = (
+    evidence: tuple[Evidence | str, ...] = (
         *view.slow_evidence(),
         f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
         f"{view.utilization_words(view.slow_times)}",

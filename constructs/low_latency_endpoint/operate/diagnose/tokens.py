@@ -16,7 +16,7 @@ from datetime import datetime
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds
-from .findings import GUIDE, Finding, Remedy, kind
+from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .view import SlowPeriods, VariantView
 
 #: What the model's server tells, by the names that findings use; times in milliseconds, the cache's
@@ -180,7 +180,7 @@ def _late_first_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iter
         return
     waiting, cache = _median(view, WAITING, times), _median(view, KV_CACHE, times)
     more = _more_arrivals(view, times)
-    evidence = (
+    evidence: tuple[Evidence | str, ...] = (
         *view.slow_evidence(slow),
         *_levels(view, times, WAITING, KV_CACHE, RUNNING),
         *([more] if more else []),
