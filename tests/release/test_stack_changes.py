@@ -23,31 +23,60 @@ def configuration(**properties):
     return {"Type": "AWS::SageMaker::EndpointConfig", "Properties": properties}
 
 
-def test_the_same_template_leaves_everything():
-    both = {"A": endpoint(EndpointName="a"), "M": {"Type": "AWS::CDK::Metadata"}}
-    assert effects(both, both) == {"A": Effect.LEFT}
+def custom(**properties):
+    return {"Type": "Custom::Check", "Properties": properties}
 
 
-def test_metadata_and_order_are_no_update():
-    before = {"A": endpoint(EndpointName="a")}
-    after = {"A": {**before["A"], "Metadata": {"x": 1}, "DependsOn": ["B"]}}
-    assert effects(before, after) == {"A": Effect.LEFT}
+def of(kind, **properties):
+    return {"Type": f"AWS::{kind}", "Properties": properties}
 
 
-def test_another_logical_id_is_another_resource():
-    before, after = {"Old": endpoint()}, {"New": endpoint()}
-    assert effects(before, after) == {"New": Effect.ADDED, "Old": Effect.DELETED}
+def encrypted(kind, **properties):
+    return of("ECR::Repository", EncryptionConfiguration={"EncryptionType": kind}, **properties)
 
 
-def test_a_property_that_cannot_be_updated_replaces():
-    """createOnlyProperties of the endpoint: its name alone."""
-    before = {"A": endpoint(EndpointName="a", EndpointConfigName="c")}
-    assert effects(before, {"A": endpoint(EndpointName="b", EndpointConfigName="c")}) == {
-        "A": Effect.REPLACED
-    }
-    assert effects(before, {"A": endpoint(EndpointName="a", EndpointConfigName="d")}) == {
-        "A": Effect.UPDATED
-    }
+VPC = of("EC2::VPC", CidrBlock="10.0.0.0/16", InstanceTenancy="dedicated")
+NAMED = endpoint(EndpointName="a", EndpointConfigName="c")
+CONFIGURED = configuration(EndpointConfigName="c", KmsKeyId="k")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        (endpoint(EndpointName="a"), endpoint(EndpointName="a"), Effect.LEFT),
+        ({"Type": "AWS::CDK::Metadata"}, {"Type": "AWS::CDK::Metadata"}, None),
+        # Metadata and order are no update.
+        (NAMED, {**NAMED, "Metadata": {"x": 1}, "DependsOn": ["B"]}, Effect.LEFT),
+        (None, endpoint(), Effect.ADDED),
+        (endpoint(), None, Effect.DELETED),
+        # createOnlyProperties of the endpoint: its name alone.
+        (NAMED, endpoint(EndpointName="b", EndpointConfigName="c"), Effect.REPLACED),
+        (NAMED, endpoint(EndpointName="a", EndpointConfigName="d"), Effect.UPDATED),
+        # "CloudFormation cannot update a stack when a custom-named resource requires replacing".
+        (CONFIGURED, configuration(EndpointConfigName="c", KmsKeyId="l"), Effect.REFUSED),
+        (CONFIGURED, configuration(EndpointConfigName="d", KmsKeyId="l"), Effect.REPLACED),
+        (endpoint(), of("SNS::Topic"), Effect.REPLACED),
+        # Of the encryption of a repository the type and key are createOnlyProperties.
+        (encrypted("AES256"), encrypted("KMS"), Effect.REPLACED),
+        (
+            encrypted("KMS"),
+            encrypted("KMS", ImageScanningConfiguration={"ScanOnPush": True}),
+            Effect.UPDATED,
+        ),
+        # InstanceTenancy of a VPC: conditionalCreateOnlyProperties.
+        (
+            VPC,
+            of("EC2::VPC", CidrBlock="10.0.0.0/16", InstanceTenancy="default"),
+            Effect.MAY_BE_REPLACED,
+        ),
+        # The function of a custom resource decides.
+        (custom(ServiceToken="f", A=1), custom(ServiceToken="f", A=2), Effect.MAY_BE_REPLACED),
+        (custom(ServiceToken="f"), custom(ServiceToken="g"), Effect.REPLACED),
+    ],
+)
+def test_what_becomes_of_one_resource(before, after, effect):
+    was, now = ({"R": each} if each else {} for each in (before, after))
+    assert effects(was, now) == ({"R": effect} if effect else {})
 
 
 @pytest.mark.parametrize(
@@ -75,65 +104,11 @@ def test_what_refers_to_a_replaced_resource_changes(reference):
 
 def test_a_replacement_goes_on_through_fixed_properties():
     before = {
-        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-        "Subnet": {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"},
-        },
+        "Vpc": VPC,
+        "Subnet": of("EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
     }
-    after = {**before, "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.1.0.0/16"}}}
+    after = {**before, "Vpc": of("EC2::VPC", CidrBlock="10.1.0.0/16")}
     assert effects(before, after) == {"Vpc": Effect.REPLACED, "Subnet": Effect.REPLACED}
-
-
-def test_a_replacement_under_the_same_name_is_refused():
-    """ "CloudFormation cannot update a stack when a custom-named resource requires replacing"."""
-    before = {"C": configuration(EndpointConfigName="c", KmsKeyId="k")}
-    after = {"C": configuration(EndpointConfigName="c", KmsKeyId="another")}
-    assert effects(before, after) == {"C": Effect.REFUSED}
-    after = {"C": configuration(EndpointConfigName="d", KmsKeyId="another")}
-    assert effects(before, after) == {"C": Effect.REPLACED}
-
-
-def test_another_type_replaces():
-    after = {"A": {"Type": "AWS::SNS::Topic", "Properties": {}}}
-    assert effects({"A": endpoint()}, after) == {"A": Effect.REPLACED}
-
-
-def test_a_part_of_a_property_can_be_what_is_fixed():
-    """Of the encryption of a repository the type and key are createOnlyProperties."""
-
-    def repository(**properties):
-        return {"R": {"Type": "AWS::ECR::Repository", "Properties": properties}}
-
-    encrypted = repository(EncryptionConfiguration={"EncryptionType": "KMS"})
-    assert effects(repository(EncryptionConfiguration={"EncryptionType": "AES256"}), encrypted) == {
-        "R": Effect.REPLACED
-    }
-    scanned = {"R": {**encrypted["R"]}}
-    scanned["R"]["Properties"] = {
-        **encrypted["R"]["Properties"], "ImageScanningConfiguration": {"ScanOnPush": True},
-    }  # fmt: skip
-    assert effects(encrypted, scanned) == {"R": Effect.UPDATED}
-
-
-def test_what_depends_on_the_value_may_be_replaced():
-    """InstanceTenancy of a VPC: conditionalCreateOnlyProperties."""
-
-    def vpc(tenancy):
-        properties = {"CidrBlock": "10.0.0.0/16", "InstanceTenancy": tenancy}
-        return {"V": {"Type": "AWS::EC2::VPC", "Properties": properties}}
-
-    assert effects(vpc("dedicated"), vpc("default")) == {"V": Effect.MAY_BE_REPLACED}
-
-
-def test_the_function_of_a_custom_resource_decides():
-    def custom(**properties):
-        return {"C": {"Type": "Custom::Check", "Properties": properties}}
-
-    assert effects(custom(ServiceToken="f", A=1), custom(ServiceToken="f", A=2)) == {
-        "C": Effect.MAY_BE_REPLACED
-    }
-    assert effects(custom(ServiceToken="f"), custom(ServiceToken="g")) == {"C": Effect.REPLACED}
 
 
 def test_a_parameters_other_default_changes_what_refers_to_it():

@@ -137,11 +137,6 @@ def test_the_verdict_counts_what_users_fear():
     assert "| a.py | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in text
 
 
-def test_nothing_to_fear_is_said():
-    text = page("0.1.0", "0.2.0", [AppUpgrade("a.py", (change(Effect.UPDATED),))])
-    assert "**No resource is replaced or deleted.**" in text
-
-
 def test_what_callers_notice_and_what_stays_is_said():
     changes = (
         change(Effect.REPLACED, "AWS::SageMaker::Endpoint", because=("EndpointName",)),

@@ -16,45 +16,32 @@ from .faults import FAULTS, Fault
 _SCHEMA = json.loads((Path(__file__).parents[3] / "endpoint.schema.json").read_text("utf-8"))
 
 
-def _has(key: str, schema: Any) -> bool:
-    """Whether the settings file's schema has this path of keys, ``[]`` being any item."""
-    schema = _resolved(schema)
-    if not key:
-        return True
-    first, _, rest = key.partition(".")
-    name = first.removesuffix("[]")
-    for each in _alternatives(schema):
-        inside = each.get("properties", {}).get(name)
-        if inside is None:
-            continue
-        if first.endswith("[]"):
-            items = [a["items"] for a in _alternatives(_resolved(inside)) if "items" in a]
-            if any(_has(rest, item) for item in items):
-                return True
-        elif _has(rest, inside):
-            return True
-    return False
-
-
-def _resolved(schema: Any) -> Any:
+def _said(schema: Any, word: str) -> list[Any]:
+    """What a schema, or any of its alternatives, says under a word."""
     while "$ref" in schema:
         schema = _SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
-    return schema
+    others = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    return [
+        *([schema[word]] if word in schema else ()),
+        *(x for o in others for x in _said(o, word)),
+    ]
 
 
-def _alternatives(schema: Any) -> list[Any]:
-    schema = _resolved(schema)
-    found = [schema]
-    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        found += _alternatives(each)
-    return found
+def _has(key: str, schema: Any) -> bool:
+    """Whether the settings file's schema has this path of keys, ``[]`` being any item."""
+    groups = [schema]
+    for part in key.split("."):
+        name = part.removesuffix("[]")
+        found = [each for group in groups for each in _said(group, "properties")]
+        groups = [each[name] for each in found if name in each]
+        if part.endswith("[]"):
+            groups = [each for group in groups for each in _said(group, "items")]
+    return bool(groups)
 
 
 def _endpoint() -> Any:
-    endpoints = _resolved(_SCHEMA["properties"]["endpoints"])
-    return endpoints.get("additionalProperties") or next(
-        iter(endpoints["patternProperties"].values())
-    )
+    (endpoints,) = _said(_SCHEMA["properties"]["endpoints"], "patternProperties")
+    return next(iter(endpoints.values()))
 
 
 def test_the_check_of_keys_can_fail() -> None:

@@ -93,19 +93,16 @@ def test_an_item_with_two_prices_is_not_taken_but_told(tmp_path: Path) -> None:
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
 
 
-def _whole(request: BaseHTTPRequestHandler, body: bytes) -> None:
+def _answered(request: BaseHTTPRequestHandler, body: bytes, until: int | None = None) -> None:
     request.send_response(200)
     request.send_header("Content-Length", str(len(body)))
     request.end_headers()
-    request.wfile.write(body)
+    request.wfile.write(body[:until])
 
 
 def _half(request: BaseHTTPRequestHandler, body: bytes) -> None:
     """Ends after a line, where the rows look whole."""
-    request.send_response(200)
-    request.send_header("Content-Length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body[: body.index(b"\n", len(body) // 2) + 1])
+    _answered(request, body, body.index(b"\n", len(body) // 2) + 1)
 
 
 def _missing(request: BaseHTTPRequestHandler, body: bytes) -> None:
@@ -113,7 +110,7 @@ def _missing(request: BaseHTTPRequestHandler, body: bytes) -> None:
 
 
 @contextmanager
-def price_list(answer: Answer = _whole) -> Iterator[tuple[str, list[str]]]:
+def price_list(answer: Answer = _answered) -> Iterator[tuple[str, list[str]]]:
     """AWS's Price List on loopback: its address, and the paths that were asked for."""
     asked: list[str] = []
 
@@ -143,11 +140,15 @@ def low_latency(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def state(path: Path, **more: object) -> Path:
+    """Write the settings, with more of the stack's."""
+    path.write_text(yaml.safe_dump({**SETTINGS, **more}), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
-    path = tmp_path / "endpoint.yaml"
-    path.write_text(yaml.safe_dump(SETTINGS), encoding="utf-8")
-    return path
+    return state(tmp_path / "endpoint.yaml")
 
 
 def test_the_file_is_written_beside_the_settings_and_the_plan_counts_with_it(
@@ -166,15 +167,13 @@ def test_the_file_is_written_beside_the_settings_and_the_plan_counts_with_it(
     )
     assert "\nfunction_request,us-east-1,0.0000002,request," in text  # no 2e-07
     assert "prices: {file: prices-us-east-1.csv}" in printed
-    stated = {**SETTINGS, "prices": {"file": written.name}}
-    settings.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    state(settings, prices={"file": written.name})
     price = stack_cost(load_settings(settings)).endpoints["mood"].price
     assert price is not None
     assert price.usd == 1.408
     assert price.origin == f"AWS's Price List in us-east-1, published 2026-09-20, read {today}"
     # What is stated beside the file wins.
-    stated["prices"] = {"ml.g5.xlarge": 1.1, "file": written.name}
-    settings.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    state(settings, prices={"ml.g5.xlarge": 1.1, "file": written.name})
     mine = stack_cost(load_settings(settings)).endpoints["mood"].price
     assert mine is not None
     assert (mine.usd, mine.origin) == (1.1, "yours")
@@ -182,8 +181,7 @@ def test_the_file_is_written_beside_the_settings_and_the_plan_counts_with_it(
 
 def test_the_file_that_the_settings_name_already_is_written_anew(settings: Path) -> None:
     """As in a fresh clone, and when it is spoilt."""
-    stated = {**SETTINGS, "prices": {"file": "prices-us-east-1.csv", "m5.nonsense": -1}}
-    settings.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    state(settings, prices={"file": "prices-us-east-1.csv", "m5.nonsense": -1})
     written = settings.with_name("prices-us-east-1.csv")
     with price_list() as (url, _):
         assert low_latency("prices", str(settings), "--from", url)[0] == 0
@@ -241,12 +239,8 @@ def test_a_price_file_of_another_region_is_refused(settings: Path, tmp_path: Pat
     (tmp_path / "sagemaker.csv").write_text(SAGEMAKER, encoding="utf-8")
     listed = read_price_list(G5, [str(tmp_path / "sagemaker.csv")]).prices
     (tmp_path / "prices.csv").write_text(price_file_text(listed), encoding="utf-8")
-    elsewhere = {
-        **SETTINGS,
-        "client_zones": {"ids": ["euw1-az1", "euw1-az2"]},
-        "prices": {"file": "prices.csv"},
-    }
-    settings.write_text(yaml.safe_dump(elsewhere), encoding="utf-8")
+    elsewhere = {"ids": ["euw1-az1", "euw1-az2"]}
+    state(settings, client_zones=elsewhere, prices={"file": "prices.csv"})
     with pytest.raises(ConfigurationError, match="LLE891"):
         stack_cost(load_settings(settings))
 
@@ -272,7 +266,6 @@ def test_a_price_file_of_another_form_is_refused(
     if text is not None:
         head = "" if text.startswith("item") else price_file_text(())
         settings.with_name("prices.csv").write_text(f"{head}{text}\n", encoding="utf-8")
-    stated = {**SETTINGS, "prices": {"file": "prices.csv"}}
-    settings.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    state(settings, prices={"file": "prices.csv"})
     with pytest.raises(SettingsError, match=code):
         load_settings(settings)

@@ -50,7 +50,12 @@ def phases(users: int, spawn_rate: int, seconds: int) -> dict[str, Any]:
     ("recommendation", "options", "types", "traffic"),
     [
         ({"phases": PHASES}, (), ["ml.c6i.4xlarge"], phases(2, 1, 300)),
-        ({"stairs": STAIRS}, ("-t", "ml.g5.xlarge"), ["ml.g5.xlarge"], FOUR_STAIRS),
+        (
+            {"stairs": STAIRS},
+            ("-t", "ml.g5.xlarge", "--continue-when-flat"),
+            ["ml.g5.xlarge"],
+            FOUR_STAIRS,
+        ),
         (
             {"stairs": STAIRS},
             ("--phase", "users=1,spawn-rate=0,duration=2m"),
@@ -76,6 +81,8 @@ def test_types_and_traffic_come_from_the_settings(
     configuration = request["InputConfig"]
     assert request["JobType"] == ("Advanced" if types else "Default")
     assert configuration.get("TrafficPattern") == traffic
+    flat = "Continue" if "--continue-when-flat" in options else "Stop"
+    assert request.get("StoppingConditions", {}).get("FlatInvocations", flat) == flat
     assert [each["InstanceType"] for each in configuration.get("EndpointConfigurations", [])] == (
         types or []
     )

@@ -127,24 +127,6 @@ def test_an_advanced_job() -> None:
     }
 
 
-def test_stairs() -> None:
-    request = job(
-        instance_types=("ml.c5.xlarge",),
-        test=load_test(
-            ("ml.c5.xlarge",),
-            P95_200,
-            stairs("steps=2,users-per-step=2,duration=4m"),
-            continue_when_flat=True,
-        ),
-    )
-    assert faults("CreateInferenceRecommendationsJob", request) == ""
-    assert request["InputConfig"]["TrafficPattern"] == {
-        "TrafficType": "STAIRS",
-        "Stairs": {"DurationInSeconds": 240, "NumberOfSteps": 2, "UsersPerStep": 2},
-    }
-    assert request["StoppingConditions"]["FlatInvocations"] == "Continue"
-
-
 def test_the_validation_of_these_tests_finds_faults() -> None:
     types = ("ml.c5.xlarge",)
     request = job(instance_types=types, test=load_test(types, P95_200))

@@ -32,6 +32,18 @@ def constant(value: float) -> PerMinute:
     return lambda minute: value
 
 
+def scaled(minute: int, to: int, *, to_fewer: bool = False) -> Activity:
+    """A scaling activity that ended in this minute."""
+    return Activity(
+        START + (minute - 4) * MINUTE,
+        START + minute * MINUTE,
+        "Successful",
+        f"Setting desired instance count to {to}.",
+        cause=f"monitor alarm TargetTracking-Alarm{'Low' if to_fewer else 'High'}",
+        capacity=to,
+    )
+
+
 @dataclass
 class Readings:
     """An endpoint by functions of the minute; each value is noisy by ``noise`` (log-normal).
@@ -66,17 +78,6 @@ class Readings:
     def at(self, minute: float) -> datetime:
         """The time of a minute."""
         return START + minute * MINUTE
-
-    def scaled(self, minute: int, to: int, *, to_fewer: bool = False) -> Activity:
-        """A scaling activity that ended in this minute."""
-        return Activity(
-            self.at(minute - 4),
-            self.at(minute),
-            "Successful",
-            f"Setting desired instance count to {to}.",
-            cause=f"monitor alarm TargetTracking-Alarm{'Low' if to_fewer else 'High'}",
-            capacity=to,
-        )
 
     def measurements(self) -> Measurements:
         """As the reader would give them."""

@@ -10,16 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .readings import PerMinute, Readings, constant
+from .readings import PerMinute, Readings, constant, scaled
 
 
 def _day(m: float) -> float:
     return 600 - 400 * math.cos(2 * math.pi * m / 1440)
-
-
-def _scaled(made: Readings, *changes: tuple[int, int, bool]) -> Readings:
-    made.activities = [made.scaled(at, to, to_fewer=fewer) for at, to, fewer in changes]
-    return made
 
 
 def _bad_minutes(seed: int, minutes: int, share: float) -> PerMinute:
@@ -48,18 +43,17 @@ HEALTHY: dict[str, Callable[[int], Readings]] = {
     "a week of days": lambda s: Readings(
         minutes=7 * 1440, step=5, tps=_day, latency=lambda m: 30 + _day(m) / 50
     ),
-    "scale-outs": lambda s: _scaled(
-        Readings(
-            minutes=120,
-            tps=lambda m: 400 + 5 * m,
-            instances=lambda m: 4 if m < 40 else 6 if m < 80 else 8,
-        ),
-        (40, 6, False),
-        (80, 8, False),
+    "scale-outs": lambda s: Readings(
+        minutes=120,
+        tps=lambda m: 400 + 5 * m,
+        instances=lambda m: 4 if m < 40 else 6 if m < 80 else 8,
+        activities=[scaled(40, 6), scaled(80, 8)],
     ),
-    "a scale-in of half": lambda s: _scaled(
-        Readings(minutes=120, tps=lambda m: 900 - 3 * m, instances=lambda m: 8 if m < 60 else 4),
-        (60, 4, True),
+    "a scale-in of half": lambda s: Readings(
+        minutes=120,
+        tps=lambda m: 900 - 3 * m,
+        instances=lambda m: 8 if m < 60 else 4,
+        activities=[scaled(60, 4, to_fewer=True)],
     ),
     "nights without requests": lambda s: Readings(
         minutes=2880, tps=lambda m: 0 if m % 1440 < 360 else 100
