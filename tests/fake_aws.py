@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-import boto3
+from boto3.session import Session
 from botocore.validate import validate_parameters
 
 REGION = "us-east-1"
@@ -123,7 +123,7 @@ _answering: FakeAws
 
 @cache
 def _session() -> Any:
-    return boto3.Session("testing", "testing", region_name=REGION)
+    return Session("testing", "testing", region_name=REGION)  # tests patch boto3.Session
 
 
 @cache
