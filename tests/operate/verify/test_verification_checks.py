@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import getitem
@@ -14,8 +13,6 @@ from typing import Any
 import pytest
 
 from local_sagemaker import LocalAws
-from local_sagemaker.cloudwatch.state import state_at
-from local_sagemaker.promql.series import SeriesStore
 from low_latency_endpoint.client.client_zone import ClientZone
 from low_latency_endpoint.operate.checking.checks import Report, checks
 from low_latency_endpoint.operate.verify import Machine, run_verification
@@ -172,11 +169,8 @@ def stated(kind: str, **changes: Any) -> Change:
     return template(changed)
 
 
-GAUGE = 'max(avg_over_time({"vllm:x"}[300s]))'
-
-
-def asking(query: str, data: float | None = None) -> dict[str, Change]:
-    """Every alarm of the stack asks this, by the template and by CloudWatch, which has the data."""
+def asking(query: str) -> dict[str, Change]:
+    """Every alarm of the stack asks this, by the template and by CloudWatch."""
     criteria = {"PromQLCriteria": {"Query": query}}
 
     def in_template(resources: dict[str, Any]) -> None:
@@ -187,10 +181,6 @@ def asking(query: str, data: float | None = None) -> dict[str, Change]:
     def in_cloudwatch(parsed: dict[str, Any]) -> None:
         for each in parsed["MetricAlarms"]:
             each["EvaluationCriteria"] = criteria
-        if data is not None:
-            cloudwatch = state_at((ACCOUNT, REGION))
-            cloudwatch.enrichment.needed = False
-            cloudwatch.series.put("vllm:x", {}, time.time() - 1, data)
 
     return {"GetTemplate": template(in_template), "DescribeAlarms": in_cloudwatch}
 
@@ -547,9 +537,7 @@ CASES = [
         DescribeAlarms=alarms("ModelLatency", StateValue="ALARM", StateReason="too slow"),
     ),
     passes("LLV503", "alarms have data", GetMetricData=data, DescribeAlarms=deploying),
-    # What is found, and why nothing is, test_query_alarm_checks.py asks a server that has metrics.
-    passes("LLV504", "finds 1 now", **asking(f"({GAUGE}) > 0", data=1.0)),
-    fails("LLV504", "enrichment is stopped", **asking(f"({GAUGE}) > 1")),
+    # What else is found, test_query_alarm_checks.py asks a server that has metrics.
     unknown("LLV504", "cannot be told", **asking("a > 1 or b > 1")),
 ]
 
@@ -557,13 +545,6 @@ CASES = [
 def run(aws: LocalAws, case: Case, *, live: bool = False) -> tuple[Report, Tampered]:
     client = Tampered(aws, case.changes, live=live)
     return run_verification(STACK, client, REGION, machine=case.machine), client
-
-
-@pytest.fixture(autouse=True)
-def nothing_scraped() -> Iterator[None]:
-    yield
-    cloudwatch = state_at((ACCOUNT, REGION))
-    cloudwatch.enrichment.needed, cloudwatch.series = True, SeriesStore()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -577,7 +558,7 @@ PASSING = [case for case in CASES if case.status == "pass"]
 
 
 def test_every_check_has_cases_that_pass_and_that_do_not() -> None:
-    ids = {each.id for each in checks("LLV")}
+    ids = {each.id for each in checks("LLV")} - {"LLV504"}
     assert ids == {case.check for case in PASSING}
     assert ids == {case.check for case in CASES if case.status in ("fail", "warn")}
 
