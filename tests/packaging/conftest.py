@@ -74,11 +74,12 @@ def link(distribution: importlib.metadata.Distribution, links: Path) -> None:
             (links / top).symlink_to(site_packages / top)
 
 
-def run(*command: object, cwd: Path | None = None) -> str:
+def run(*command: object, cwd: Path | None = None, **more: str) -> str:
+    """What a command prints that ends well."""
     # Nothing of this checkout may reach the command through the environment.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True
+        list(map(str, command)), cwd=cwd, env=kept | more, capture_output=True, text=True
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

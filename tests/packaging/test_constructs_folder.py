@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from .conftest import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,9 +22,7 @@ def test_from_the_repository_root_constructs_is_still_pypis(first_on_path: str) 
         f"import sys; sys.path.insert(0, {first_on_path!r}); import constructs; "
         "print(constructs.Construct.__jsii_type__, constructs.__file__)"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    kind, file = done.stdout.split(maxsplit=1)
+    kind, file = run(sys.executable, "-c", program, cwd=ROOT).split(maxsplit=1)
     assert kind == "constructs.Construct"
     assert "site-packages" in file
 
@@ -32,8 +31,5 @@ def test_an_init_file_would_shadow_it(tmp_path: Path) -> None:
     """The trap is real: what the tests above hold off is what happens with one more file."""
     (tmp_path / "constructs").mkdir()
     (tmp_path / "constructs" / "__init__.py").touch()
-    done = subprocess.run(
-        [sys.executable, "-c", "import aws_cdk"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode != 0
-    assert "constructs" in done.stderr
+    with pytest.raises(AssertionError, match="constructs"):
+        run(sys.executable, "-c", "import aws_cdk", cwd=tmp_path)

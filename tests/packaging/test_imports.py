@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import run
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Imports a package and every module below it, then says which top-level modules are loaded.
@@ -27,36 +29,29 @@ exit 1
 """
 
 
-def _loaded(program: str, *arguments: str, node: Path | None = None) -> set[str]:
-    environment = dict(os.environ)
-    if node is not None:
-        environment.update(PATH=str(node.parent), JSII_NODE=str(node))
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout))
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A Node.js that only leaves a trace."""
+    path = tmp_path / "node"
+    path.write_text(FAKE_NODE, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def _loaded(program: str, *arguments: str, **environment: str) -> set[str]:
+    return set(json.loads(run(sys.executable, "-c", program, *arguments, **environment)))
 
 
 @pytest.mark.parametrize("package", ["low_latency_endpoint.plan", "low_latency_endpoint.operate"])
-def test_planning_and_operations_start_no_node(package: str, tmp_path: Path) -> None:
-    node = tmp_path / "node"
-    node.write_text(FAKE_NODE, encoding="utf-8")
-    node.chmod(0o755)
-    loaded = _loaded(IMPORT_ALL, package, node=node)
+def test_planning_and_operations_start_no_node(package: str, node: Path) -> None:
+    loaded = _loaded(IMPORT_ALL, package, PATH=str(node.parent), JSII_NODE=str(node))
     assert not loaded & {"aws_cdk", "jsii", "constructs"}
     assert not Path(f"{node}.was-started").exists()
 
 
-def test_the_fake_node_would_have_been_noticed(tmp_path: Path) -> None:
-    node = tmp_path / "node"
-    node.write_text(FAKE_NODE, encoding="utf-8")
-    node.chmod(0o755)
-    subprocess.run(
-        [sys.executable, "-c", "import aws_cdk"],
-        env={**os.environ, "PATH": str(tmp_path), "JSII_NODE": str(node)},
-        capture_output=True,
-    )
+def test_the_fake_node_would_have_been_noticed(node: Path) -> None:
+    environment = {**os.environ, "PATH": str(node.parent), "JSII_NODE": str(node)}
+    subprocess.run([sys.executable, "-c", "import aws_cdk"], env=environment, capture_output=True)
     assert Path(f"{node}.was-started").exists()
 
 
@@ -79,10 +74,4 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 
 def test_the_import_rules_hold() -> None:
-    done = subprocess.run(
-        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(Path(sys.executable).parent / "lint-imports", "--no-cache", cwd=ROOT)
