@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -12,31 +13,6 @@ from tests.pinned import DEPLOY, pins_of, required
 from .conftest import requirements_of, run
 
 ROOT = Path(__file__).resolve().parents[2]
-
-SOMEONE_ELSES_APP = """
-import low_latency_endpoint
-from aws_cdk import App, Duration, Environment, Stack
-from low_latency_endpoint import (
-    ClientZones, Container, ContainerImage, InstanceType, LatencyTarget, LowLatencyEndpoint,
-    MeasuredThroughput, ModelData,
-)
-
-app = App()
-stack = Stack(app, "Theirs", env=Environment(account="123456789012", region="us-east-1"))
-LowLatencyEndpoint(
-    stack, "Sentiment",
-    client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-    containers=[Container(
-        image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1"),
-        data=ModelData.from_uri("s3://models/sentiment/model.tar.gz"),
-    )],
-    instance_type=InstanceType("ml.g5.xlarge"),
-    latency=LatencyTarget(p99=Duration.millis(200)),
-    throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
-)
-app.synth()
-print(low_latency_endpoint.__file__)
-"""
 
 
 def test_the_wheel_holds_the_package_its_data_and_its_types_only(wheel: Path) -> None:
@@ -75,12 +51,11 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_someone_elses_app_synthesises_with_the_wheel(their_python: Path, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(SOMEONE_ELSES_APP, encoding="utf-8")
-    (tmp_path / "cdk.json").write_text('{"app": "python app.py"}', encoding="utf-8")
-    output = tmp_path / "cdk.out"
-    imported_from = run("env", f"CDK_OUTDIR={output}", their_python, "app.py", cwd=tmp_path)
+    shutil.copy(ROOT / "examples" / "new_vpc.py", tmp_path / "app.py")
+    program = "import app, low_latency_endpoint; print(low_latency_endpoint.__file__)"
+    imported_from = run(their_python, "-c", program, cwd=tmp_path, CDK_OUTDIR=str(tmp_path))
     assert Path(imported_from.strip()).is_relative_to(their_python.parents[1])
-    template = json.loads((output / "Theirs.template.json").read_text(encoding="utf-8"))
+    template = json.loads((tmp_path / "Chat.template.json").read_text(encoding="utf-8"))
     kinds = {resource["Type"] for resource in template["Resources"].values()}
     assert {
         "AWS::SageMaker::Endpoint",
