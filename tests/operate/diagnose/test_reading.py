@@ -9,7 +9,6 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import NoCredentialsError
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.diagnose import diagnose
@@ -124,22 +123,6 @@ def test_what_it_cannot_do_without(
         run(_denied(Scenario(), operation, code))
     assert refused.value.code == expected
     assert words in refused.value.got
-
-
-def test_an_endpoint_that_does_not_exist() -> None:
-    account = Scenario().account()
-    with pytest.raises(ConfigurationError) as refused:
-        diagnose(account, "nowhere", start=END - 60 * MINUTE, end=END, now=END, region="us-east-1")
-    assert (refused.value.code, refused.value.got) == ("LLA101", "nowhere in us-east-1")
-
-
-def test_no_credentials() -> None:
-    def client(service: str) -> object:
-        raise NoCredentialsError
-
-    with pytest.raises(ConfigurationError) as refused:
-        diagnose(client, ENDPOINT, start=END - 60 * MINUTE, end=END, now=END)
-    assert refused.value.code == "LLA102"
 
 
 def test_missing_dimensions_are_said_not_guessed(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -11,6 +12,7 @@ from low_latency_endpoint.operate.diagnose.tree import slow_windows
 from low_latency_endpoint.operate.diagnose.view import VariantView
 
 from .conftest import Run
+from .faults import from_minute, up_to
 from .scenarios import Scenario, constant
 
 
@@ -42,56 +44,65 @@ def test_utilization_around_its_limit_is_one_finding(seed: int, run: Run) -> Non
     chosen = random.Random(seed)
     used = [chosen.uniform(76, 100) for _ in range(60)]
     scenario = Scenario(
-        cpu=lambda m: used[m],
-        tps=constant(700),
-        latency=lambda m, i: 300,
-        scaling={"min": 2, "max": 8, "target": 7800.0},
+        cpu=lambda m: used[m], tps=constant(700), latency=lambda m, i: 300, scaling=up_to(8)
     )
     assert _ids(run, scenario) == ["LLD102"]
 
 
-def test_the_way_up_to_full_instances_belongs_to_them(run: Run) -> None:
-    scenario = Scenario(
-        cpu=lambda m: min(97, 40 + m),
-        tps=lambda m: 400 + 10 * m,
-        planned=None,
-        latency=lambda m, i: 40 if m < 32 else 120 + 5 * (m - 32),
-        in_flight=constant(20),
-        scaling={"min": 2, "max": 8, "target": 7800.0},
-    )
-    assert _minutes(run, scenario) == [(32, 59)]
-    assert _ids(run, scenario) == ["LLD102"]
+def slow_in(*windows: range) -> Callable[[int, int], float]:
+    return lambda m, i: 400 if any(m in each for each in windows) else 40
 
 
-def test_few_requests_come_and_go_by_chance(run: Run) -> None:
-    """With three requests a minute, slow ones lie apart: still one time window."""
-    scenario = Scenario(
-        tps=constant(0.05),
-        instances=constant(2),
-        cpu=constant(2),
-        latency=lambda m, i: 300 if m % 20 < 7 else 40,
-    )
-    assert _minutes(run, scenario) == [(0, 46)]
-    assert len(_ids(run, scenario)) == 1
+WINDOWS = {
+    "the way up to full instances belongs to them": (
+        [(32, 59)],
+        ["LLD102"],
+        {
+            "cpu": lambda m: min(97, 40 + m),
+            "tps": lambda m: 400 + 10 * m,
+            "planned": None,
+            "latency": lambda m, i: 40 if m < 32 else 120 + 5 * (m - 32),
+            "in_flight": constant(20),
+            "scaling": up_to(8),
+        },
+    ),
+    # With three requests a minute, slow ones lie apart: still one time window.
+    "few requests come and go by chance": (
+        [(0, 46)],
+        ["LLD112"],
+        {
+            "tps": constant(0.05),
+            "instances": constant(2),
+            "cpu": constant(2),
+            "latency": lambda m, i: 300 if m % 20 < 7 else 40,
+        },
+    ),
+    "a single slow minute besides is no window": (
+        [(30, 39)],
+        ["LLD112"],
+        {"latency": slow_in(range(5, 6), range(30, 40))},
+    ),
+    "windows end where it was fast for a while": (
+        [(10, 21), (30, 34)],
+        ["LLD112"],
+        {"latency": slow_in(range(10, 15), range(18, 22), range(30, 35))},
+    ),
+    "full instances begin a window of their own": (
+        [(0, 29), (30, 59)],
+        ["LLD107", "LLD112"],
+        {"cpu": from_minute(30, 40, 97), "latency": lambda m, i: 300},
+    ),
+    "a short dip of utilization splits nothing": (
+        [(0, 59)],
+        ["LLD107"],
+        {"cpu": lambda m: 40 if m in (20, 21) else 97, "latency": lambda m, i: 300},
+    ),
+}
 
 
-def test_a_single_slow_minute_besides_is_no_window(run: Run) -> None:
-    scenario = Scenario(latency=lambda m, i: 400 if m == 5 or 30 <= m < 40 else 40)
-    assert _minutes(run, scenario) == [(30, 39)]
-
-
-def test_windows_end_where_it_was_fast_for_a_while(run: Run) -> None:
-    scenario = Scenario(
-        latency=lambda m, i: 400 if 10 <= m < 15 or 18 <= m < 22 or 30 <= m < 35 else 40
-    )
-    assert _minutes(run, scenario) == [(10, 21), (30, 34)]
-
-
-def test_full_instances_begin_a_window_of_their_own(run: Run) -> None:
-    scenario = Scenario(cpu=lambda m: 97 if m >= 30 else 40, latency=lambda m, i: 300)
-    assert _minutes(run, scenario) == [(0, 29), (30, 59)]
-
-
-def test_a_short_dip_of_utilization_splits_nothing(run: Run) -> None:
-    scenario = Scenario(cpu=lambda m: 40 if m in (20, 21) else 97, latency=lambda m, i: 300)
-    assert _minutes(run, scenario) == [(0, 59)]
+@pytest.mark.parametrize("name", WINDOWS)
+def test_time_windows(name: str, run: Run) -> None:
+    windows, ids, values = WINDOWS[name]
+    scenario = Scenario(**values)
+    assert _minutes(run, scenario) == windows
+    assert _ids(run, scenario) == ids

@@ -11,17 +11,18 @@ from typing import Any
 
 import boto3
 import pytest
-import yaml
 from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner, Result
 
+from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
 from local_sagemaker import LocalAws
 from low_latency_endpoint.account import sessions
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import iam_action
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from tests.operate.conftest import NAME, ROOT, STACK
+from low_latency_endpoint.settings import load_settings
+from tests.operate.conftest import ROOT, STACK
 from tests.operate.preflight import cases
 from tests.operate.verify import test_verification_checks
 
@@ -60,29 +61,13 @@ def _session(url: str, region: str | None) -> Any:
 
 
 @pytest.fixture(scope="module")
-def settings(shipped: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def settings(shipped: LocalAws) -> Iterator[Path]:
     """The shipped settings, with an image and a model that are there."""
-    data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
-    data["endpoints"]["sentiment"]["endpoint_name"] = NAME
-    (container,) = data["endpoints"]["sentiment"]["containers"]
-    container["image"] = {"ecr": {"repository": "team/model", "tag": "1.4"}}
-    container["data"] = {"s3": "s3://preflight-models/model.tar.gz"}
-    path = tmp_path_factory.mktemp("settings") / "endpoint.yaml"
-    path.write_text(yaml.safe_dump(data))
-    ecr, s3 = shipped.client("ecr"), shipped.client("s3")
-    ecr.create_repository(repositoryName="team/model")
-    index = {
-        "schemaVersion": 2,
-        "manifests": [{"platform": {"architecture": "amd64"}}],
-        "mediaType": "application/vnd.oci.image.index.v1+json",
-    }
-    ecr.put_image(repositoryName="team/model", imageTag="1.4", imageManifest=json.dumps(index))
-    s3.create_bucket(Bucket="preflight-models")
-    s3.put_object(Bucket="preflight-models", Key="model.tar.gz", Body=b"weights")
-    yield path
-    s3.delete_object(Bucket="preflight-models", Key="model.tar.gz")
-    s3.delete_bucket(Bucket="preflight-models")
-    ecr.delete_repository(repositoryName="team/model", force=True)
+    path = ROOT / "endpoint.yaml"
+    stated = load_settings(path)
+    list(stand_ins_for_images(shipped, stated))
+    with uploaded(shipped, model_uris(stated)):
+        yield path
 
 
 def run(*arguments: str, columns: int = 120) -> Result:
