@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from statistics import median_high
 from typing import Any
 
 from ..plan.metrics import metric_facts
@@ -108,8 +109,8 @@ class Series:
 
 def median(values: Iterable[float]) -> float | None:
     """Value in the middle, the upper of two; ``None`` of nothing."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else None
+    known = list(values)
+    return median_high(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,18 +98,11 @@ def read_price_list(
     until = time.monotonic() + seconds
     found: dict[str, dict[float, ListedPrice]] = defaultdict(dict)
     for source in sources:
-        if "://" not in source:
-            say(source)
-            with _file(source) as lines:
-                for each in read_offer(lines, wanted, source):
-                    found[each.item][each.usd] = each
-            continue
-        for offer in offers():
-            place = (
-                f"{source.rstrip('/')}/offers/v1.0/aws/{offer}/current/{wanted.region}/index.csv"
-            )
+        path = f"{source.rstrip('/')}/offers/v1.0/aws/{{}}/current/{wanted.region}/index.csv"
+        remote = "://" in source
+        for place in map(path.format, offers()) if remote else [source]:
             say(place)
-            with _download(place, until) as lines:
+            with _download(place, until) if remote else _file(place) as lines:
                 for each in read_offer(lines, wanted, place):
                     found[each.item][each.usd] = each
     return FoundPrices(

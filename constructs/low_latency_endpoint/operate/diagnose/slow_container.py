@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from datetime import datetime
+from statistics import StatisticsError, correlation
 
 from ...account.metrics import Series
 from ...report.numbers import milliseconds
@@ -215,17 +215,14 @@ def _correlation(one: Series, other: Series) -> float | None:
     >>> _correlation(up, Series({t: 2 * v + 1 for t, v in up.points.items()}))
     1.0
     """
-    pairs = [(v, other.points[t]) for t, v in one.points.items() if t in other.points]
-    if len(pairs) < 10:
+    common = [time for time in one.points if time in other.points]
+    if len(common) < 10:
         return None
-    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    spread_x = sum((x - mean_x) ** 2 for x in xs)
-    spread_y = sum((y - mean_y) ** 2 for y in ys)
-    if not spread_x or not spread_y:
+    try:
+        found = correlation(*([each.points[time] for time in common] for each in (one, other)))
+    except StatisticsError:  # one of them is constant
         return None
-    both = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
-    return round(both / math.sqrt(spread_x * spread_y), 6)
+    return round(found, 6)
 
 
 def _tail(view: VariantView) -> Finding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -149,16 +149,23 @@ def _token_threshold(decision: Mapping[str, Any], alarms: Sequence[WatchedMetric
         for each in alarms
         if (each.meaning, each.percentile) == (meaning, percentile)
     ]
+    return _compared(about, [1000 * value for value in sorted(found)], 1000 * wanted)
+
+
+def _compared(
+    about: str, found: Sequence[float], wanted: float, stated: Collection[float] = ()
+) -> Outcome:
+    """Thresholds of alarms beside the plan's and those that the template states, in milliseconds."""
     if not found:
-        return warned(
-            "no alarm watches it",
-            "Turned off in the settings, or deleted: see LLV501.",
-            about=about,
-        )
-    shown = ", ".join(f"{1000 * value:g} ms" for value in sorted(found))
+        fix = "Turned off in the settings, or deleted: see LLV501."
+        return warned("no alarm watches it", fix, about=about)
+    shown = "above " + ", ".join(f"{value:g} ms" for value in found)
     if any(math.isclose(value, wanted) for value in found):
-        return passed(f"above {shown}", about=about)
-    return failed(f"above {shown}, the plan says {1000 * wanted:g} ms", _DEPLOY, about=about)
+        return passed(shown, about=about)
+    says = f"the plan says {wanted:g} ms"
+    if set(found) <= set(stated):
+        return passed(f"{shown}, stated in the settings; {says}", about=about)
+    return failed(f"{shown}, {says}", _DEPLOY, about=about)
 
 
 def _threshold(
@@ -169,33 +176,15 @@ def _threshold(
     inputs = decision["inputs"]
     metric, statistic = inputs["metric"], inputs["statistic"]
     about = f"{metric} {statistic}"
-    wanted = float(inputs[_IN_MICROSECONDS])
     found = [
-        (logical_id, alarm)
+        (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
         for logical_id, alarm in alarms
         if alarm.get("MetricName") == metric
         and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
     ]
-    if not found:
-        return warned(
-            "no alarm watches it",
-            "Turned off in the settings, or deleted: see LLV501.",
-            about=about,
-        )
-    thresholds = [alarm["Threshold"] for _, alarm in found]
-    shown = ", ".join(f"{value / 1000:g} ms" for value in thresholds)
-    if wanted in thresholds:
-        return passed(f"above {shown}", about=about)
-    stated = {
-        resources.get(logical_id, {}).get("Properties", {}).get("Threshold")
-        for logical_id, _ in found
-    }
-    if set(thresholds) <= stated:
-        return passed(
-            f"above {shown}, stated in the settings; the plan says {wanted / 1000:g} ms",
-            about=about,
-        )
-    return failed(f"above {shown}, the plan says {wanted / 1000:g} ms", _DEPLOY, about=about)
+    stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
+    wanted = float(inputs[_IN_MICROSECONDS]) / 1000
+    return _compared(about, [value for value, _ in found], wanted, stated)
 
 
 @endpoint_check(

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import linear_regression, median
 
 #: Chance of a rhythm in a window without one, after the correction for all rhythms tried.
 SIGNIFICANT = 0.01
@@ -113,12 +113,8 @@ def _line(onsets: Sequence[int], anchor: int, distance: int) -> tuple[float, flo
     cycles = max(found) - min(found) + 1
     if len(found) < max(CYCLES, KEPT * cycles / 2, EXPLAINED * len(onsets) / 2):
         return None
-    turns, places = list(found), list(found.values())
-    mean_turn, mean_place = sum(turns) / len(turns), sum(places) / len(places)
-    spread = sum((each - mean_turn) ** 2 for each in turns)
-    both = sum((t - mean_turn) * (p - mean_place) for t, p in found.items())
-    period = both / spread
-    return round(period, 4), round((mean_place - mean_turn * period) % period, 4)
+    period, phase = linear_regression(list(found), list(found.values()))
+    return round(period, 4), round(phase % period, 4)
 
 
 def _judged(
