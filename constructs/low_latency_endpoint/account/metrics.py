@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median_high
@@ -93,6 +93,15 @@ class Series:
     def only(self, times: Iterable[datetime]) -> Series:
         """The same at these periods only."""
         return Series({time: self.points[time] for time in times if time in self.points})
+
+    def without(self, times: Collection[datetime]) -> Series:
+        """The same but for these periods."""
+        return Series({time: v for time, v in self.points.items() if time not in times})
+
+    def per(self, other: Series) -> Series:
+        """Each value over the other's of its period."""
+        both = self.points.keys() & other.points.keys()
+        return Series({time: self.points[time] / other.points[time] for time in sorted(both)})
 
     def between(self, start: datetime, end: datetime) -> Series:
         """The same from ``start`` (included) to ``end`` (not)."""

@@ -37,20 +37,14 @@ def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
     found = []
     for name, series in of.items():
         requests = _of(series, "Invocations", "Sum")
-
-        def mean(
-            metric: str, statistic: str, series: MetricSeries = series, requests: Series = requests
-        ) -> float | None:
-            return _of(series, metric, statistic).weighted_mean(requests)
-
         found.append(
             BreakdownRow(
                 name,
                 requests.sum,
                 requests.sum / total if total else None,
-                mean("ModelLatency", "Average"),
-                mean("ModelLatency", "p99"),
-                mean("OverheadLatency", "Average"),
+                _of(series, "ModelLatency", "Average").weighted_mean(requests),
+                _of(series, "ModelLatency", "p99").weighted_mean(requests),
+                _of(series, "OverheadLatency", "Average").weighted_mean(requests),
                 _of(series, "CPUUtilization", "Average").mean,
             )
         )

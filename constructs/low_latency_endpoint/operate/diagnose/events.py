@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ...account.metrics import Series
 from ...report.numbers import milliseconds
 from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .measurements import Activity, Measurements
@@ -277,8 +276,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     if not found:
         return
     latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
-    any_slow = set(view.whole.slow_times)
-    rest = Series({t: v for t, v in latency.points.items() if t not in any_slow})
+    rest = latency.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
     yield view.finding(

@@ -53,14 +53,8 @@ def throttled(view: VariantView, refused: Series) -> Limit | None:
     lost = Series({t: v / seconds for t, v in refused.points.items()})
     counts = view.instances
     if counts:
-        each = Series(
-            {t: v / counts.points[t] for t, v in came.points.items() if t in counts.points}
-        )
-        gone = Series(
-            {t: v / counts.points[t] for t, v in lost.points.items() if t in counts.points}
-        )
         varied = len({round(v) for v in counts.points.values()}) > 1
-        if varied and (tps := _limit(each, gone)):
+        if varied and (tps := _limit(came.per(counts), lost.per(counts))):
             return Limit(tps, True)
     tps = _limit(came, lost)
     return Limit(tps, False) if tps else None
@@ -167,13 +161,8 @@ def errors(view: VariantView) -> Iterator[Finding]:
         yield _server(view, server, share)
     if share := _too_many(view, client, "client_error_rate"):
         yield _refused(view, client, share)
-    other = Series(
-        {
-            t: v - server.points.get(t, 0) - client.points.get(t, 0)
-            for t, v in container.points.items()
-        }
-    )
-    other = Series({t: v for t, v in other.points.items() if v > 0})
+    known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
+    other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
     if share := _too_many(view, other, "model_error_rate"):
         yield view.finding(
             MODEL_ERRORS,
@@ -240,8 +229,7 @@ def _refused(view: VariantView, client: Series, share: float) -> Finding:
 
 
 def _unexplained(view: VariantView, metric: str) -> Series:
-    series = view.get(metric, "Sum")
-    return series.only(set(series.points) - view.explained)
+    return view.get(metric, "Sum").without(view.explained)
 
 
 def _too_many(view: VariantView, series: Series, option: str) -> float:

@@ -205,9 +205,9 @@ class Rise:
 
 def serving(metrics: MetricSeries) -> Series:
     """Instances that served, by period: SageMaker publishes no count, but each request adds 1/n."""
-    total = metrics.get(("Invocations", "Sum"), Series()).points
     each = metrics.get(("InvocationsPerInstance", "Sum"), Series()).points
-    return Series({t: total[t] / v for t, v in each.items() if v > 0 and t in total})
+    served = Series({time: value for time, value in each.items() if value > 0})
+    return metrics.get(("Invocations", "Sum"), Series()).per(served)
 
 
 def rises(counts: Series) -> Iterator[Rise]:

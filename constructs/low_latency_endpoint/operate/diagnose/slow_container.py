@@ -135,7 +135,7 @@ def _workers(view: VariantView) -> Finding | None:
     each = slow / max(instances, 1)
     # Another slow time window may have another cause.
     elsewhere = set(view.whole.slow_times) - set(view.slow_times)
-    follows = _correlation(in_flight, latency.only(set(latency.points) - elsewhere))
+    follows = _correlation(in_flight, latency.without(elsewhere))
     if stated and each >= 2 * int(stated):
         text += f"; workers per instance by its environment: {stated}"
         sure = True
@@ -198,8 +198,7 @@ def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
 
 def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:
     """Whether both are at least twice as high when slow as otherwise."""
-    any_slow = set(view.whole.slow_times)
-    rest = [t for t in latency.times if t not in any_slow]
+    rest = latency.without(set(view.whole.slow_times)).points
     pairs = [
         (each.only(view.slow_times).median, each.only(rest).median) for each in (in_flight, latency)
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ....account.metrics import Series, median
+from ....account.metrics import Series
 from ....report.numbers import milliseconds, percent
 from ..findings import Finding
 from ..view import VariantView
@@ -62,8 +62,7 @@ def judged(view: VariantView) -> list[Judged]:
 
 
 def _left(view: VariantView, statistic: str) -> Series:
-    series = view.get("ModelLatency", statistic)
-    return series.only(set(series.points) - view.explained)
+    return view.get("ModelLatency", statistic).without(view.explained)
 
 
 def all_slow(view: VariantView) -> list[datetime]:
@@ -145,8 +144,7 @@ def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
     parts = []
     for name in names:
         series = _left(view, name)
-        then = median(v for t, v in series.points.items() if t in inside)
-        rest = median(v for t, v in series.points.items() if t not in inside)
+        then, rest = series.only(inside).median, series.without(inside).median
         if then is not None and rest is not None:
             parts.append(f"{name} {milliseconds(then)} then, {milliseconds(rest)} otherwise")
     return "; ".join(parts)
@@ -155,6 +153,5 @@ def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
 def ratio(series: Series, times: Iterable[datetime]) -> float | None:
     """Median at these times over the median of the rest; ``None`` without either."""
     inside = set(times)
-    then = median(v for t, v in series.points.items() if t in inside)
-    rest = median(v for t, v in series.points.items() if t not in inside)
+    then, rest = series.only(inside).median, series.without(inside).median
     return then / rest if then is not None and rest else None
