@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from hosting_site import Site
 from roles_under_test import give_hosting_role
-from waiting import wait_for
+from waiting import until
 
 ROLE = "arn:aws:iam::123456789012:role/models"
 MANAGED = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": 2}
@@ -51,12 +51,8 @@ class Components:
 
     def settled(self, name: str) -> dict[str, Any]:
         done = ("InService", "Failed")
-        return wait_for(
-            lambda: (
-                found
-                if (found := self.described(name))["InferenceComponentStatus"] in done
-                else None
-            )
+        return until(
+            lambda: self.described(name), lambda it: it["InferenceComponentStatus"] in done
         )
 
     def copies(self, name: str, count: int | None = None) -> int:
@@ -85,7 +81,7 @@ class Components:
         self.gone(name)
 
     def gone(self, name: str) -> None:
-        wait_for(lambda: not self.listed(NameContains=name))
+        until(lambda: self.listed(NameContains=name), lambda found: not found)
 
     def listed(self, **by: str) -> list[str]:
         found = self.sagemaker.list_inference_components(**by)["InferenceComponents"]

@@ -13,9 +13,10 @@ from typing import Any
 from alarms_under_test import dimensions
 from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
-from waiting import wait_for
+from waiting import until
 
 from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 _numbers = itertools.count(1)
@@ -40,6 +41,11 @@ def rolling(batch: int, back: int | None = None, wait: int = 300) -> dict[str, A
             **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
         }
     }
+
+
+def taking(seconds: float, **more: Any) -> SimulatedModelServer:
+    """A model server that takes so long for each request."""
+    return SimulatedModelServer(service_time=ServiceTime.constant(seconds), **more)
 
 
 @dataclass
@@ -105,7 +111,7 @@ class Site:
         self, name: str, test: Callable[[dict[str, Any]], bool], seconds: float = 60
     ) -> dict[str, Any]:
         """Wait for something in an endpoint's description."""
-        return wait_for(lambda: found if test(found := self.described(name)) else None, seconds)
+        return until(lambda: self.described(name), test, seconds)
 
     def scale(self, name: str, count: int, variant: str = "primary") -> None:
         """Give a variant so many instances by hand."""
@@ -217,3 +223,60 @@ class Site:
             with contextlib.suppress(ClientError):
                 self.settled(name)
                 self.aws.client("sagemaker").delete_endpoint(EndpointName=name)
+
+
+@dataclass
+class Scaled:
+    """A variant or an inference component that Application Auto Scaling moves."""
+
+    here: Site
+    resource: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        copies = self.resource.startswith("inference-component/")
+        moved = "inference-component:DesiredCopyCount" if copies else "variant:DesiredInstanceCount"
+        return {
+            "ServiceNamespace": "sagemaker",
+            "ScalableDimension": f"sagemaker:{moved}",
+            "ResourceId": self.resource,
+        }
+
+    @property
+    def scaling(self) -> Any:
+        return self.here.aws.client("application-autoscaling")
+
+    @property
+    def activities(self) -> list[dict[str, Any]]:
+        return self.scaling.describe_scaling_activities(**self.key)["ScalingActivities"]
+
+    def register(self, least: int, most: int) -> None:
+        self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
+        self.here.to_full_minute()
+
+    def track(self, target: float, metric: str, **more: Any) -> dict[str, Any]:
+        """Keep one of SageMaker's predefined metrics at a target."""
+        kind = {"PredefinedMetricType": f"SageMaker{metric}"}
+        return self.scaling.put_scaling_policy(
+            **self.key,
+            PolicyName="track",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": target,
+                "PredefinedMetricSpecification": kind,
+                **more,
+            },
+        )
+
+    def step(self, *steps: dict[str, int], **more: Any) -> str:
+        """Change the capacity by steps; gives the ARN that alarms act on."""
+        return self.scaling.put_scaling_policy(
+            **self.key,
+            PolicyName="steps",
+            PolicyType="StepScaling",
+            StepScalingPolicyConfiguration={
+                "AdjustmentType": "ChangeInCapacity",
+                "StepAdjustments": list(steps),
+                **more,
+            },
+        )["PolicyARN"]

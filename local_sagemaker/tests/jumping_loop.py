@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from local_sagemaker import LocalAws
 from local_sagemaker.runtime import loop_thread
 
-__all__ = ["JumpingLoop"]
+__all__ = ["JumpingLoop", "run_jumping"]
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -51,3 +52,14 @@ class _JumpingSelector(selectors.DefaultSelector):
         if not ready:
             self._loop.jumped += timeout
         return ready
+
+
+def run_jumping(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:
+    """Run something on a clock that jumps, from moment 0 on."""
+    loop = JumpingLoop()
+    loop.jump_from_now_on(True)
+    loop.jumped = 0.0
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        loop.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from jumping_loop import JumpingLoop
+from jumping_loop import run_jumping
 
 from local_sagemaker.model_servers import LanguageModelServer
 from local_sagemaker.model_servers.language_model import LanguageModel
@@ -122,11 +122,8 @@ def run(
     place: int = 0,
 ) -> Any:
     """Run with a server, from moment 0 on."""
-    loop = JumpingLoop()
-    loop.jump_from_now_on(True)
-    loop.jumped = 0.0
 
-    async def with_server() -> Any:
+    async def with_server(_: Any) -> Any:
         model = LanguageModel(settings, place)
         model.start()
         await asyncio.sleep(0)
@@ -135,10 +132,7 @@ def run(
         finally:
             model.stop()
 
-    try:
-        return loop.run_until_complete(with_server())
-    finally:
-        loop.close()
+    return run_jumping(with_server)
 
 
 STREAM = {"stream": True}

@@ -23,10 +23,10 @@ def allow(
     return {"Effect": "Allow", "Action": actions, "Resource": resources, **more}
 
 
-def trust(*services: str) -> dict[str, Any]:
-    """Write a trust policy for services."""
+def trust(*services: str, **more: Any) -> dict[str, Any]:
+    """Write a trust policy for services, or another principal."""
     named = {"Service": [f"{service}.amazonaws.com" for service in services]}
-    return document({"Effect": "Allow", "Principal": named, "Action": "sts:AssumeRole"})
+    return document({"Effect": "Allow", "Principal": named, "Action": "sts:AssumeRole", **more})
 
 
 HOSTING = [

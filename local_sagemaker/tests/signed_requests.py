@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
+import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,14 @@ def is_open(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
+    """Make a call that is refused; gives code and message."""
+    with pytest.raises(ClientError) as raised:
+        call(**request)
+    error = raised.value.response["Error"]
+    return error["Code"], error["Message"]
 
 
 def client_with(

@@ -95,10 +95,14 @@ class TestStack:
         """Deploy a whole template."""
         return deploy_template(self.aws, template, self.name, **options)
 
+    def of(self, *, expect_failure: bool = False, **resources: Any) -> DeployedStack:
+        """Deploy these resources, and nothing else."""
+        return self.template({"Resources": resources}, expect_failure=expect_failure)
+
     def refusal(self, type_name: str, properties: Mapping[str, Any], **others: Any) -> str:
         """Deploy what must fail; gives the reason."""
-        resources = {"It": {"Type": type_name, "Properties": properties}, **others}
-        stack = self.template({"Resources": resources}, expect_failure=True)
+        it = {"Type": type_name, "Properties": properties}
+        stack = self.of(It=it, **others, expect_failure=True)
         assert "ROLLBACK_COMPLETE" in stack.status, stack.status
         assert stack.failure_reason
         return stack.failure_reason

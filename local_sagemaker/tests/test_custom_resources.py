@@ -1,16 +1,17 @@
-"""AWS::CloudFormation::CustomResource, Custom::* and CDK's Provider framework."""
+"""AWS::CloudFormation::CustomResource and Custom::*."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from roles_under_test import allow, document
 from stacks_under_test import resource_of
 
-from local_sagemaker import lambda_runner
+from local_sagemaker import DeploymentFailed, lambda_runner
 
 CUSTOM = "Custom::Thing"
 
@@ -62,24 +63,30 @@ def thing(**properties: Any) -> dict[str, Any]:
 WANTED = ("Kind", "Type", "Flag", "Old")
 
 
-def test_plain_custom_resource(stack, role):
-    others = {"Role": role, "Fn": function(PLAIN)}
-    made = stack.deploy(CUSTOM, thing(Name="a", Size=1, Flag=True), WANTED, **others)
+@pytest.fixture
+def plain(stack, role) -> Callable[..., Any]:
+    """Deploy the custom resource with these properties."""
+
+    def deploy(**properties: Any) -> Any:
+        others = {"Role": role, "Fn": function(PLAIN)}
+        return stack.deploy(CUSTOM, thing(**properties), WANTED, **others)
+
+    return deploy
+
+
+def test_plain_custom_resource(plain):
+    made = plain(Name="a", Size=1, Flag=True)
     assert made.ref == "id-a"
     # Scalars reach a function as text.
     assert made.attributes == {"Kind": "Create", "Type": CUSTOM, "Flag": "true", "Old": "none"}
-    changed = stack.deploy(CUSTOM, thing(Name="a", Size=2, Flag=False), WANTED, **others)
+    changed = plain(Name="a", Size=2, Flag=False)
     assert changed.ref == "id-a"
-    assert changed.attributes["Kind"] == "Update"
-    assert (changed.attributes["Flag"], changed.attributes["Old"]) == ("false", "1")
-    replaced = stack.deploy(CUSTOM, thing(Name="b", Size=2, Flag=False), WANTED, **others)
+    assert changed.attributes == {"Kind": "Update", "Type": CUSTOM, "Flag": "false", "Old": "1"}
+    replaced = plain(Name="b", Size=2, Flag=False)
     assert replaced.ref == "id-b"
-    history = [
-        (event["ResourceStatus"], event.get("PhysicalResourceId"))
-        for event in replaced.stack.events
-        if event["LogicalResourceId"] == "It"
-    ]
-    assert history[-1] == ("DELETE_COMPLETE", "id-a")
+    its = [event for event in replaced.stack.events if event["LogicalResourceId"] == "It"]
+    assert its[-1]["ResourceStatus"] == "DELETE_COMPLETE"
+    assert its[-1]["PhysicalResourceId"] == "id-a"
 
 
 def test_a_failing_custom_resource_fails_the_stack_with_its_reason(stack, role):
@@ -91,70 +98,29 @@ def test_a_failing_custom_resource_fails_the_stack_with_its_reason(stack, role):
     assert "did not receive a response from your Custom Resource" in reason
 
 
-def test_a_failed_update_of_a_custom_resource_is_undone(stack, role):
-    others = {"Role": role, "Fn": function(PLAIN)}
-    stack.deploy(CUSTOM, thing(Name="a", Size=1, Flag=1), WANTED, **others)
-    assert "asked to fail" in stack.refusal(CUSTOM, thing(Name="a", Fail="Update"), **others)
-    again = stack.deploy(CUSTOM, thing(Name="a", Size=3, Flag=1), WANTED, **others)
-    assert again.attributes["Old"] == "1"
+def test_a_function_that_is_not_python_fails_the_stack(stack, role):
+    """As that of CDK's Provider framework."""
+    node = function(PLAIN)
+    node["Properties"]["Runtime"] = "nodejs22.x"
+    kind = "AWS::CloudFormation::CustomResource"
+    reason = stack.refusal(kind, thing(Name="a"), Role=role, Fn=node)
+    assert "runs Python functions only" in reason
+
+
+def test_a_failed_update_of_a_custom_resource_is_undone(plain):
+    plain(Name="a", Size=1, Flag=1)
+    with pytest.raises(DeploymentFailed, match="asked to fail"):
+        plain(Name="a", Fail="Update")
+    assert plain(Name="a", Size=3, Flag=1).attributes["Old"] == "1"
 
 
 def test_an_attribute_that_was_not_answered_is_an_error(stack, role):
-    outputs = {"O": {"Value": {"Fn::GetAtt": ["It", "Nothing"]}}}
-    resources = {
-        "It": {"Type": CUSTOM, "Properties": thing(Name="a")},
-        "Role": role,
-        "Fn": function(PLAIN),
-    }
-    failed = stack.template({"Resources": resources, "Outputs": outputs}, expect_failure=True)
-    assert failed.status == "ROLLBACK_COMPLETE"
-    assert "Vendor response doesn't contain Nothing attribute" in failed.failure_reason
-
-
-ON_EVENT = """
-def handler(event, context):
-    return {"PhysicalResourceId": "provided", "Data": {"Kind": event["RequestType"]}}
-"""
-IS_COMPLETE = """
-import boto3
-def handler(event, context):
-    ssm = boto3.client("ssm")
-    if event["RequestType"] == "Delete":
-        return {"IsComplete": True}
-    try:
-        ssm.get_parameter(Name="/provider/asked")
-    except ssm.exceptions.ParameterNotFound:
-        ssm.put_parameter(Name="/provider/asked", Value=event["PhysicalResourceId"], Type="String")
-        return {"IsComplete": False}
-    return {"IsComplete": True, "Data": {"Done": "yes"}}
-"""
-
-
-def test_the_provider_frameworks_handlers_are_called(aws, stack, role):
-    framework = function(
-        "never run",
-        USER_ON_EVENT_FUNCTION_ARN={"Fn::GetAtt": ["OnEvent", "Arn"]},
-        USER_IS_COMPLETE_FUNCTION_ARN={"Fn::GetAtt": ["IsComplete", "Arn"]},
+    parameter = resource_of(
+        "AWS::SSM::Parameter", Type="String", Value={"Fn::GetAtt": ["It", "Nothing"]}
     )
-    framework["Properties"]["Runtime"] = "nodejs22.x"
-    others = {
-        "Role": role,
-        "Fn": framework,
-        "OnEvent": function(ON_EVENT),
-        "IsComplete": function(IS_COMPLETE),
-    }
-    made = stack.deploy(
-        "AWS::CloudFormation::CustomResource", thing(A=1), ("Kind", "Done"), **others
-    )
-    assert made.ref == "provided"
-    assert made.attributes == {"Kind": "Create", "Done": "yes"}
-    asked = aws.client("ssm").get_parameter(Name="/provider/asked")["Parameter"]["Value"]
-    assert asked == "provided"
-    changed = stack.deploy(
-        "AWS::CloudFormation::CustomResource", thing(A=2), ("Kind", "Done"), **others
-    )
-    assert changed.attributes["Kind"] == "Update"
-    aws.client("ssm").delete_parameter(Name="/provider/asked")
+    others = {"Role": role, "Fn": function(PLAIN), "Reads": parameter}
+    reason = stack.refusal(CUSTOM, thing(Name="a"), **others)
+    assert "Vendor response doesn't contain Nothing attribute" in reason
 
 
 GOES_ON = """
@@ -180,17 +146,13 @@ def test_an_answer_may_come_from_a_later_invocation(stack, role):
 
 
 def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role, tmp_path):
-    others = {"Role": role}
     waits = function(
         "import os, time\ndef handler(event, context):\n"
         "    while not os.path.exists(event):\n        time.sleep(0.01)\n"
-    )
-    made = stack.deploy(
-        "AWS::Lambda::Function", waits["Properties"] | {"Timeout": 60}, ("Arn",), **others
-    )
-    answer = aws.client("lambda").invoke(
-        FunctionName=made.ref, InvocationType="Event", Payload=json.dumps(str(tmp_path / "go on"))
-    )
+    )["Properties"] | {"Timeout": 60}
+    made = stack.deploy("AWS::Lambda::Function", waits, ("Arn",), Role=role)
+    event = {"InvocationType": "Event", "Payload": json.dumps(str(tmp_path / "go on"))}
+    answer = aws.client("lambda").invoke(FunctionName=made.ref, **event)
     assert lambda_runner.is_running(made.attributes["Arn"])
     (tmp_path / "go on").touch()
     assert answer["StatusCode"] == 202

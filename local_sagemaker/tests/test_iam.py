@@ -39,12 +39,13 @@ def inline(aws: Any, role: str) -> dict[str, str]:
 
 
 def test_role(aws, stack, role):
+    policies = [{"PolicyName": "a", "PolicyDocument": document("s3:Get*")}]
     properties = {
         **role["Properties"],
         "Description": "for tests",
         "MaxSessionDuration": 7200,
         "ManagedPolicyArns": [ADMIN],
-        "Policies": [{"PolicyName": "a", "PolicyDocument": document("s3:Get*")}],
+        "Policies": policies,
         "Tags": [{"Key": "k", "Value": "v"}],
     }
     made = stack.deploy("AWS::IAM::Role", properties, ("Arn", "RoleId"))
@@ -55,14 +56,9 @@ def test_role(aws, stack, role):
     assert attached(aws, made.ref) == [ADMIN]
     assert inline(aws, made.ref) == {"a": "s3:Get*"}
 
-    changed = stack.deploy(
-        "AWS::IAM::Role",
-        {
-            **role["Properties"],
-            "ManagedPolicyArns": [READ_ONLY],
-            "Policies": [{"PolicyName": "b", "PolicyDocument": document("s3:Put*")}],
-        },
-    )
+    policies = [{"PolicyName": "b", "PolicyDocument": document("s3:Put*")}]
+    less = {"ManagedPolicyArns": [READ_ONLY], "Policies": policies}
+    changed = stack.deploy("AWS::IAM::Role", {**role["Properties"], **less})
     assert changed.ref == made.ref
     found = aws.client("iam").get_role(RoleName=made.ref)["Role"]
     assert (found.get("Description", ""), found["MaxSessionDuration"]) == ("", 3600)
@@ -119,23 +115,3 @@ def test_managed_policy(aws, stack, role):
     stack.delete()
     with pytest.raises(iam.exceptions.NoSuchEntityException):
         iam.get_policy(PolicyArn=made.ref)
-
-
-def test_instance_profile_and_service_linked_role(aws, stack, role):
-    linked = resource_of(
-        "AWS::IAM::ServiceLinkedRole",
-        AWSServiceName="sagemaker.application-autoscaling.amazonaws.com",
-    )
-    made = stack.deploy(
-        "AWS::IAM::InstanceProfile", {"Roles": [{"Ref": "Role"}]}, ("Arn",), Role=role, Slr=linked
-    )
-    iam = aws.client("iam")
-    found = iam.get_instance_profile(InstanceProfileName=made.ref)["InstanceProfile"]
-    assert found["Arn"] == made.attributes["Arn"]
-    assert [r["RoleName"] for r in found["Roles"]] == [made.stack.resources["Role"]]
-    assert iam.get_role(RoleName=made.stack.resources["Slr"])["Role"]["Path"].startswith(
-        "/aws-service-role/sagemaker.application-autoscaling"
-    )
-    stack.deploy("AWS::IAM::InstanceProfile", {"Roles": []}, Role=role)
-    found = iam.get_instance_profile(InstanceProfileName=made.ref)["InstanceProfile"]
-    assert found["Roles"] == []

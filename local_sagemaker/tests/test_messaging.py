@@ -1,4 +1,4 @@
-"""AWS::SNS::*, AWS::SQS::*, AWS::Events::*, AWS::Scheduler::*."""
+"""AWS::SNS::*, AWS::SQS::*, AWS::Events::*."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from roles_under_test import allow, document
 from stacks_under_test import resource_of
 
-ALLOW = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Sid": "mine", "Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
-    ],
-}
+ALLOW = document(allow("*", Sid="mine", Principal="*"))
 
 
 def test_topic_with_inline_subscriptions(aws, stack):
@@ -68,20 +64,18 @@ def test_subscription(aws, stack):
         "FilterPolicy": {"a": ["b"]},
         "RawMessageDelivery": True,
     }
-    made = stack.deploy("AWS::SNS::Subscription", properties, **others)
-    found = sns.get_subscription_attributes(SubscriptionArn=made.ref)["Attributes"]
+
+    def deploy(**more: Any) -> tuple[str, dict[str, str]]:
+        made = stack.deploy("AWS::SNS::Subscription", {**properties, **more}, **others).ref
+        return made, sns.get_subscription_attributes(SubscriptionArn=made)["Attributes"]
+
+    first, found = deploy()
     assert found["RawMessageDelivery"] == "true"
     assert json.loads(found["FilterPolicy"]) == {"a": ["b"]}
-    changed = stack.deploy(
-        "AWS::SNS::Subscription", {**properties, "FilterPolicy": {"a": ["c"]}}, **others
-    )
-    assert changed.ref == made.ref
-    found = sns.get_subscription_attributes(SubscriptionArn=made.ref)["Attributes"]
+    changed, found = deploy(FilterPolicy={"a": ["c"]})
+    assert changed == first
     assert json.loads(found["FilterPolicy"]) == {"a": ["c"]}
-    replaced = stack.deploy(
-        "AWS::SNS::Subscription", {**properties, "Protocol": "email", "Endpoint": "a@b.c"}, **others
-    )
-    assert replaced.ref != made.ref
+    assert deploy(Protocol="email", Endpoint="a@b.c")[0] != first
 
 
 def test_queue_and_its_policy(aws, stack):
@@ -122,15 +116,8 @@ def test_rule(aws, stack):
     found = events.describe_rule(Name=made.ref)
     assert (found["Arn"], found["State"]) == (made.attributes["Arn"], "ENABLED")
     assert found["ScheduleExpression"] == "rate(5 minutes)"
-    changed = stack.deploy(
-        "AWS::Events::Rule",
-        {
-            "EventPattern": {"source": ["aws.sagemaker"]},
-            "State": "DISABLED",
-            "Targets": [target(2)],
-        },
-        Topic=topic,
-    )
+    other = {"EventPattern": {"source": ["aws.sagemaker"]}, "State": "DISABLED"}
+    changed = stack.deploy("AWS::Events::Rule", {**other, "Targets": [target(2)]}, Topic=topic)
     assert changed.ref == made.ref
     found = events.describe_rule(Name=made.ref)
     assert json.loads(found["EventPattern"]) == {"source": ["aws.sagemaker"]}
@@ -140,31 +127,3 @@ def test_rule(aws, stack):
     assert stack.deploy("AWS::Events::Rule", {**properties, "Name": "n"}, Topic=topic).ref == "n"
     with pytest.raises(events.exceptions.ResourceNotFoundException):
         events.describe_rule(Name=made.ref)
-
-
-def test_schedule_in_a_group(aws, stack, role):
-    scheduler = aws.client("scheduler")
-    others = {"Role": role, "Group": resource_of("AWS::Scheduler::ScheduleGroup", Name="group")}
-    properties = {
-        "GroupName": {"Ref": "Group"},
-        "FlexibleTimeWindow": {"Mode": "OFF"},
-        "ScheduleExpression": "rate(1 minute)",
-        "ScheduleExpressionTimezone": "Europe/Berlin",
-        "Target": {
-            "Arn": "arn:aws:lambda:us-east-1:123456789012:function:f",
-            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-            "Input": {"Fn::Sub": '{"stack": "${AWS::StackName}"}'},
-        },
-    }
-    made = stack.deploy("AWS::Scheduler::Schedule", properties, ("Arn",), **others)
-    found = scheduler.get_schedule(Name=made.ref, GroupName="group")
-    assert made.attributes["Arn"] == found["Arn"]
-    assert found["State"] == "ENABLED"
-    assert found["ScheduleExpressionTimezone"] == "Europe/Berlin"
-    assert json.loads(found["Target"]["Input"]) == {"stack": stack.name}
-    properties |= {"ScheduleExpression": "rate(2 minutes)", "State": "DISABLED"}
-    assert stack.deploy("AWS::Scheduler::Schedule", properties, **others).ref == made.ref
-    found = scheduler.get_schedule(Name=made.ref, GroupName="group")
-    assert (found["ScheduleExpression"], found["State"]) == ("rate(2 minutes)", "DISABLED")
-    stack.delete()
-    assert scheduler.list_schedules()["Schedules"] == []

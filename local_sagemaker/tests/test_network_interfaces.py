@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from roles_under_test import HOSTING, document
-from stacks_under_test import TRUST, resource_of
+from roles_under_test import give_hosting_role
+from signed_requests import refusal
+from stacks_under_test import resource_of, variant
 
 from local_sagemaker import (
     DeploymentFailed,
@@ -20,8 +20,6 @@ from local_sagemaker import (
     delete_stack,
     deploy_template,
 )
-
-RIGHTS = json.dumps(document(*HOSTING))
 
 
 @dataclass(frozen=True)
@@ -43,22 +41,10 @@ class World:
         return self.interfaces("group-id", self.group)
 
     def configure(self, name: str, instances: int) -> None:
+        variants = [variant(instances, ModelName="held")]
         self.aws.client("sagemaker").create_endpoint_config(
-            EndpointConfigName=name,
-            ProductionVariants=[
-                {
-                    "VariantName": "primary",
-                    "ModelName": "held",
-                    "InstanceType": "ml.m5.xlarge",
-                    "InitialInstanceCount": instances,
-                }
-            ],
+            EndpointConfigName=name, ProductionVariants=variants
         )
-
-    def refusal(self, operation: str, **arguments: Any) -> str:
-        with pytest.raises(ClientError) as refused:
-            getattr(self.aws.client("ec2"), operation)(**arguments)
-        return str(refused.value.response["Error"]["Code"])
 
 
 @pytest.fixture
@@ -67,11 +53,10 @@ def world() -> Iterator[Callable[..., World]]:
     running: list[LocalAws] = []
 
     def make(**options: Any) -> World:
-        aws = LocalAws.in_process(
-            region="sa-east-1", runtime=RuntimeOptions(clock_speed=0, **options)
-        )
+        runtime = RuntimeOptions(clock_speed=0, **options)
+        aws = LocalAws.in_process(region="sa-east-1", runtime=runtime)
         running.append(aws)
-        ec2, iam, sagemaker = map(aws.client, ("ec2", "iam", "sagemaker"))
+        ec2, sagemaker = aws.client("ec2"), aws.client("sagemaker")
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         subnets = [
             ec2.create_subnet(
@@ -80,11 +65,9 @@ def world() -> Iterator[Callable[..., World]]:
             for n, zone in enumerate("ab")
         ]
         group = ec2.create_security_group(VpcId=vpc, GroupName="model", Description="model")
-        role = iam.create_role(RoleName="held", AssumeRolePolicyDocument=json.dumps(TRUST))
-        iam.put_role_policy(RoleName="held", PolicyName="rights", PolicyDocument=RIGHTS)
         sagemaker.create_model(
             ModelName="held",
-            ExecutionRoleArn=role["Role"]["Arn"],
+            ExecutionRoleArn=give_hosting_role(aws, "held"),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.sa-east-1.amazonaws.com/model:1"},
             VpcConfig={"Subnets": subnets, "SecurityGroupIds": [group["GroupId"]]},
         )
@@ -95,12 +78,10 @@ def world() -> Iterator[Callable[..., World]]:
 
     yield make
     for aws in running:
-        iam = aws.client("iam")
+        iam, sagemaker = aws.client("iam"), aws.client("sagemaker")
         with contextlib.suppress(ClientError):  # tests take them away
             iam.delete_role_policy(RoleName="held", PolicyName="rights")
-        with contextlib.suppress(ClientError):
             iam.delete_role(RoleName="held")
-        sagemaker = aws.client("sagemaker")
         for endpoint in sagemaker.list_endpoints()["Endpoints"]:
             sagemaker.delete_endpoint(EndpointName=endpoint["EndpointName"])
         for config in sagemaker.list_endpoint_configs()["EndpointConfigs"]:
@@ -111,19 +92,20 @@ def world() -> Iterator[Callable[..., World]]:
 
 def test_they_stay_when_the_endpoint_is_gone_and_hold_group_and_subnets(world):
     given = world(interfaces_stay=1200)
-    aws = given.aws
+    aws, ec2 = given.aws, given.aws.client("ec2")
     assert len(given.in_group) == 3
     assert sorted(len(given.interfaces("subnet-id", s)) for s in given.subnets) == [1, 2]
     aws.client("sagemaker").delete_endpoint(EndpointName="held")
     aws.advance(1190)
     assert len(given.in_group) == 3
-    assert given.refusal("delete_security_group", GroupId=given.group) == "DependencyViolation"
-    assert given.refusal("delete_subnet", SubnetId=given.subnets[0]) == "DependencyViolation"
+    held = refusal(ec2.delete_security_group, GroupId=given.group)
+    assert held[0] == "DependencyViolation"
+    assert refusal(ec2.delete_subnet, SubnetId=given.subnets[0])[0] == "DependencyViolation"
     aws.advance(20)
     assert given.in_group == set()
-    aws.client("ec2").delete_security_group(GroupId=given.group)
+    ec2.delete_security_group(GroupId=given.group)
     for subnet in given.subnets:
-        aws.client("ec2").delete_subnet(SubnetId=subnet)
+        ec2.delete_subnet(SubnetId=subnet)
 
 
 def test_those_of_a_replaced_fleet_go_and_those_of_the_new_one_stay(world):
@@ -137,14 +119,13 @@ def test_those_of_a_replaced_fleet_go_and_those_of_the_new_one_stay(world):
     assert not given.in_group & old
 
 
-@pytest.mark.parametrize("needed", [True, False])
-def test_without_their_role_they_may_stay_for_good(world, needed):
-    given = world(interfaces_stay=60, interfaces_need_role=needed)
+def test_without_their_role_they_stay_for_good(world):
+    given = world(interfaces_stay=60)
     given.aws.client("sagemaker").delete_endpoint(EndpointName="held")
     given.aws.client("iam").delete_role_policy(RoleName="held", PolicyName="rights")
     given.aws.client("iam").delete_role(RoleName="held")
     given.aws.advance(7200)
-    assert len(given.in_group) == (3 if needed else 0)
+    assert len(given.in_group) == 3
 
 
 def test_a_role_that_goes_after_them_is_none_of_their_matter(world):
@@ -165,33 +146,26 @@ def test_by_default_they_stay_for_longer_than_cloudformation_tries():
 
 
 NETWORK = {
-    "Resources": {
-        "Vpc": resource_of("AWS::EC2::VPC", CidrBlock="10.0.0.0/16"),
-        "Group": resource_of(
-            "AWS::EC2::SecurityGroup", VpcId={"Ref": "Vpc"}, GroupDescription="held"
-        ),
-        "Subnet": resource_of("AWS::EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
-    }
+    "Vpc": resource_of("AWS::EC2::VPC", CidrBlock="10.0.0.0/16"),
+    "Group": resource_of("AWS::EC2::SecurityGroup", VpcId={"Ref": "Vpc"}, GroupDescription="held"),
+    "Subnet": resource_of("AWS::EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
 }
 
 
 def test_cloudformation_tries_for_fifteen_minutes_and_keeps_what_the_rest_needs():
     with LocalAws.in_process(runtime=RuntimeOptions(clock_speed=900)) as aws:
-        made = deploy_template(aws, NETWORK, "Held").resources
+        made = deploy_template(aws, {"Resources": NETWORK}, "Held").resources
         ec2 = aws.client("ec2")
-        interface = ec2.create_network_interface(SubnetId=made["Subnet"], Groups=[made["Group"]])[
-            "NetworkInterface"
-        ]
+        place = {"SubnetId": made["Subnet"], "Groups": [made["Group"]]}
+        interface = ec2.create_network_interface(**place)["NetworkInterface"]
         before = aws.runtime_time()
         with pytest.raises(DeploymentFailed, match="dependen"):
             delete_stack(aws, "Held")
         assert (aws.runtime_time() - before).total_seconds() >= 2 * 900
         left = aws.client("cloudformation").describe_stack_resources(StackName="Held")
         states = {r["LogicalResourceId"]: r["ResourceStatus"] for r in left["StackResources"]}
-        assert states == {
-            "Vpc": "CREATE_COMPLETE",
-            "Group": "DELETE_FAILED",
-            "Subnet": "DELETE_FAILED",
+        assert states == dict.fromkeys(("Group", "Subnet"), "DELETE_FAILED") | {
+            "Vpc": "CREATE_COMPLETE"
         }
         ec2.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
         delete_stack(aws, "Held")

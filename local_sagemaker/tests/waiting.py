@@ -19,6 +19,11 @@ def wait_for(found: Callable[[], Any], seconds: float = 60) -> Any:
     raise AssertionError(f"waited in vain: {found()}")
 
 
+def until(read: Callable[[], Any], holds: Callable[[Any], bool], seconds: float = 60) -> Any:
+    """What is read, once it is as it should be."""
+    return wait_for(lambda: (found,) if holds(found := read()) else None, seconds)[0]
+
+
 def alive(process_id: int) -> bool:
     """Whether a process runs; one that ended and was not waited for does not."""
     try:
@@ -36,3 +41,8 @@ def processes(marker: str, where: str = "cmdline") -> set[int]:
             if marker.encode() in file.read_bytes() and alive(int(file.parent.name)):
                 found.add(int(file.parent.name))
     return found
+
+
+def processes_of(endpoint: str) -> set[int]:
+    """The living processes that are, or came of, an endpoint's model servers."""
+    return processes(f"/{endpoint}-", "environ")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _SERVER = (
     "What answers for endpoints with that image (URI, repository, or with *): simulated, "
-    "language-model (tokens in a stream), sentiment (scikit-learn), a URL on loopback, a command such "
-    "as 'python serve.py', a script with SageMaker's model_fn, or a JSON file."
+    "language-model (tokens in a stream), a URL on loopback, a command such as 'python serve.py', a "
+    "script with SageMaker's model_fn, or a JSON file."
 )
 
 
@@ -124,10 +124,10 @@ def serve(
         )
 
     with _explained():
-        from .foreground import serve_until
         from .images import check_image
         from .model_servers import parse_model_server
         from .runtime.options import RuntimeOptions
+        from .separate_process import serve_until
         from .server import LocalAwsError
 
         with _refusing("--model-server"):
@@ -231,9 +231,6 @@ def _explained() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "moto").partition(".")[0]
-        if package == "sklearn":
-            typer.echo(str(error), err=True)
-            raise typer.Exit(2) from None
         typer.echo(
             f"The local AWS needs {package}, which is not installed: pip install local-sagemaker",
             err=True,

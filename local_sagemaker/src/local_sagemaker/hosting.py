@@ -18,7 +18,6 @@ class Interfaces:
     """Each with the role that SageMaker needs to delete it."""
     left: Callable[[], bool] | None = None
     """Set once the fleet has ended: whether the time has come for them to go."""
-    needs_role: bool = False
 
 
 @dataclass

@@ -84,7 +84,6 @@ def let_go(
         for each in held:
             if each not in stays:
                 each.left = lambda: clock.now() >= leaves
-                each.needs_role = options.interfaces_need_role
 
 
 def remove_expired() -> None:
@@ -96,7 +95,7 @@ def remove_expired() -> None:
                 for interface, role in due.made:
                     enis = ec2_backends[place[0]][place[1]].enis
                     subnets = [enis[interface].subnet.id] if interface in enis else []
-                    if role and due.needs_role and not _may_delete(place, role, subnets):
+                    if role and not _may_delete(place, role, subnets):
                         logger.warning("%s stays: %s has no %s any more", interface, role, _RIGHT)
                     else:
                         enis.pop(interface, None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -20,10 +21,10 @@ def find_leftovers(client: Client, account: str, region: str) -> list[str]:
     """
     bootstrap = _bootstrap_resources(client)
     found = []
-    for service, names in _LISTS:
-        for name in names(client):
-            if not any(own and (own == name or name.endswith(f"/{own}")) for own in bootstrap):
-                found.append(f"{service}: {name}")
+    names = [(each.service, name) for each in _LISTINGS for name in each.names(client)]
+    for service, name in [*names, *_network_parts(client), *_keys(client), *_clusters(client)]:
+        if not any(own and (own == name or name.endswith(f"/{own}")) for own in bootstrap):
+            found.append(f"{service}: {name}")
     return sorted(found)
 
 
@@ -45,169 +46,112 @@ def _pages(client: Any, operation: str, key: str, **arguments: Any) -> Iterator[
         yield from getattr(client, operation)(**arguments).get(key, [])
 
 
-def _simple(
-    service: str, operation: str, key: str, field: str | None, **arguments: Any
-) -> Callable[[Client], Iterator[str]]:
-    """Make a listing out of one operation; entries that are marked as gone are left out."""
+@dataclass(frozen=True)
+class _Listing:
+    """Resources of one kind, by the operation that lists them; entries marked as gone are left out."""
 
-    def names(client: Client) -> Iterator[str]:
-        for entry in _pages(client(service), operation, key, **arguments):
-            if field is None:
-                yield str(entry)
-            elif not any(entry.get(state) in _GONE for state in ("State", "Status", "status")):
-                yield str(entry[field])
+    service: str
+    operation: str
+    entries: str
+    name: str = ""
+    """The field of an entry; by default the entry is the name."""
+    not_ours: tuple[str, ...] = ()
+    """How the names begin of what AWS has, or a deployment makes by itself."""
+    given: Mapping[str, Any] = field(default_factory=dict)
 
-    return names
-
-
-def _stacks(client: Client) -> Iterator[str]:
-    for stack in _pages(client("cloudformation"), "describe_stacks", "Stacks"):
-        if stack["StackName"] != _BOOTSTRAP_STACK:
-            yield stack["StackName"]
-
-
-def _network(operation: str, key: str, field: str) -> Callable[[Client], Iterator[str]]:
-    """List network parts that are not of the default VPC and not made along with a VPC."""
-
-    def names(client: Client) -> Iterator[str]:
-        ec2 = client("ec2")
-        defaults = {v["VpcId"] for v in _pages(ec2, "describe_vpcs", "Vpcs") if v["IsDefault"]}
-        for entry in _pages(ec2, operation, key):
-            if entry.get("VpcId") in defaults or entry.get("GroupName") == "default":
-                continue
-            if any(association.get("Main") for association in entry.get("Associations", [])):
-                continue
-            if entry.get("IsDefault") or entry.get("State") in _GONE:
-                continue
-            yield str(entry[field])
-
-    return names
+    def names(self, client: Client) -> Iterator[str]:
+        for entry in _pages(client(self.service), self.operation, self.entries, **self.given):
+            name = str(entry[self.name] if self.name else entry)
+            states = ("State", "Status", "status") if self.name else ()
+            if not name.startswith(self.not_ours) and not any(
+                entry.get(state) in _GONE for state in states
+            ):
+                yield name
 
 
-def _roles(client: Client) -> Iterator[str]:
-    for role in _pages(client("iam"), "list_roles", "Roles"):
-        if not role["Path"].startswith("/aws-service-role/"):
-            yield role["RoleName"]
+# Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
+_LOGS = ("/aws/lambda/", "/aws/sagemaker/Endpoints/", "/aws/sagemaker/InferenceComponents/")
+_LISTINGS = (
+    _Listing("cloudformation", "describe_stacks", "Stacks", "StackName", (_BOOTSTRAP_STACK,)),
+    _Listing("sagemaker", "list_models", "Models", "ModelArn"),
+    _Listing("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigArn"),
+    _Listing("sagemaker", "list_endpoints", "Endpoints", "EndpointArn"),
+    _Listing(
+        "sagemaker", "list_inference_components", "InferenceComponents", "InferenceComponentArn"
+    ),
+    *(
+        _Listing("application-autoscaling", operation, entries, name, given=given)
+        for given in ({"ServiceNamespace": "sagemaker"}, {"ServiceNamespace": "ecs"})
+        for operation, entries, name in (
+            ("describe_scalable_targets", "ScalableTargets", "ResourceId"),
+            ("describe_scaling_policies", "ScalingPolicies", "PolicyARN"),
+        )
+    ),
+    # Without AlarmTypes CloudWatch lists metric alarms only.
+    *(
+        _Listing(
+            "cloudwatch", "describe_alarms", f"{kind}s", "AlarmName", (), {"AlarmTypes": [kind]}
+        )
+        for kind in ("MetricAlarm", "CompositeAlarm")
+    ),
+    _Listing("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
+    _Listing("ec2", "describe_addresses", "Addresses", "PublicIp"),
+    _Listing("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    _Listing("ecr", "describe_repositories", "repositories", "repositoryName"),
+    _Listing("ecs", "list_task_definitions", "taskDefinitionArns", given={"status": "ACTIVE"}),
+    _Listing("events", "list_rules", "Rules", "Name"),
+    _Listing("iam", "list_roles", "Roles", "RoleName", ("AWSServiceRoleFor",)),
+    _Listing("iam", "list_policies", "Policies", "Arn", given={"Scope": "Local"}),
+    _Listing("kms", "list_aliases", "Aliases", "AliasName", ("alias/aws/",)),
+    _Listing("lambda", "list_functions", "Functions", "FunctionName"),
+    _Listing("logs", "describe_log_groups", "logGroups", "logGroupName", _LOGS),
+    _Listing("route53", "list_hosted_zones", "HostedZones", "Name"),
+    _Listing("s3", "list_buckets", "Buckets", "Name", ("cdk-hnb659fds-assets-",)),
+    _Listing("sns", "list_topics", "Topics", "TopicArn"),
+    _Listing("sqs", "list_queues", "QueueUrls"),
+    # `deploy_template` writes CDK's version parameter when nothing is bootstrapped.
+    _Listing("ssm", "describe_parameters", "Parameters", "Name", ("/cdk-bootstrap/",)),
+)
+_OF_NETWORKS = (
+    ("describe_vpcs", "Vpcs", "VpcId"),
+    ("describe_subnets", "Subnets", "SubnetId"),
+    ("describe_route_tables", "RouteTables", "RouteTableId"),
+    ("describe_security_groups", "SecurityGroups", "GroupId"),
+    ("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
+    ("describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId"),
+    ("describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
+)
 
 
-def _keys(client: Client) -> Iterator[str]:
+def _network_parts(client: Client) -> Iterator[tuple[str, str]]:
+    """List the network parts that are not of the default VPC and not made along with a VPC."""
+    ec2 = client("ec2")
+    defaults = {v["VpcId"] for v in _pages(ec2, "describe_vpcs", "Vpcs") if v["IsDefault"]}
+    for operation, entries, name in _OF_NETWORKS:
+        for entry in _pages(ec2, operation, entries):
+            main = any(association.get("Main") for association in entry.get("Associations", []))
+            if (
+                not main
+                and entry.get("VpcId") not in defaults
+                and entry.get("GroupName") != "default"
+                and not entry.get("IsDefault")
+                and entry.get("State") not in _GONE
+            ):
+                yield "ec2", str(entry[name])
+
+
+def _keys(client: Client) -> Iterator[tuple[str, str]]:
     kms = client("kms")
     for entry in _pages(kms, "list_keys", "Keys"):
         metadata = kms.describe_key(KeyId=entry["KeyId"])["KeyMetadata"]
         if metadata["KeyState"] != "PendingDeletion" and metadata["KeyManager"] != "AWS":
-            yield entry["KeyId"]
+            yield "kms", entry["KeyId"]
 
 
-def _aliases(client: Client) -> Iterator[str]:
-    for alias in _pages(client("kms"), "list_aliases", "Aliases"):
-        if not alias["AliasName"].startswith("alias/aws/"):
-            yield alias["AliasName"]
-
-
-def _alarms(client: Client) -> Iterator[str]:
-    for kind in ("MetricAlarm", "CompositeAlarm"):
-        # Without AlarmTypes CloudWatch lists metric alarms only.
-        found = _pages(client("cloudwatch"), "describe_alarms", f"{kind}s", AlarmTypes=[kind])
-        for alarm in found:
-            yield alarm["AlarmName"]
-
-
-def _parameters(client: Client) -> Iterator[str]:
-    for parameter in _pages(client("ssm"), "describe_parameters", "Parameters"):
-        # `deploy_template` writes CDK's version parameter when nothing is bootstrapped.
-        if not parameter["Name"].startswith("/cdk-bootstrap/"):
-            yield parameter["Name"]
-
-
-def _buckets(client: Client) -> Iterator[str]:
-    for bucket in client("s3").list_buckets()["Buckets"]:
-        if not bucket["Name"].startswith("cdk-hnb659fds-assets-"):
-            yield bucket["Name"]
-
-
-def _clusters(client: Client) -> Iterator[str]:
+def _clusters(client: Client) -> Iterator[tuple[str, str]]:
     ecs = client("ecs")
     arns = list(_pages(ecs, "list_clusters", "clusterArns"))
     for cluster in ecs.describe_clusters(clusters=arns)["clusters"] if arns else []:
         if cluster["status"] not in _GONE:
-            yield cluster["clusterName"]
-            yield from _pages(ecs, "list_services", "serviceArns", cluster=cluster["clusterName"])
-
-
-def _scalable(operation: str, key: str, field: str) -> Callable[[Client], Iterator[str]]:
-    def names(client: Client) -> Iterator[str]:
-        for namespace in ("sagemaker", "ecs"):
-            for entry in _pages(
-                client("application-autoscaling"), operation, key, ServiceNamespace=namespace
-            ):
-                yield str(entry[field])
-
-    return names
-
-
-def _log_groups(client: Client) -> Iterator[str]:
-    # Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
-    kept = ("Endpoints", "InferenceComponents")
-    theirs = ("/aws/lambda/", *(f"/aws/sagemaker/{kind}/" for kind in kept))
-    for group in _pages(client("logs"), "describe_log_groups", "logGroups"):
-        if not group["logGroupName"].startswith(theirs):
-            yield group["logGroupName"]
-
-
-def _zones(client: Client) -> Iterator[str]:
-    for zone in _pages(client("route53"), "list_hosted_zones", "HostedZones"):
-        yield zone["Name"]
-
-
-_LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
-    ("cloudformation", _stacks),
-    ("sagemaker", _simple("sagemaker", "list_models", "Models", "ModelArn")),
-    (
-        "sagemaker",
-        _simple("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigArn"),
-    ),
-    ("sagemaker", _simple("sagemaker", "list_endpoints", "Endpoints", "EndpointArn")),
-    (
-        "sagemaker",
-        _simple(
-            "sagemaker", "list_inference_components", "InferenceComponents", "InferenceComponentArn"
-        ),
-    ),
-    (
-        "application-autoscaling",
-        _scalable("describe_scalable_targets", "ScalableTargets", "ResourceId"),
-    ),
-    (
-        "application-autoscaling",
-        _scalable("describe_scaling_policies", "ScalingPolicies", "PolicyARN"),
-    ),
-    ("cloudwatch", _alarms),
-    ("cloudwatch", _simple("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName")),
-    ("ec2", _network("describe_vpcs", "Vpcs", "VpcId")),
-    ("ec2", _network("describe_subnets", "Subnets", "SubnetId")),
-    ("ec2", _network("describe_route_tables", "RouteTables", "RouteTableId")),
-    ("ec2", _network("describe_security_groups", "SecurityGroups", "GroupId")),
-    ("ec2", _network("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId")),
-    ("ec2", _network("describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId")),
-    ("ec2", _network("describe_nat_gateways", "NatGateways", "NatGatewayId")),
-    ("ec2", _network("describe_internet_gateways", "InternetGateways", "InternetGatewayId")),
-    ("ec2", _simple("ec2", "describe_addresses", "Addresses", "PublicIp")),
-    ("ec2", _simple("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId")),
-    ("ecr", _simple("ecr", "describe_repositories", "repositories", "repositoryName")),
-    ("ecs", _clusters),
-    ("ecs", _simple("ecs", "list_task_definitions", "taskDefinitionArns", None, status="ACTIVE")),
-    ("events", _simple("events", "list_rules", "Rules", "Name")),
-    ("iam", _roles),
-    ("iam", _simple("iam", "list_policies", "Policies", "Arn", Scope="Local")),
-    ("iam", _simple("iam", "list_instance_profiles", "InstanceProfiles", "InstanceProfileName")),
-    ("kms", _keys),
-    ("kms", _aliases),
-    ("lambda", _simple("lambda", "list_functions", "Functions", "FunctionName")),
-    ("logs", _log_groups),
-    ("route53", _zones),
-    ("s3", _buckets),
-    ("scheduler", _simple("scheduler", "list_schedules", "Schedules", "Name")),
-    ("sns", _simple("sns", "list_topics", "Topics", "TopicArn")),
-    ("sqs", _simple("sqs", "list_queues", "QueueUrls", None)),
-    ("ssm", _parameters),
-)
+            yield "ecs", cluster["clusterName"]

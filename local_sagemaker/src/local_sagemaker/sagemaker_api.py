@@ -14,17 +14,18 @@ from typing import Any
 from .application import Caller, Operation, OwnService, PassOn
 from .hosting import Hosting, all_variants, hosting
 from .hosting_interfaces import hold, let_go
-from .inference_components import check_component, check_specification
 from .optimization_jobs import OPERATIONS
 from .permissions.hosting import RoleLacks
 from .protocols import Invalid
 from .runtime.blueprints import role_of
 from .runtime.statuses import creating
 from .variants import (
+    check_component,
     check_component_variants,
     check_deployment_config,
     check_scalable_variants,
     check_shadows,
+    check_specification,
     describe_variants,
 )
 
@@ -151,7 +152,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
     """CreateEndpointConfig."""
     variants = all_variants(request)
     check_shadows(request)
-    check_component_variants(request, caller.runtime.options)
+    check_component_variants(request)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
         if variant.get("ModelName"):

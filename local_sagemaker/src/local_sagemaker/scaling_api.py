@@ -104,10 +104,8 @@ def _describe(kept: str, answer: str, wanted: str) -> Operation:
 
     def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         records = getattr(_state(caller), kept)
-        names, filters = (
-            request.get(wanted),
-            ("ServiceNamespace", "ResourceId", "ScalableDimension"),
-        )
+        names = request.get(wanted)
+        filters = ("ServiceNamespace", "ResourceId", "ScalableDimension")
         return {
             answer: [
                 record
@@ -145,12 +143,11 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
     wanted = {
         "StepScaling": "StepScalingPolicyConfiguration",
         "TargetTrackingScaling": "TargetTrackingScalingPolicyConfiguration",
-        "PredictiveScaling": "PredictiveScalingPolicyConfiguration",
-    }[kind]
+    }.get(kind)
+    if wanted is None:  # of ECS
+        raise Invalid(f"{kind} is not emulated by the local AWS")
     if not request.get(wanted):
         raise Invalid(f"{wanted} must be specified for {kind}")
-    if kind == "PredictiveScaling" and key[0] != "ecs":
-        raise Invalid(f"Predictive scaling is not supported for service namespace {key[0]}")
     if kind == "TargetTrackingScaling":
         _check_metric(state, entry, request[wanted])
     created = before.get("CreationTime") or caller.now()

@@ -1,4 +1,7 @@
-"""The rules about production variants and deployments that an endpoint update meets."""
+"""The rules about variants, deployments and inference components that creation and updates meet.
+
+Words of refusals are ours unless a source is given.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import Any
 from .application import Caller
 from .hosting import all_variants, hosts_components, scaling, variant_resource_id
 from .protocols import Invalid
-from .runtime.options import RuntimeOptions
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
@@ -31,11 +33,11 @@ def check_shadows(config: Mapping[str, Any]) -> None:
         )
 
 
-def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions) -> None:
+def check_component_variants(config: Mapping[str, Any]) -> None:
     """Hold a configuration to what inference components need of it, and models forbid.
 
-    That the role is needed was measured (https://github.com/stdapi-ai/stdapi.ai/issues/43), as was
-    the refusal of 0 instances, whose words are AWS's; those about the role are ours.
+    That the role is needed was measured (https://github.com/stdapi-ai/stdapi.ai/issues/43); the
+    words about it are ours.
     """
     for variant in all_variants(config):
         managed = variant.get("ManagedInstanceScaling") or {}
@@ -49,11 +51,6 @@ def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions)
             raise Invalid(
                 f"ExecutionRoleArn must be specified: variant {variant['VariantName']} has no "
                 "ModelName, and is for inference components"
-            )
-        enabled = managed.get("Status") == "ENABLED"
-        if enabled and managed.get("MinInstanceCount") == 0 and not options.managed_scaling_to_zero:
-            raise Invalid(
-                "Min instance count needs to be greater than 0 for enabled managed instance scaling"
             )
 
 
@@ -166,3 +163,42 @@ def check_scalable_variants(
             f'The variant(s) "[{", ".join(blocked)}]" must be deregistered as scalable targets '
             "with AutoScaling before they can be removed or have their instance type updated."
         )
+
+
+def check_component(
+    request: dict[str, Any], endpoint: dict[str, Any], config: dict[str, Any]
+) -> str:
+    """Refuse a component that has no place; gives the name of its variant."""
+    if request.get("Specifications") or not request.get("Specification"):
+        raise Invalid("Specifications are not emulated by the local AWS; give one Specification")
+    if endpoint["EndpointStatus"] != "InService":
+        raise Invalid(
+            f'Endpoint "{endpoint["EndpointArn"]}" is {endpoint["EndpointStatus"]}; an inference '
+            "component can only be created on one that is InService."
+        )
+    variants = {variant["VariantName"]: variant for variant in all_variants(config)}
+    name = request.get("VariantName") or (next(iter(variants)) if len(variants) == 1 else "")
+    if name not in variants:
+        raise Invalid(
+            f'The variant name "{name}" is not present within endpoint configuration '
+            f'"{config["EndpointConfigName"]}".'
+        )
+    if not hosts_components(variants[name]):
+        raise Invalid(f"Variant {name} has a model, and can host no inference components.")
+    if not (request.get("RuntimeConfig") or {}).get("CopyCount"):
+        # Measured, words included: https://github.com/stdapi-ai/stdapi.ai/issues/43
+        raise Invalid("Inference components copy count an integer larger than 0")
+    return str(name)
+
+
+def check_specification(specification: dict[str, Any]) -> None:
+    """Refuse a specification that names no model, or not what a copy needs."""
+    if specification.get("BaseInferenceComponentName"):
+        raise Invalid("Adapter inference components are not emulated by the local AWS")
+    container = specification.get("Container") or {}
+    if bool(specification.get("ModelName")) == bool(container.get("Image")):
+        raise Invalid("One and only one of ModelName and Container with Image must be specified")
+    # "Omit this parameter if your request is meant to create an adapter inference component" (API
+    # reference, InferenceComponentSpecification).
+    if not specification.get("ComputeResourceRequirements"):
+        raise Invalid("ComputeResourceRequirements must be specified")

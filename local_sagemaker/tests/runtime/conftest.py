@@ -41,3 +41,18 @@ def site(shared: LocalAws) -> Iterator[Callable[..., Site]]:
             return here
 
         yield start
+
+
+@pytest.fixture
+def served(site: Callable[..., Site]) -> Callable[..., tuple[Site, str]]:
+    """Give a local AWS and an endpoint in it; what is in lower case are options of the runtime."""
+
+    def start(
+        *variants: Mapping[str, Any], model: ModelServer | None = None, **given: Any
+    ) -> tuple[Site, str]:
+        options = {name: value for name, value in given.items() if name.islower()}
+        more = {name: value for name, value in given.items() if name not in options}
+        here = site({"model": model} if model else None, **options)
+        return here, here.endpoint(*variants, **more)
+
+    return start

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 import pytest
 
-from local_sagemaker.runtime.clock import Clock, Ticks
+from local_sagemaker import RuntimeOptions
+from local_sagemaker.runtime.clock import FASTEST, LONGEST_JUMP, Clock, Ticks
 
 
 def test_it_starts_at_the_present_and_runs_as_time_does():
@@ -67,10 +69,23 @@ def test_every_tick_is_worked_once_and_in_order_even_when_one_fails():
     assert seen == [110.0, 120.0, 130.0, 140.0]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [lambda: Clock(speed=-1.0), lambda: Clock().advance(-1.0), lambda: Clock().set_speed(-1.0)],
-)
-def test_it_does_not_run_backwards(wrong):
-    with pytest.raises(ValueError, match="does not run backwards"):
-        wrong()
+@pytest.mark.parametrize("speed", [-0.1, math.nan, math.inf, FASTEST * 1.001])
+def test_a_speed_is_none_backwards_and_none_beyond_the_fastest(speed):
+    assert Clock(speed=FASTEST).speed == FASTEST
+    for take in (Clock, Clock().set_speed, lambda speed: RuntimeOptions(clock_speed=speed)):
+        with pytest.raises(ValueError, match=r"speed|finite"):
+            take(speed)
+
+
+def test_it_goes_from_1970_to_9999_a_day_at_a_time():
+    for start in (math.nan, -1.0, 1e12):
+        with pytest.raises(ValueError, match=r"between 1970 and 9999|finite"):
+            RuntimeOptions(clock_start=start)
+    clock = Clock(speed=0.0, start=253_402_300_799.0 - LONGEST_JUMP)
+    for jump in (-1.0, LONGEST_JUMP + 1):
+        with pytest.raises(ValueError, match="does not run backwards"):
+            clock.advance(jump)
+    clock.advance(LONGEST_JUMP)
+    assert clock.moment().year == 9999
+    with pytest.raises(ValueError, match="9999"):
+        clock.advance(1)

@@ -129,14 +129,6 @@ def test_nothing_is_found_until_enrichment_is_started(models):
     assert cloudwatch.get_otel_enrichment()["Status"] == "Running"
 
 
-def test_enrichment_need_not_be_started_where_that_is_chosen(models):
-    here = models(queries_need_enrichment=False)
-    here.aws.client("cloudwatch").stop_otel_enrichment()
-    name = here.endpoint()
-    here.to_full_minute()
-    assert values(here.aws, WAITING.format(name)) == [0]
-
-
 def test_detailed_observability_can_be_turned_off(models):
     here = models()
     on, off = here.endpoint(), here.endpoint(**DETAILED_OFF)

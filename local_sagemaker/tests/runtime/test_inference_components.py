@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from alarms_under_test import dimensions, put_alarm
 from botocore.exceptions import ClientError
 from component_site import MANAGED, NEEDS, ROLE, Components, component_endpoint, refused
-from hosting_site import IMAGE
+from hosting_site import IMAGE, Scaled, taking
 
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers import SimulatedModelServer
 
-VARIANT = "sagemaker:variant:DesiredInstanceCount"
 _numbers = itertools.count(1)
 
 
@@ -30,7 +28,7 @@ def on(site):
         managed: dict[str, Any] | None = MANAGED,
         **options: Any,
     ) -> Components:
-        quick = {"model": SimulatedModelServer(service_time=ServiceTime.constant(0.0))}
+        quick = {"model": taking(0.0)}
         here = site(servers or quick, **options)
         found = Components(here, component_endpoint(here, managed))
         made.append(found)
@@ -150,12 +148,6 @@ def test_what_a_configuration_needs_for_components(on):
     assert found["ProductionVariants"][0]["ManagedInstanceScaling"] == MANAGED
 
 
-def test_where_managed_scaling_does_not_reach_zero(site):
-    create = site({}, managed_scaling_to_zero=False).aws.client("sagemaker").create_endpoint_config
-    refused("Min instance count needs to be greater than 0", create, **configuration())
-    create(**configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MinInstanceCount": 1}}))
-
-
 def test_the_endpoint_goes_after_its_components(on):
     it = on()
     name = it.create()
@@ -176,7 +168,7 @@ def test_one_that_is_creating_cannot_be_deleted(on):
 
 
 def test_it_is_deleting_until_its_last_request_is_answered(on):
-    it = on({"model": SimulatedModelServer(service_time=ServiceTime.constant(1.0))})
+    it = on({"model": taking(1.0)})
     name = it.create()
     it.here.aws.client("sagemaker-runtime")
     with ThreadPoolExecutor(1) as pool:
@@ -191,21 +183,17 @@ def test_it_is_deleting_until_its_last_request_is_answered(on):
 # ------------------------------------------------------------------------------------- room
 
 
-def test_copies_without_room_fail(on):
-    it = on()
-    name = it.create(3, wait=False)  # a GPU each, on two instances at most
+@pytest.mark.parametrize(("copies", "chips"), [(3, 1), (1, 2)], ids=["too many", "too large"])
+def test_copies_without_room_fail(on, copies, chips):
+    it = on()  # a GPU on each of two instances at most
+    needs = {**NEEDS, "NumberOfAcceleratorDevicesRequired": chips}
+    name = it.create(copies, wait=False, ComputeResourceRequirements=needs)
     found = it.settled(name)
     assert found["InferenceComponentStatus"] == "Failed"
     assert "not enough hardware resources" in found["FailureReason"]
     assert it.copies(it.create(1)) == 1
-    assert it.copies(name, 1) == 1  # a failed one may be tried again
-
-
-def test_a_copy_larger_than_any_instance_fails(on):
-    it = on()
-    two = {**NEEDS, "NumberOfAcceleratorDevicesRequired": 2}
-    found = it.settled(it.create(wait=False, ComputeResourceRequirements=two))
-    assert "not enough hardware resources" in found["FailureReason"]
+    if chips == 1:  # a failed one may be tried again
+        assert it.copies(name, 1) == 1
 
 
 def test_other_components_take_room_too(on):
@@ -351,58 +339,20 @@ def test_another_model_in_place(on):
 # ----------------------------------------------------------------------------------- scaling
 
 
-@dataclass
-class Scaled:
+class ScaledCopies(Scaled):
     """A component that Application Auto Scaling moves."""
 
-    it: Components
-    name: str
+    def __init__(self, it: Components, name: str, least: int = 0, most: int = 2) -> None:
+        super().__init__(it.here, f"inference-component/{name}")
+        self.it, self.name = it, name
+        self.register(least, most)
 
-    @property
-    def key(self) -> dict[str, str]:
-        return {
-            "ServiceNamespace": "sagemaker",
-            "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
-            "ResourceId": f"inference-component/{self.name}",
-        }
-
-    @property
-    def scaling(self) -> Any:
-        return self.it.here.aws.client("application-autoscaling")
-
-    def register(self, least: int = 0, most: int = 2) -> None:
-        self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
-        self.it.here.to_full_minute()
-
-    def track(self, target: float, metric: str = "InvocationsPerCopy", **more: Any) -> None:
-        kind = {"PredefinedMetricType": f"SageMakerInferenceComponent{metric}"}
-        self.scaling.put_scaling_policy(
-            **self.key,
-            PolicyName="track",
-            PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={
-                "TargetValue": target,
-                "PredefinedMetricSpecification": kind,
-                **more,
-            },
-        )
-
-    def step(self, **more: Any) -> None:
+    def from_zero(self, **more: Any) -> None:
         """Add a copy for each alarm about requests that found none, as AWS's guide shows it."""
-        arn = self.scaling.put_scaling_policy(
-            **self.key,
-            PolicyName="from-zero",
-            PolicyType="StepScaling",
-            StepScalingPolicyConfiguration={
-                "AdjustmentType": "ChangeInCapacity",
-                "MetricAggregationType": "Maximum",
-                "Cooldown": 60,
-                "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}],
-                **more,
-            },
-        )["PolicyARN"]
+        one_more = {"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}
+        arn = self.step(one_more, MetricAggregationType="Maximum", **{"Cooldown": 60, **more})
         put_alarm(
-            self.it.here.aws.client("cloudwatch"),
+            self.here.aws.client("cloudwatch"),
             f"no-capacity-{self.name}",
             "NoCapacityInvocationFailures",
             AlarmActions=[arn],
@@ -413,77 +363,24 @@ class Scaled:
     def minute(self, requests: int = 0) -> int:
         for _ in range(requests):
             self.it.invoke(self.name)
-        self.it.here.aws.advance(60)
+        self.here.aws.advance(60)
         return self.it.copies(self.name)
 
 
 def test_only_a_component_that_exists_is_a_target(on):
     it = on()
-    refused("names no inference component", Scaled(it, "none").register)
-    wrong = {**Scaled(it, it.create()).key, "ScalableDimension": VARIANT, "MinCapacity": 1}
+    refused("names no inference component", ScaledCopies, it=it, name="none")
+    key = Scaled(it.here, f"inference-component/{it.create()}").key
+    wrong = {**key, "ScalableDimension": "sagemaker:variant:DesiredInstanceCount"}
     register = it.here.aws.client("application-autoscaling").register_scalable_target
-    refused("Unsupported", register, **wrong, MaxCapacity=2)
-
-
-def test_a_step_adds_instances_to_a_variant_too(on):
-    it = on()
-    here, name = it.here, it.here.endpoint()
-    scaling, cloudwatch = (here.aws.client(s) for s in ("application-autoscaling", "cloudwatch"))
-    key = {
-        "ServiceNamespace": "sagemaker",
-        "ScalableDimension": VARIANT,
-        "ResourceId": f"endpoint/{name}/variant/primary",
-    }
-    scaling.register_scalable_target(**key, MinCapacity=1, MaxCapacity=4)
-    arn = scaling.put_scaling_policy(
-        **key,
-        PolicyName="steps",
-        PolicyType="StepScaling",
-        StepScalingPolicyConfiguration={
-            "AdjustmentType": "ChangeInCapacity",
-            "Cooldown": 0,
-            "StepAdjustments": [
-                {"MetricIntervalUpperBound": 0, "ScalingAdjustment": -1},
-                {
-                    "MetricIntervalLowerBound": 0,
-                    "MetricIntervalUpperBound": 10,
-                    "ScalingAdjustment": 1,
-                },
-                {"MetricIntervalLowerBound": 10, "ScalingAdjustment": 2},
-            ],
-        },
-    )["PolicyARN"]
-    for operator in ("GreaterThanThreshold", "LessThanThreshold"):
-        put_alarm(
-            cloudwatch,
-            f"{name}-{operator}",
-            "Invocations",
-            AlarmActions=[arn],
-            Namespace="AWS/SageMaker",
-            Statistic="Sum",
-            Dimensions=dimensions(EndpointName=name, VariantName="primary"),
-            Threshold=5,
-            ComparisonOperator=operator,
-        )
-    here.to_full_minute()
-    found = []
-    for requests in (6, 20, 20, 0, 5, 0):
-        here.invoke_many(name, requests)
-        here.aws.advance(60)
-        found.append(here.settled(name)["ProductionVariants"][0]["DesiredInstanceCount"])
-    assert found == [2, 4, 4, 3, 3, 2]
-    done = cloudwatch.describe_alarm_history(
-        AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
-    )["AlarmHistoryItems"]
-    assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
+    refused("Unsupported", register, **wrong, MinCapacity=1, MaxCapacity=2)
 
 
 def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):
     it = on()
-    scaled = Scaled(it, it.create())
-    scaled.register()
-    scaled.track(6.0, ScaleInCooldown=0)
-    scaled.step()
+    scaled = ScaledCopies(it, it.create())
+    scaled.track(6.0, "InferenceComponentInvocationsPerCopy", ScaleInCooldown=0)
+    scaled.from_zero()
     assert [scaled.minute(12) for _ in range(3)] == [1, 1, 2]
     assert [scaled.minute() for _ in range(15)][-1] == 0
     assert it.instances() == 0
@@ -491,19 +388,17 @@ def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):
     assert it.sum(scaled.name, "NoCapacityInvocationFailures") == 1
     assert scaled.minute() == 1
     assert it.invoke(scaled.name)["ResponseMetadata"]["HTTPStatusCode"] == 200
-    activities = scaled.scaling.describe_scaling_activities(**scaled.key)["ScalingActivities"]
-    assert [a["Description"] for a in activities] == [
+    assert [a["Description"] for a in scaled.activities] == [
         f"Setting desired copy count to {count}." for count in (1, 0, 2)
     ]
-    assert {a["StatusCode"] for a in activities} == {"Successful"}
+    assert {a["StatusCode"] for a in scaled.activities} == {"Successful"}
 
 
 def test_the_ten_second_metric_of_copies(on):
-    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.1), concurrency=8)
+    slow = taking(0.1, concurrency=8)
     it = on({"model": slow})
-    scaled = Scaled(it, it.create())
-    scaled.register(least=1)
-    scaled.track(2.0, "ConcurrentRequestsPerCopyHighResolution")
+    scaled = ScaledCopies(it, it.create(), least=1)
+    scaled.track(2.0, "InferenceComponentConcurrentRequestsPerCopyHighResolution")
     found = []
     for _ in range(3):
         it.here.invoke_many(it.endpoint, 4, at_once=4, InferenceComponentName=scaled.name)
@@ -514,25 +409,25 @@ def test_the_ten_second_metric_of_copies(on):
 
 def test_a_step_waits_for_its_cooldown_and_a_full_house_fails_the_activity(on):
     it = on()
-    scaled = Scaled(it, it.create())
-    scaled.register(most=5)
-    scaled.step(Cooldown=150)
+    scaled = ScaledCopies(it, it.create(), most=5)
+    scaled.from_zero(Cooldown=150)
     assert it.copies(scaled.name, 0) == 0
 
     def failing_minute() -> int:
         # Without capacity the alarm has its metric; later ones put it themselves.
-        data = {"MetricName": "NoCapacityInvocationFailures", "Value": 1.0}
-        dimension = {"Name": "InferenceComponentName", "Value": scaled.name}
+        data = {
+            "MetricName": "NoCapacityInvocationFailures",
+            "Value": 1.0,
+            "Dimensions": dimensions(InferenceComponentName=scaled.name),
+            "Timestamp": it.here.aws.runtime_time(),
+        }
         it.here.aws.client("cloudwatch").put_metric_data(
-            Namespace="AWS/SageMaker",
-            MetricData=[
-                {**data, "Dimensions": [dimension], "Timestamp": it.here.aws.runtime_time()}
-            ],
+            Namespace="AWS/SageMaker", MetricData=[data]
         )
         return scaled.minute()
 
     assert [failing_minute() for _ in range(5)] == [1, 1, 1, 2, 2]
     assert [failing_minute() for _ in range(2)] == [2, 2]  # a third copy has no GPU
-    activities = scaled.scaling.describe_scaling_activities(**scaled.key)["ScalingActivities"]
-    assert activities[0]["StatusCode"] == "Failed"
-    assert "not enough hardware resources" in activities[0]["StatusMessage"]
+    activity = scaled.activities[0]
+    assert activity["StatusCode"] == "Failed"
+    assert "not enough hardware resources" in activity["StatusMessage"]

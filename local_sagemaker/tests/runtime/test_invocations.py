@@ -8,13 +8,12 @@ from contextlib import closing
 
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
+from hosting_site import taking
 from signed_requests import ask, signed
 
 from local_sagemaker.connections import local_client
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, UrlModelServer
+from local_sagemaker.model_servers import SimulatedModelServer, UrlModelServer
 from local_sagemaker.runtime.http_server import listening
-
-FAST = ServiceTime.constant(0.001)
 
 
 def error_of(call, *arguments, **more):
@@ -24,9 +23,8 @@ def error_of(call, *arguments, **more):
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"], response
 
 
-def test_bytes_and_headers_go_both_ways(site):
-    here = site()
-    name = here.endpoint()
+def test_bytes_and_headers_go_both_ways(served):
+    here, name = served()
     body = bytes(range(256)) * 3
     answer = here.invoke(
         name, body, ContentType="application/x-npy", CustomAttributes="trace=1", InferenceId="i-1"
@@ -70,12 +68,9 @@ def test_an_unknown_endpoint(site):
 
 
 @pytest.mark.parametrize(("status", "side"), [(500, "server"), (503, "server"), (400, "client")])
-def test_a_model_error(site, status, side):
-    failing = SimulatedModelServer(
-        service_time=FAST, failure_share=1.0, failure_status=status, failure_message="no good"
-    )
-    here = site({"model": failing})
-    name = here.endpoint()
+def test_a_model_error(served, status, side):
+    failing = taking(0.001, failure_share=1.0, failure_status=status, failure_message="no good")
+    here, name = served(model=failing)
     code, error, response = error_of(here.invoke, name)
     assert (code, error["Code"]) == (424, "ModelError")
     assert response["OriginalStatusCode"] == status
@@ -87,9 +82,8 @@ def test_a_model_error(site, status, side):
     )
 
 
-def test_a_model_that_takes_too_long(site):
-    here = site({"model": SimulatedModelServer(hang_share=1.0)}, invocation_timeout=0.2)
-    name = here.endpoint()
+def test_a_model_that_takes_too_long(served):
+    here, name = served(model=SimulatedModelServer(hang_share=1.0), invocation_timeout=0.2)
     began = time.perf_counter()
     code, error, response = error_of(here.invoke, name)
     assert time.perf_counter() - began >= 0.2  # and of a model that never answers, it ends
@@ -106,9 +100,8 @@ def test_a_multi_model_that_is_not_loaded_in_time(site):
     assert "multi-model" in error_of(here.invoke, name)[1]["Message"]
 
 
-def test_target_model_needs_a_multi_model_endpoint(site):
-    here = site()
-    name = here.endpoint()
+def test_target_model_needs_a_multi_model_endpoint(served):
+    here, name = served()
     _, error, _ = error_of(here.invoke, name, TargetModel="a.tar.gz")
     assert error["Message"] == (
         f"Endpoint {name} is not a multi-model endpoint and does not support target model header."
@@ -152,9 +145,8 @@ def test_an_instance_whose_server_is_gone_leaves_the_rotation(site):
     assert here.statistics(name, "Invocation5XXErrors", "Sum") == {"Sum": 1.0}
 
 
-def test_payloads_up_to_25_mb(site):
-    here = site({"model": SimulatedModelServer(service_time=FAST)})
-    name = here.endpoint()
+def test_payloads_up_to_25_mb(served):
+    here, name = served(model=taking(0.001))
     large = b"x" * (25 * 1024 * 1024)
     assert here.invoke(name, large)["Body"] == large
     status, error, _ = error_of(here.invoke, name, large + b"x")
@@ -167,9 +159,8 @@ def test_payloads_up_to_25_mb(site):
     ("field", "longest"),
     [("InferenceId", 64), ("SessionId", 256), ("PrefixAwareId", 64), ("CustomAttributes", 1024)],
 )
-def test_header_lengths(site, field, longest):
-    here = site()
-    name = here.endpoint()
+def test_header_lengths(served, field, longest):
+    here, name = served()
     _, error, _ = error_of(here.invoke, name, **{field: "x" * (longest + 1)})
     assert error["Code"] == "ValidationError"
     assert f"Member must have length less than or equal to {longest}" in error["Message"]
@@ -188,22 +179,8 @@ def test_a_stream_opens_no_session(site):
     assert "'sessionId' failed to satisfy constraint" in error["Message"]
 
 
-def test_throttling(site):
-    here = site(requests_per_second=3)
-    name = here.endpoint()
-    codes = []
-    for _ in range(5):
-        try:
-            here.invoke(name)
-            codes.append("ok")
-        except ClientError as error:
-            codes.append(error.response["Error"]["Code"])
-    assert codes == ["ok", "ok", "ok", "ThrottlingException", "ThrottlingException"]
-
-
 def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
-    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.5), concurrency=8)
-    here = site({"model": slow})
+    here = site({"model": taking(0.5, concurrency=8)})
     sagemaker = here.aws.client("sagemaker")
     sagemaker.create_endpoint_config(
         EndpointConfigName="serverless",
@@ -231,10 +208,8 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
 
 
 class TestStreams:
-    def test_chunks_come_as_the_model_sends_them(self, site):
-        model = SimulatedModelServer(service_time=ServiceTime.constant(0.8), stream_chunks=4)
-        here = site({"model": model})
-        name = here.endpoint()
+    def test_chunks_come_as_the_model_sends_them(self, served):
+        here, name = served(model=taking(0.8, stream_chunks=4))
         runtime = here.aws.client("sagemaker-runtime")
         began = time.perf_counter()
         answer = runtime.invoke_endpoint_with_response_stream(
@@ -249,9 +224,8 @@ class TestStreams:
         assert answer["InvokedProductionVariant"] == "primary"
         assert times[0] < 0.5 < 0.78 < times[-1]
 
-    def test_an_error_before_the_first_chunk(self, site):
-        here = site({"model": SimulatedModelServer(failure_share=1.0, failure_message="no")})
-        name = here.endpoint()
+    def test_an_error_before_the_first_chunk(self, served):
+        here, name = served(model=SimulatedModelServer(failure_share=1.0, failure_message="no"))
         runtime = here.aws.client("sagemaker-runtime")
         status, error, response = error_of(
             runtime.invoke_endpoint_with_response_stream, EndpointName=name, Body=b""
@@ -259,10 +233,8 @@ class TestStreams:
         assert (status, error["Code"]) == (424, "ModelError")
         assert response["OriginalMessage"] == "no"
 
-    def test_an_error_after_the_first_chunk(self, site):
-        model = SimulatedModelServer(service_time=ServiceTime.constant(2.0), stream_chunks=10)
-        here = site({"model": model}, stream_timeout=0.5)
-        name = here.endpoint()
+    def test_an_error_after_the_first_chunk(self, served):
+        here, name = served(model=taking(2.0, stream_chunks=10), stream_timeout=0.5)
         answer = here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
             EndpointName=name, Body=b"0123456789"
         )
@@ -280,9 +252,8 @@ class TestStreams:
         assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 1.0}
 
 
-def test_the_main_url_answers_too(site):
-    here = site({"model": SimulatedModelServer(service_time=FAST, stream_chunks=2)})
-    name = here.endpoint()
+def test_the_main_url_answers_too(served):
+    here, name = served(model=taking(0.001, stream_chunks=2))
     client = local_client("sagemaker-runtime", "us-east-1", here.aws.url)
     assert client.invoke_endpoint(EndpointName=name, Body=b"\x00\xff")["Body"].read() == b"\x00\xff"
     stream = client.invoke_endpoint_with_response_stream(EndpointName=name, Body=b"ab")["Body"]

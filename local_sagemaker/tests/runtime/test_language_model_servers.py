@@ -16,10 +16,10 @@ from openai_requests import chat, openai, own_token
 from signed_requests import ask
 from waiting import wait_for
 
-from local_sagemaker.foreground import _spare_what_stays
 from local_sagemaker.model_servers import LanguageModelServer, UrlModelServer
 from local_sagemaker.model_servers.language_model import LanguageModel
 from local_sagemaker.runtime.http_server import Connection, Request, listening
+from local_sagemaker.separate_process import _spare_what_stays
 
 pytestmark = pytest.mark.realtime
 
@@ -54,10 +54,9 @@ def gaps(moments: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize("in_process", [True, False])
-def test_tokens_come_through_the_event_stream_at_their_pace(site: Any, in_process: bool) -> None:
+def test_tokens_come_through_the_event_stream_at_their_pace(served: Any, in_process: bool) -> None:
     settings = LanguageModelServer(gap_seconds=STEP, in_process=in_process)
-    here = site({"model": settings})
-    name = here.endpoint()
+    here, name = served(model=settings)
     moments, sent = stream(here, name, 30)
     assert len(moments) == 30
     assert sent.endswith(b"data: [DONE]\n\n")
@@ -66,10 +65,9 @@ def test_tokens_come_through_the_event_stream_at_their_pace(site: Any, in_proces
     assert statistics.median(gaps(moments)) == pytest.approx(STEP, abs=STEP / 2)
 
 
-def test_an_error_in_the_middle_is_no_error_of_the_stream(site: Any) -> None:
+def test_an_error_in_the_middle_is_no_error_of_the_stream(served: Any) -> None:
     failing = LanguageModelServer(gap_seconds=STEP, failure_share=1.0, mid_stream_share=1.0)
-    here = site({"model": failing})
-    name = here.endpoint()
+    here, name = served(model=failing)
     moments, sent = stream(here, name, 10)
     assert len(moments) == 5
     *_, error, done = sent.decode().rstrip().split("\n\n")
@@ -98,22 +96,8 @@ def until(port: int, name: str, wanted: float) -> None:
 @pytest.fixture
 def port() -> Iterator[int]:
     """A server alone, which nothing stands before."""
-    with listening(LanguageModelStarted(LM)) as listener:
+    with listening(LanguageModel(LM, 0)) as listener:
         yield listener.port
-
-
-class LanguageModelStarted:
-    """A server that begins to compute with its first request, in the listener's own loop."""
-
-    def __init__(self, settings: LanguageModelServer) -> None:
-        self._model = LanguageModel(settings, 0)
-        self._started = False
-
-    async def __call__(self, request: Request, connection: Connection) -> None:
-        if not self._started:
-            self._started = True
-            self._model.start()
-        await self._model(request, connection)
 
 
 def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
@@ -132,20 +116,15 @@ def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
     until(port, "inter_token_latency_seconds_count", 6)
 
 
-@pytest.mark.parametrize("reaches", [True, False])
-def test_a_hang_up_reaches_the_model_or_does_not(site: Any, port: int, reaches: bool) -> None:
-    here = site(
-        {"model": UrlModelServer(f"http://127.0.0.1:{port}")}, hang_up_reaches_model=reaches
-    )
-    name = here.endpoint()
+def test_a_hang_up_does_not_reach_the_model(served: Any, port: int) -> None:
+    here, name = served(model=UrlModelServer(f"http://127.0.0.1:{port}"))
     answer = here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
         EndpointName=name, Body=body(150), ContentType="application/json"
     )
     next(iter(answer["Body"]))
     answer["Body"].close()
     until(port, "num_requests_running", 0)
-    generated = 1 + value(port, "inter_token_latency_seconds_count")
-    assert generated < 150 if reaches else generated == 150
+    assert 1 + value(port, "inter_token_latency_seconds_count") == 150
     # Nobody has an error: the model had none, and the caller has gone.
     assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 0}
 

@@ -1,7 +1,7 @@
 """Model servers as people have them, behind endpoints of the local AWS, each as its user starts it.
 
-What is asked of each: it becomes healthy, answers, its error is a ModelError, it takes calls at the
-same time, and when its endpoint goes no process of it is left.
+What is asked of each: it becomes healthy, answers, its error is a ModelError, and when its endpoint
+goes no process of it is left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from botocore.exceptions import ClientError
 from commands import Served
 from commands import command as local_command
 from hosting_site import Site
-from waiting import processes, wait_for
+from waiting import processes_of, wait_for
 
 from local_sagemaker import LocalAws
 from local_sagemaker.archives import SMALL_DATA
@@ -78,34 +78,17 @@ import json
 from pathlib import Path
 from beside import WORD  # what lies beside the script is found, as in code/ of a model's archive
 
+class Refused(Exception):
+    status_code = 422
+
 def model_fn(model_dir):
     return float(Path(model_dir, "factor.txt").read_text())
 
 def predict_fn(data, model):
     if data == "error":
-        raise ValueError(f"no number {WORD}")
+        raise Refused(f"no number {WORD}")
     return [model * value for value in data]
 """
-FASTAPI = """
-from fastapi import FastAPI, Request, Response
-app = FastAPI()
-
-@app.get("/ping")
-def ping():
-    return {}
-
-@app.post("/invocations")
-async def invocations(request: Request):
-    values = await request.json()
-    if values == "error":
-        return Response("no numbers", 400)
-    return [3 * value for value in values]
-"""
-
-
-def processes_of(endpoint: str) -> set[int]:
-    """The living processes that are, or came of, an endpoint's model servers."""
-    return processes(f"/{endpoint}-", "environ")
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
@@ -352,31 +335,22 @@ def test_a_program_that_is_not_there_fails_the_endpoint(servers):
 # --------------------------------------------------------------------------------- people's servers
 
 
-def tries(servers: Servers, name: str, call: Any, answer: Any) -> None:
-    """One call, eight at the same time, and an error."""
-    assert servers.json(name, call) == answer
-    servers.aws.client("sagemaker-runtime")
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: servers.json(name, call), range(16))) == [answer] * 16
-    with pytest.raises(ClientError) as raised:
-        servers.json(name, "error")
-    assert raised.value.response["Error"]["Code"] == "ModelError"
-    assert "no number" in raised.value.response["OriginalMessage"]
-
-
 def test_an_inference_script_of_sagemaker_s_toolkits(servers):
     servers.script("beside.py", "WORD = 'at all'")
     servers.script("inference.py", HANDLERS)
     data = servers.put("factor.tar.gz", archive({"factor.txt": b"2.5"}))
     with servers.serving("inference.py", ModelDataUrl=data) as name:
-        tries(servers, name, [2, 4], [5.0, 10.0])
-
-
-def test_fastapi(servers):
-    servers.script("app.py", FASTAPI)
-    command = f"{sys.executable} -m uvicorn app:app --port $SAGEMAKER_BIND_TO_PORT"
-    with servers.serving(command) as name:
-        tries(servers, name, [1, 2], [3, 6])
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: servers.json(name, [2, 4]), range(16)))
+        assert answers == [[5.0, 10.0]] * 16
+        with pytest.raises(ClientError) as raised:
+            servers.json(name, "error")
+        assert raised.value.response["Error"]["Code"] == "ModelError"
+        assert raised.value.response["OriginalStatusCode"] == 422
+        assert "no number at all" in raised.value.response["OriginalMessage"]
+        servers.aws.advance(60)
+        own = {"namespace": "/aws/sagemaker/Endpoints"}
+        assert servers.site.statistics(name, "CPUUtilization", "Maximum", **own)["Maximum"] > 0
 
 
 # ----------------------------------------------------------------------------- nothing stays behind

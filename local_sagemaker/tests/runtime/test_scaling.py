@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from alarms_under_test import dimensions, put_alarm
+from hosting_site import Scaled, taking
 
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers import SimulatedModelServer
 
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
-PER_INSTANCE = "SageMakerVariantInvocationsPerInstance"
-CONCURRENT = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+PER_INSTANCE = "VariantInvocationsPerInstance"
+CONCURRENT = "VariantConcurrentRequestsPerModelHighResolution"
 
 
-class Tracked:
+class Tracked(Scaled):
     """An endpoint whose variant is scaled on invocations per instance."""
 
     def __init__(
@@ -27,26 +28,10 @@ class Tracked:
         metric: str = PER_INSTANCE,
         **policy: Any,
     ) -> None:
-        self.here = here
         self.name = here.endpoint({"InitialInstanceCount": instances})
-        self.scaling = here.aws.client("application-autoscaling")
-        self.key = {
-            "ServiceNamespace": "sagemaker",
-            "ScalableDimension": DIMENSION,
-            "ResourceId": f"endpoint/{self.name}/variant/primary",
-        }
-        self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
-        self.answer = self.scaling.put_scaling_policy(
-            **self.key,
-            PolicyName="track",
-            PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={
-                "TargetValue": target,
-                "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
-                **policy,
-            },
-        )
-        here.to_full_minute()
+        super().__init__(here, f"endpoint/{self.name}/variant/primary")
+        self.register(least, most)
+        self.answer = self.track(target, metric, **policy)
 
     def minute(self, requests: int) -> int:
         """Send requests, let a minute pass; the desired count after it."""
@@ -58,15 +43,15 @@ class Tracked:
     def desired(self) -> int:
         return self.here.settled(self.name)["ProductionVariants"][0]["DesiredInstanceCount"]
 
-    @property
-    def activities(self) -> list[dict[str, Any]]:
-        return self.scaling.describe_scaling_activities(**self.key)["ScalingActivities"]
+    def suspend(self, what: str) -> None:
+        suspended = {f"DynamicScaling{what}Suspended": True}
+        self.scaling.register_scalable_target(**self.key, SuspendedState=suspended)
 
 
 @pytest.fixture
 def quick(site):
     """A local AWS whose model takes no time."""
-    return site({"model": SimulatedModelServer(service_time=ServiceTime.constant(0.0))})
+    return site({"model": taking(0.0)})
 
 
 def test_the_alarms_are_those_that_aws_makes(quick):
@@ -124,24 +109,53 @@ def test_scaling_in_can_be_switched_off(quick, how):
     policy = {"DisableScaleIn": True} if how == "policy" else {}
     tracked = Tracked(quick, instances=3, ScaleInCooldown=0, **policy)
     if how == "suspended":
-        tracked.scaling.register_scalable_target(
-            **tracked.key, SuspendedState={"DynamicScalingInSuspended": True}
-        )
+        tracked.suspend("In")
     assert [tracked.minute(0) for _ in range(17)][-1] == 3
     assert tracked.activities == []
 
 
 def test_scaling_out_can_be_suspended(quick):
     tracked = Tracked(quick)
-    tracked.scaling.register_scalable_target(
-        **tracked.key, SuspendedState={"DynamicScalingOutSuspended": True}
-    )
+    tracked.suspend("Out")
     assert [tracked.minute(18) for _ in range(4)][-1] == 1
 
 
+def test_steps_move_a_variant_by_how_far_its_alarm_is_breached(quick):
+    name, cloudwatch = quick.endpoint(), quick.aws.client("cloudwatch")
+    scaled = Scaled(quick, f"endpoint/{name}/variant/primary")
+    scaled.register(1, 4)
+    arn = scaled.step(
+        {"MetricIntervalUpperBound": 0, "ScalingAdjustment": -1},
+        {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 10, "ScalingAdjustment": 1},
+        {"MetricIntervalLowerBound": 10, "ScalingAdjustment": 2},
+        Cooldown=0,
+    )
+    for operator in ("GreaterThanThreshold", "LessThanThreshold"):
+        put_alarm(
+            cloudwatch,
+            f"{name}-{operator}",
+            "Invocations",
+            AlarmActions=[arn],
+            Namespace="AWS/SageMaker",
+            Statistic="Sum",
+            Dimensions=dimensions(EndpointName=name, VariantName="primary"),
+            Threshold=5,
+            ComparisonOperator=operator,
+        )
+    found = []
+    for requests in (6, 20, 20, 0, 5, 0):
+        quick.invoke_many(name, requests)
+        quick.aws.advance(60)
+        found.append(quick.settled(name)["ProductionVariants"][0]["DesiredInstanceCount"])
+    assert found == [2, 4, 4, 3, 3, 2]
+    done = cloudwatch.describe_alarm_history(
+        AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
+    )["AlarmHistoryItems"]
+    assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
+
+
 def test_the_ten_second_metric_scales_out_within_half_a_minute(site):
-    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.1), concurrency=8)
-    here = site({"model": slow})
+    here = site({"model": taking(0.1, concurrency=8)})
     tracked = Tracked(here, metric=CONCURRENT, target=2.0)
     found = []
     for _ in range(3):
@@ -170,8 +184,7 @@ def test_an_instance_that_does_not_start_fails_the_activity(quick):
 
 
 def test_on_a_fast_clock_it_happens_by_itself(site):
-    model = SimulatedModelServer(service_time=ServiceTime.constant(0.0))
-    here = site({"model": model}, clock_speed=240.0)
+    here = site({"model": taking(0.0)}, clock_speed=240.0)
     tracked = Tracked(here, target=2.0, most=3)  # so that a busy machine asks for enough
     for _ in range(200):
         here.invoke_many(tracked.name, 50, at_once=2)

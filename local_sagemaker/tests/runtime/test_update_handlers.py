@@ -7,17 +7,14 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from hosting_site import taking
 from roles_under_test import give_hosting_role
 from stacks_under_test import resource_of
 
 from local_sagemaker import delete_stack, deploy_template
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from local_sagemaker.runtime.options import RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
 
-SERVERS = {
-    "model": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
-    "sick": SimulatedModelServer(ping_status=500),
-}
+SERVERS = {"model": taking(0.0), "sick": SimulatedModelServer(ping_status=500)}
 FAST = 600.0
 NAME = "through-cloudformation"
 _numbers = itertools.count(1)
@@ -198,9 +195,3 @@ def test_only_a_failed_rollback_is_continued(deployed):
     cloudformation = stack.here.aws.client("cloudformation")
     with pytest.raises(ClientError, match="CREATE_COMPLETE state"):
         cloudformation.continue_update_rollback(StackName=stack.name)
-
-
-@pytest.mark.parametrize("name", ["endpoint_handler", "unchanged_configuration"])
-def test_a_behaviour_that_there_is_not_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name} is one of"):
-        RuntimeOptions(**{name: "hopes"})

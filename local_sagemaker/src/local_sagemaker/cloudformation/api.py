@@ -16,7 +16,6 @@ from .change_sets import (
     execute_change_set,
     has_other_changes,
 )
-from .dependencies import check_references
 from .requests import check_updatable, new_stack, stacks_of, start, submission, template_body
 from .stacks import Stack
 from .template import Submission, parse_template
@@ -75,13 +74,6 @@ def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[
     return {"StackId": stack.id}
 
 
-def validate_template(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ValidateTemplate."""
-    template = parse_template(template_body(caller, request))
-    check_references(template)
-    return descriptions.template_summary(template)
-
-
 def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """GetTemplateSummary."""
     if request.get("StackName"):
@@ -130,14 +122,6 @@ def list_exports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             for name, (stack, output) in stacks_of(caller).exports().items()
         ]
     }
-
-
-def list_imports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListImports."""
-    users = stacks_of(caller).importers(request["ExportName"])
-    if not users:
-        raise ServiceError(f"Export '{request['ExportName']}' is not imported by any stack.")
-    return {"Imports": users}
 
 
 def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -204,12 +188,10 @@ CLOUDFORMATION = OwnService(
         "ListStackResources": _read(descriptions.resource_summaries),
         "GetTemplate": _read(descriptions.template_of),
         "GetTemplateSummary": get_template_summary,
-        "ValidateTemplate": validate_template,
         "GetStackPolicy": _read(lambda stack: {}),
         "UpdateTerminationProtection": set_termination_protection,
         "ContinueUpdateRollback": continue_update_rollback,
         "ListExports": list_exports,
-        "ListImports": list_imports,
     },
     complete=True,
 )

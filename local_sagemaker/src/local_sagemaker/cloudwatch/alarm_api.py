@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from moto.cloudwatch.exceptions import (
@@ -227,21 +228,15 @@ def describe_alarm_history(state: CloudWatchState, request: Request) -> dict[str
     return {"AlarmHistoryItems": page, "NextToken": token}
 
 
-def enable_alarm_actions(state: CloudWatchState, request: Request) -> None:
-    """EnableAlarmActions."""
-    _switch_actions(state, request, enabled=True)
-
-
-def disable_alarm_actions(state: CloudWatchState, request: Request) -> None:
-    """DisableAlarmActions."""
-    _switch_actions(state, request, enabled=False)
-
-
 def _switch_actions(state: CloudWatchState, request: Request, *, enabled: bool) -> None:
     with state.lock:
         for name in request.get("AlarmNames", []):
             if name in state.alarms:
                 state.alarms[name].settings["ActionsEnabled"] = enabled
+
+
+enable_alarm_actions = partial(_switch_actions, enabled=True)
+disable_alarm_actions = partial(_switch_actions, enabled=False)
 
 
 def check_set_state(state: CloudWatchState, request: Request) -> AlarmRecord:

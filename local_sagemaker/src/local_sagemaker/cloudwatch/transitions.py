@@ -10,13 +10,16 @@ from typing import Any
 
 from moto.sns.models import sns_backends
 
-from ..permissions.alarms import why_not_published
+from ..permissions.actions import Right
 from ..permissions.enforcement import is_enforced
+from ..permissions.evaluator import Principal
+from ..permissions.judge import check_service
 from .metric_store import reason_data
 from .state import AlarmRecord, CloudWatchState
 
 logger = logging.getLogger(__name__)
 
+_WHO = Principal("cloudwatch.amazonaws.com")
 _ACTIONS = {
     "OK": "OKActions",
     "ALARM": "AlarmActions",
@@ -106,7 +109,7 @@ def _publish(
         return "the topic does not exist"
     if is_enforced():
         key = backend.topics[action].kms_master_key_id
-        if refused := why_not_published(action, key, alarm.alarm_arn):
+        if refused := _why_not_published(action, key, alarm.alarm_arn):
             return refused
     try:
         backend.publish(
@@ -140,3 +143,25 @@ def _message(
     told = {*message, "ActionsEnabled"}
     trigger = {n: v for n, v in settings.items() if n not in told and v is not None}
     return {**message, "Trigger": trigger}
+
+
+def _why_not_published(topic: str, key: str, alarm: str) -> str | None:
+    """Say why CloudWatch cannot publish an alarm; None when it can.
+
+    Source: CloudWatch user guide, "Using Amazon CloudWatch alarms" and its key policy for topics;
+    the text about the key is https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns.
+    """
+    _, _, _, region, account, _ = topic.split(":", 5)
+    source = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
+    if reason := check_service(_WHO, Right("sns:Publish", topic, source), region):
+        return (
+            "CloudWatch Alarms is not authorized to perform: SNS:Publish on resource: "
+            f"{topic} {reason}"
+        )
+    for action in ("kms:GenerateDataKey", "kms:Decrypt") if key else ():
+        if check_service(_WHO, Right(action, key, source), region):
+            return (
+                "CloudWatch Alarms does not have authorization to access the SNS topic encryption "
+                "key."
+            )
+    return None

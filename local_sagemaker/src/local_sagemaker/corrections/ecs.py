@@ -1,4 +1,4 @@
-"""ECS: services keep what they are told, and tasks run."""
+"""ECS: tasks run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import request
-from moto.core.utils import camelcase_to_underscores
 from moto.ecs.models import EC2ContainerServiceBackend, Task
-from moto.ecs.responses import EC2ContainerServiceResponse
 
 from .. import task_runner
 from ..admission import credentials_at
@@ -20,25 +18,6 @@ from ..permissions.conditions import NotJudged
 from ..permissions.enforcement import is_enforced
 from ..permissions.tasks import TaskRefused, check_roles
 from .replacing import around
-
-_DROPPED = (
-    "capacityProviderStrategy",
-    "deploymentConfiguration",
-    "enableECSManagedTags",
-    "enableExecuteCommand",
-    "healthCheckGracePeriodSeconds",
-)
-
-
-@around(EC2ContainerServiceResponse)
-def create_service(original: Callable[[Any], Any], self: Any) -> Any:
-    """Keep the settings that moto drops when it creates a service."""
-    answer = original(self)
-    for parameter in _DROPPED:
-        if (value := self._get_param(parameter)) is not None:
-            setattr(answer.result["service"], camelcase_to_underscores(parameter), value)
-    return answer
-
 
 _START_SECONDS = 0.3
 """How long a task shows PROVISIONING; at AWS the image's pull and start take most of a minute."""

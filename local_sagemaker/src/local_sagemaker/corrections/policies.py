@@ -11,7 +11,7 @@ from moto.iam.access_control import PermissionResult
 from moto.s3.models import FakeBucket
 
 from ..permissions.enforcement import DENIED_OBJECTS
-from ..permissions.managed_policies import aws_managed_policy
+from ..permissions.principals import aws_managed_policy
 from .replacing import around
 
 

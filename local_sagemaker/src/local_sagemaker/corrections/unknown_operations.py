@@ -14,17 +14,15 @@ from .. import protocols
 from ..protocols import ServiceError
 from .replacing import around
 
-# Operations that moto does not know, or stumbles over: an answer that an SDK can read.
-#
-# moto's server answers them with its web framework's error page and a traceback on the terminal.
-
-
 logger = logging.getLogger(__name__)
 
 
 @around(BaseResponse)
 def call_action(original: Callable[[Any], Any], self: Any) -> Any:
-    """Refuse as AWS does: an action that it does not have, or an internal failure."""
+    """Refuse as AWS does: an action that it does not have, or an internal failure.
+
+    moto's server answers with its web framework's error page and a traceback on the terminal.
+    """
     try:
         return original(self)
     except NotImplementedError:
@@ -44,13 +42,12 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
     return refusal.status, {"Content-Type": kind}, body
 
 
-# Registries: moto takes `registryId` and answers from the caller's own registry all the same.
-#
-# An image that only the caller's registry has would pass for one in AWS's.
-
-
 def _backend(self: Any) -> Any:
-    """Give the registry that the request names, which is the caller's by default."""
+    """Give the registry that the request names, which is the caller's by default.
+
+    moto takes `registryId` and answers from the caller's own registry all the same: an image that
+    only the caller's registry has would pass for one in AWS's.
+    """
     return ecr_backends[self._get_param("registryId") or self.current_account][self.region]
 
 

@@ -1,9 +1,8 @@
 """Model servers that speak SageMaker's container contract on loopback.
 
 `SimulatedModelServer` takes the time it is told, `LanguageModelServer` streams tokens in the time
-it is told, `sentiment_model_server` computes with scikit-learn, `CommandModelServer` runs a program
-of yours, `handlers_model_server` the functions of an inference script, `UrlModelServer` names a
-server that runs.
+it is told, `CommandModelServer` runs a program of yours, `handlers_model_server` the functions of an
+inference script, `UrlModelServer` names a server that runs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from .specifications import (
     SimulatedModelServer,
     UrlModelServer,
     handlers_model_server,
-    sentiment_model_server,
 )
 
 __all__ = [
@@ -29,5 +27,4 @@ __all__ = [
     "UrlModelServer",
     "handlers_model_server",
     "parse_model_server",
-    "sentiment_model_server",
 ]

@@ -17,13 +17,12 @@ from .specifications import (
     UrlModelServer,
     from_document,
     handlers_model_server,
-    sentiment_model_server,
 )
 
 _HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
 _CHOICES = (
-    "a server is simulated, language-model, sentiment, a URL on loopback, a command such "
-    "as 'python serve.py', a script with model_fn, or a JSON file"
+    "a server is simulated, language-model, a URL on loopback, a command such as 'python serve.py', "
+    "a script with model_fn, or a JSON file"
 )
 
 
@@ -45,8 +44,6 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
         return image, SimulatedModelServer()
     if what == "language-model":
         return image, LanguageModelServer()
-    if what == "sentiment":
-        return image, sentiment_model_server()
     if what.lower().startswith(("http://", "https://")):
         return image, UrlModelServer(what)
     path = Path(what)

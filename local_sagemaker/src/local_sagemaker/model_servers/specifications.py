@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-import importlib.util
 import json
 import math
 import sys
@@ -17,11 +16,37 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from .checks import check_places, check_ranges
 from .service_times import ServiceTime
 
 CHOICE = "LOCAL_MODEL_SERVER"
 """The container's environment variable that names a key of the mapping."""
+
+
+def check_numbers(settings: Any) -> None:
+    """Refuse infinity and what is no number among the fields of a dataclass."""
+    for one in dataclasses.fields(settings):
+        value = getattr(settings, one.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{one.name} must be a finite number: {value}")
+
+
+def check_ranges(settings: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse what is no number, and what lies outside of its range; None goes for any."""
+    check_numbers(settings)
+    for name, (least, most) in ranges.items():
+        value = getattr(settings, name)
+        if value is not None and not least <= value <= most:
+            up_to = f" and at most {most}" if most < math.inf else ""
+            raise ValueError(f"{name} must be at least {least}{up_to}: {value}")
+
+
+def check_places(slow_instances: Mapping[int, float]) -> None:
+    """Refuse factors for instances that cannot be."""
+    for place, factor in slow_instances.items():
+        if place < 0 or not 0 <= factor < math.inf:
+            raise ValueError(
+                f"slow_instances are places from 0 with a factor of at least 0: {place}: {factor}"
+            )
 
 
 _RANGES = {
@@ -216,17 +241,6 @@ ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=
 
 NEVER_RUNS = SimulatedModelServer(ping_status=503)
 """What stands behind an image that cannot run on its instances: never healthy, and logs nothing."""
-
-
-def sentiment_model_server() -> CommandModelServer:
-    """Give a text classifier of scikit-learn that really computes."""
-    if importlib.util.find_spec("sklearn") is None:
-        raise ModuleNotFoundError(
-            "the sentiment model server needs scikit-learn: "
-            "pip install 'local-sagemaker[sentiment]'",
-            name="sklearn",
-        )
-    return handlers_model_server(Path(__file__).with_name("sentiment.py"))
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:

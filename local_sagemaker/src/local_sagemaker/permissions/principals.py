@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Iterable, Mapping
@@ -9,20 +10,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from moto.iam.models import iam_backends
+from moto.iam import models
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.sts.models import sts_backends
 
 from ..admission import Session
 from ..connections import ACCOUNT
 from .conditions import NotJudged
 from .evaluator import Asked, Policies, Policy, Principal, decide, read_policy
-from .managed_policies import aws_managed_policy
 
 _EVERYTHING = read_policy(
     json.dumps(
         {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     )
 )
+_OF_AWS = ":iam::aws:policy/"
 _RENEWED = timedelta(minutes=15)
 """How long before its end a service's session is replaced."""
 
@@ -100,7 +102,7 @@ def _boundary(backend: Any, arn: str | None) -> Policy | None:
 
 def _role(arn: str) -> tuple[Any, Any]:
     """Give a role, or None when there is none, and the backend it belongs to."""
-    backend = iam_backends[arn.split(":")[4]]["aws"]
+    backend = models.iam_backends[arn.split(":")[4]]["aws"]
     name = arn.rpartition("/")[2]
     return next((r for r in list(backend.roles.values()) if r.name == name), None), backend
 
@@ -169,7 +171,7 @@ def identify(key: str) -> Identity:
 
     That others have no way in is the business of `admission`.
     """
-    for account in list(iam_backends.values()):
+    for account in list(models.iam_backends.values()):
         for backend in list(account.values()):
             found = backend.access_keys.get(key)
             if found is None:
@@ -191,7 +193,7 @@ def credentials_of(key: str) -> Session | None:
     """Give the credentials that an access key is part of, for what goes on with its owner's rights."""
     if session := session_of(key):
         return Session(key, session.secret_access_key, session.session_token)
-    for account in list(iam_backends.values()):
+    for account in list(models.iam_backends.values()):
         for backend in list(account.values()):
             if key in backend.access_keys:
                 return Session(key, backend.access_keys[key].secret_access_key, "")
@@ -231,3 +233,24 @@ def service_session(role_arn: str, name: str, origin: Origin = Origin()) -> Sess
             held = _sessions[wanted] = (session, now + timedelta(hours=1))
             _origins[session.access_key] = origin
     return held[0]
+
+
+@functools.cache
+def _aws_policies() -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(aws_managed_policies_data)
+    return known
+
+
+def aws_managed_policy(arn: str, backend: Any) -> Any:
+    """Give an AWS-managed policy, loaded into a backend; None when AWS has none of that name.
+
+    moto loads all or none: all would cost a second at the first IAM call; none would refuse
+    `AdministratorAccess`, which the CDK bootstrap template attaches.
+    """
+    name = arn.rpartition("/")[2]
+    if _OF_AWS in arn and arn not in backend.managed_policies and name in _aws_policies():
+        policy = models.AWSManagedPolicy.from_data(
+            name, backend.account_id, backend.region_name, _aws_policies()[name]
+        )
+        backend.managed_policies[policy.arn] = policy
+    return backend.managed_policies.get(arn)

@@ -1,8 +1,6 @@
 """Asks a custom resource's function to create, update or delete.
 
-A plain function PUTs its answer to a URL; here that is a one-shot listener on loopback. CDK's
-Provider framework is a Node.js function that calls the user's handlers and answers for them; it is
-not run, its documented behaviour is followed instead, with the user's handlers called directly.
+It PUTs its answer to a URL; here that is a one-shot listener on loopback.
 """
 
 from __future__ import annotations
@@ -21,14 +19,12 @@ from .. import lambda_runner
 from ..corrections.lambda_functions import run
 from ..permissions.actions import Right
 from ..permissions.judge import Denied, check
-from ..permissions.principals import identify, role_identity
+from ..permissions.principals import identify
 from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 from .properties import as_text
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
-_ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
-_IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
 _SERVICE_TIMEOUT = 3600
 """Seconds, unless the resource says otherwise:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html"""
@@ -38,8 +34,6 @@ _ENDING = 10.0
 _RETRY_PAUSES = (0.1, 0.2)
 """Seconds before Lambda runs a function again that failed, here instead of one and two minutes:
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html"""
-_COMPLETION_TIMEOUT = 120.0
-_COMPLETION_PAUSE = 0.2
 
 
 def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
@@ -55,15 +49,17 @@ def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
         "ResourceType": at.type_name,
         **details,
     }
-    found = _invoked(at, token)
-    if _ON_EVENT in (found.environment_vars or {}):
-        return _provider(at, found, event)
-    return _plain(at, found, event)
+    return _answer(at, _invoked(at, token), event)
 
 
 def _invoked(at: Place, arn: str) -> Any:
     """Find the function of a service token, which CloudFormation invokes with the stack's rights."""
-    found = _find(at, arn)
+    if not arn.startswith("arn:aws:lambda:"):
+        raise ServiceError(f"A ServiceToken other than a function's is not emulated: {arn}")
+    try:
+        found = get_backend(at.account, at.region).get_function(arn)
+    except UnknownFunctionException as error:
+        raise ServiceError(f"Function not found: {arn}") from error
     if at.session is not None:
         try:
             who, right = identify(at.session.access_key), Right("lambda:InvokeFunction", arn, {})
@@ -73,16 +69,7 @@ def _invoked(at: Place, arn: str) -> Any:
     return found
 
 
-def _find(at: Place, arn: str) -> Any:
-    if not arn.startswith("arn:aws:lambda:"):
-        raise ServiceError(f"A ServiceToken other than a function's is not emulated: {arn}")
-    try:
-        return get_backend(at.account, at.region).get_function(arn)
-    except UnknownFunctionException as error:
-        raise ServiceError(f"Function not found: {arn}") from error
-
-
-def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
+def _answer(at: Place, found: Any, event: dict[str, Any]) -> Created:
     received: dict[str, Any] = {}
     # As at AWS whoever has the URL may answer, and it cannot be guessed.
     path = f"/{secrets.token_urlsafe(24)}"
@@ -158,57 +145,6 @@ def _asked(
     while received and lambda_runner.is_running(arn) and time.monotonic() < ends:
         time.sleep(_PAUSE)
     return outcomes
-
-
-def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Created:
-    """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
-    environment = framework.environment_vars
-    outcome = run(_handler(at, framework, environment[_ON_EVENT]), at.url, event)
-    if outcome.failed:
-        raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
-    answer = json.loads(outcome.payload) or {}
-    if not isinstance(answer, dict):
-        raise ServiceError("onEvent must return an object or nothing")
-    physical_id = (
-        answer.get("PhysicalResourceId") or event.get("PhysicalResourceId") or event["RequestId"]
-    )
-    if event["RequestType"] == "Delete" and physical_id != event["PhysicalResourceId"]:
-        raise ServiceError(
-            "DELETE: cannot change the physical resource ID from "
-            f'"{event["PhysicalResourceId"]}" to "{physical_id}" during deletion'
-        )
-    data = dict(answer.get("Data") or {})
-    if environment.get(_IS_COMPLETE):
-        waiting = {**event, **answer, "PhysicalResourceId": physical_id, "Data": data}
-        _handler(at, framework, environment[_IS_COMPLETE])
-        data |= _wait_until_complete(at, environment[_IS_COMPLETE], waiting)
-    return Created(str(physical_id), data)
-
-
-def _handler(at: Place, framework: Any, arn: str) -> Any:
-    """Find a handler, which the framework's function invokes with its role."""
-    if at.options.permissions == "enforced":
-        who = role_identity(framework.role, framework.function_name)
-        try:
-            check(who, [Right("lambda:InvokeFunction", arn, {})], "lambda", at.region)
-        except Denied as denied:
-            raise ServiceError(f"Received response status [FAILED]: {denied}") from None
-    return _find(at, arn)
-
-
-def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:
-    deadline = time.monotonic() + _COMPLETION_TIMEOUT
-    while time.monotonic() < deadline:
-        outcome = run(_find(at, arn), at.url, event)
-        if outcome.failed:
-            raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
-        answer = json.loads(outcome.payload) or {}
-        if answer.get("IsComplete"):
-            return dict(answer.get("Data") or {})
-        if answer.get("Data"):
-            raise ServiceError('"Data" is not allowed if "IsComplete" is "False"')
-        time.sleep(_COMPLETION_PAUSE)
-    raise ServiceError(f"Operation timed out after {_COMPLETION_TIMEOUT:.0f} s")
 
 
 class CustomResource(ResourceType):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..protocols import ServiceError
 from .calls import Known
@@ -43,6 +44,13 @@ def _disown(at: Place, role: str, policy: str) -> bool:
     return True
 
 
+def _put(at: Place, role: str, policy: str, document: Any) -> None:
+    _own(at, role, policy)
+    at.client("iam").put_role_policy(
+        RoleName=role, PolicyName=policy, PolicyDocument=as_text(document)
+    )
+
+
 class Role(ResourceType):
     """A role, with inline policies."""
 
@@ -51,11 +59,7 @@ class Role(ResourceType):
         former = {policy["PolicyName"] for policy in old.get("Policies") or []}
         self._remove(at, known[""], former - set(after))
         for name, policy in after.items():
-            _own(at, known[""], name)
-            document = as_text(policy["PolicyDocument"])
-            at.client("iam").put_role_policy(
-                RoleName=known[""], PolicyName=name, PolicyDocument=document
-            )
+            _put(at, known[""], name, policy["PolicyDocument"])
         super().settle(at, known, old, new)
 
     @staticmethod
@@ -75,11 +79,13 @@ class Policy(ResourceType):
 
     def create(self, at: Place, properties: Properties) -> Created:
         created = at.begin(at.generated_name(64))
-        self._put(at, properties)
+        for role, name in self._places(properties):
+            _put(at, role, name, properties["PolicyDocument"])
         return created
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
-        self._put(at, properties)
+        for role, name in self._places(properties):
+            _put(at, role, name, properties["PolicyDocument"])
         self._remove(at, self._places(existing.properties) - self._places(properties))
         return Created(existing.physical_id)
 
@@ -89,14 +95,6 @@ class Policy(ResourceType):
     @staticmethod
     def _places(properties: Properties) -> set[tuple[str, str]]:
         return {(role, properties["PolicyName"]) for role in properties.get("Roles") or []}
-
-    def _put(self, at: Place, properties: Properties) -> None:
-        document = as_text(properties["PolicyDocument"])
-        for role, name in self._places(properties):
-            _own(at, role, name)
-            at.client("iam").put_role_policy(
-                RoleName=role, PolicyName=name, PolicyDocument=document
-            )
 
     @staticmethod
     def _remove(at: Place, places: Iterable[tuple[str, str]]) -> None:

@@ -111,6 +111,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "there": bool,
     "time": str,
     "values": lambda texts: [{"Value": text} for text in texts],
-    "versioned": lambda arn, version: arn if arn.endswith(f":{version}") else f"{arn}:{version}",
 }
 """What the table calls `!name`."""
