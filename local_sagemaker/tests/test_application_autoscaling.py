@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from signed_requests import refusal
 from stacks_under_test import ENDPOINT, hosting, resource_of, variant
 from stacks_under_test import endpoint as configured
 
@@ -30,23 +31,21 @@ def target(variant: str = "v", **more: Any) -> dict[str, Any]:
     }
 
 
-def targets(aws: Any) -> list[dict[str, Any]]:
-    return aws.client("application-autoscaling").describe_scalable_targets(
-        ServiceNamespace="sagemaker"
-    )["ScalableTargets"]
+def scaling(aws: Any, what: str) -> list[dict[str, Any]]:
+    """All of SageMaker's scalable targets, scheduled actions or scaling policies."""
+    client = aws.client("application-autoscaling")
+    found = getattr(client, f"describe_{what}")(ServiceNamespace="sagemaker")
+    return found["".join(word.capitalize() for word in what.split("_"))]
 
 
 def actions(aws: Any) -> dict[str, dict[str, Any]]:
-    found = aws.client("application-autoscaling").describe_scheduled_actions(
-        ServiceNamespace="sagemaker"
-    )["ScheduledActions"]
+    found = scaling(aws, "scheduled_actions")
     return {action["ScheduledActionName"]: action for action in found}
 
 
 def tags(aws: Any, target: dict[str, Any]) -> dict[str, str]:
-    return aws.client("application-autoscaling").list_tags_for_resource(
-        ResourceARN=target["ScalableTargetARN"]
-    )["Tags"]
+    client = aws.client("application-autoscaling")
+    return client.list_tags_for_resource(ResourceARN=target["ScalableTargetARN"])["Tags"]
 
 
 def test_scalable_target(aws, stack, endpoint):
@@ -57,13 +56,10 @@ def test_scalable_target(aws, stack, endpoint):
         "ScalableTargetAction": {"MinCapacity": 6},
     }
     suspended = {"DynamicScalingInSuspended": True}
-    tagged = target(
-        ScheduledActions=[action],
-        SuspendedState=suspended,
-        Tags=[{"Key": "team", "Value": "nlp"}, {"Key": "stage", "Value": "test"}],
-    )
+    labels = [{"Key": "team", "Value": "nlp"}, {"Key": "stage", "Value": "test"}]
+    tagged = target(ScheduledActions=[action], SuspendedState=suspended, Tags=labels)
     made = stack.deploy(TARGET, tagged, **endpoint)
-    (found,) = targets(aws)
+    (found,) = scaling(aws, "scalable_targets")
     assert tags(aws, found) == {"team": "nlp", "stage": "test"}
     assert (found["MinCapacity"], found["MaxCapacity"]) == (2, 8)
     assert found["SuspendedState"]["DynamicScalingInSuspended"] is True
@@ -73,11 +69,10 @@ def test_scalable_target(aws, stack, endpoint):
     assert actions(aws)["morning"]["ScalableTargetAction"] == {"MinCapacity": 6}
 
     other = {**action, "ScheduledActionName": "evening"}
-    retagged = target(
-        MaxCapacity=12, ScheduledActions=[other], Tags=[{"Key": "team", "Value": "speech"}]
-    )
+    labels = [{"Key": "team", "Value": "speech"}]
+    retagged = target(MaxCapacity=12, ScheduledActions=[other], Tags=labels)
     changed = stack.deploy(TARGET, retagged, **endpoint)
-    (found,) = targets(aws)
+    (found,) = scaling(aws, "scalable_targets")
     assert tags(aws, found) == {"team": "speech"}
     assert changed.ref == made.ref
     assert found["MaxCapacity"] == 12
@@ -85,24 +80,27 @@ def test_scalable_target(aws, stack, endpoint):
     assert set(actions(aws)) == {"evening"}
 
     replaced = stack.deploy(TARGET, target("w"), **endpoint)
-    (found,) = targets(aws)
+    (found,) = scaling(aws, "scalable_targets")
     assert found["ResourceId"].endswith("/variant/w")
     assert replaced.ref != made.ref
     assert actions(aws) == {}
     stack.delete()
-    assert targets(aws) == []
+    assert scaling(aws, "scalable_targets") == []
 
 
-def test_a_target_needs_its_variant_and_sound_limits(stack, endpoint):
-    assert "does not name a production variant" in stack.refusal(
-        TARGET, target("nowhere"), **endpoint
-    )
-    assert "Maximum capacity cannot be less" in stack.refusal(
-        TARGET, target(MinCapacity=9), **endpoint
-    )
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (target("nowhere"), "does not name a production variant"),
+        (target(MinCapacity=9), "Maximum capacity cannot be less"),
+    ],
+)
+def test_a_target_needs_its_variant_and_sound_limits(stack, endpoint, wrong, words):
+    assert words in stack.refusal(TARGET, wrong, **endpoint)
 
 
-def tracking(value: float, **more: Any) -> dict[str, Any]:
+def tracking(value: float, metric: str = "InvocationsPerInstance", **more: Any) -> dict[str, Any]:
+    kind = {"PredefinedMetricType": f"SageMakerVariant{metric}"}
     return {
         "PolicyName": "invocations",
         "PolicyType": "TargetTrackingScaling",
@@ -111,49 +109,31 @@ def tracking(value: float, **more: Any) -> dict[str, Any]:
             "TargetValue": value,
             "ScaleInCooldown": 300,
             "ScaleOutCooldown": 30,
-            "PredefinedMetricSpecification": {
-                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
-            },
+            "PredefinedMetricSpecification": kind,
         },
         **more,
     }
 
 
-def policies(aws: Any) -> list[dict[str, Any]]:
-    return aws.client("application-autoscaling").describe_scaling_policies(
-        ServiceNamespace="sagemaker"
-    )["ScalingPolicies"]
-
-
 def test_target_tracking_policy(aws, stack, endpoint):
     endpoint["Target"] = {"Type": TARGET, "Properties": target()}
     made = stack.deploy(POLICY, tracking(600), ("Arn",), **endpoint)
-    (found,) = policies(aws)
+    (found,) = scaling(aws, "scaling_policies")
     assert made.ref == made.attributes["Arn"] == found["PolicyARN"]
     configuration = found["TargetTrackingScalingPolicyConfiguration"]
     assert configuration == tracking(600.0)["TargetTrackingScalingPolicyConfiguration"]
 
     changed = stack.deploy(POLICY, tracking(700), **endpoint)
-    (found,) = policies(aws)
+    (found,) = scaling(aws, "scaling_policies")
     assert changed.ref == made.ref
     assert found["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 700
 
     # AWS takes another name with another metric only: see test_owned_names.py.
-    by_concurrency = {
-        "TargetValue": 4,
-        "PredefinedMetricSpecification": {
-            "PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
-        },
-    }
-    renamed = stack.deploy(
-        POLICY,
-        tracking(4, PolicyName="other", TargetTrackingScalingPolicyConfiguration=by_concurrency),
-        **endpoint,
-    )
-    assert renamed.ref != made.ref
-    assert [p["PolicyName"] for p in policies(aws)] == ["other"]
+    other = tracking(4, "ConcurrentRequestsPerModelHighResolution", PolicyName="other")
+    assert stack.deploy(POLICY, other, **endpoint).ref != made.ref
+    assert [p["PolicyName"] for p in scaling(aws, "scaling_policies")] == ["other"]
     stack.delete()
-    assert policies(aws) == []
+    assert scaling(aws, "scaling_policies") == []
 
 
 def test_step_policy(aws, stack, endpoint):
@@ -167,19 +147,19 @@ def test_step_policy(aws, stack, endpoint):
     properties = tracking(0, PolicyType="StepScaling", StepScalingPolicyConfiguration=steps)
     del properties["TargetTrackingScalingPolicyConfiguration"]
     stack.deploy(POLICY, properties, **endpoint)
-    (found,) = policies(aws)
+    (found,) = scaling(aws, "scaling_policies")
     assert found["PolicyType"] == "StepScaling"
     assert found["StepScalingPolicyConfiguration"] == steps
 
 
 def test_a_policy_needs_a_registered_target(aws):
-    scaling = aws.client("application-autoscaling")
-    with pytest.raises(scaling.exceptions.ObjectNotFoundException):
-        scaling.put_scaling_policy(
-            PolicyName="p",
-            PolicyType="TargetTrackingScaling",
-            ServiceNamespace="sagemaker",
-            ResourceId="endpoint/none/variant/v",
-            ScalableDimension="sagemaker:variant:DesiredInstanceCount",
-            TargetTrackingScalingPolicyConfiguration={"TargetValue": 1.0},
-        )
+    code, _ = refusal(
+        aws.client("application-autoscaling").put_scaling_policy,
+        PolicyName="p",
+        PolicyType="TargetTrackingScaling",
+        ServiceNamespace="sagemaker",
+        ResourceId="endpoint/none/variant/v",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 1.0},
+    )
+    assert code == "ObjectNotFoundException"

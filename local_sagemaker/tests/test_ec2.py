@@ -6,10 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from signed_requests import refusal
 from stacks_under_test import resource_of
 
 from local_sagemaker import LocalAws
+
+VPC = {"VpcId": {"Ref": "Vpc"}}
+SUBNET, GROUP = "AWS::EC2::Subnet", "AWS::EC2::SecurityGroup"
 
 
 def tags(aws: Any, resource: str) -> dict[str, str]:
@@ -20,13 +23,14 @@ def tags(aws: Any, resource: str) -> dict[str, str]:
 def test_vpc(aws, stack):
     ec2 = aws.client("ec2")
 
-    def switches(vpc_id: str) -> tuple[bool, bool]:
-        return tuple(
-            ec2.describe_vpc_attribute(VpcId=vpc_id, Attribute=name)[name[0].upper() + name[1:]][
-                "Value"
-            ]
-            for name in ("enableDnsSupport", "enableDnsHostnames")
-        )
+    def switched_on(vpc_id: str) -> list[str]:
+        names = ("enableDnsSupport", "enableDnsHostnames")
+        found = [ec2.describe_vpc_attribute(VpcId=vpc_id, Attribute=name) for name in names]
+        return [
+            name
+            for name, attribute in zip(names, found, strict=True)
+            if attribute[name[0].upper() + name[1:]]["Value"]
+        ]
 
     wanted = ("VpcId", "CidrBlock", "DefaultSecurityGroup", "DefaultNetworkAcl")
     properties = {"CidrBlock": "10.1.0.0/16", "EnableDnsSupport": "true"}
@@ -35,40 +39,36 @@ def test_vpc(aws, stack):
     assert made.attributes["CidrBlock"] == "10.1.0.0/16"
     assert made.attributes["DefaultSecurityGroup"].startswith("sg-")
     assert made.attributes["DefaultNetworkAcl"].startswith("acl-")
-    assert switches(made.ref) == (True, False)
+    assert switched_on(made.ref) == ["enableDnsSupport"]
 
     properties |= {"EnableDnsHostnames": "true", "Tags": [{"Key": "Name", "Value": "x"}]}
     changed = stack.deploy("AWS::EC2::VPC", properties)
     assert changed.ref == made.ref
-    assert switches(made.ref) == (True, True)
+    assert switched_on(made.ref) == ["enableDnsSupport", "enableDnsHostnames"]
     assert tags(aws, made.ref) == {"Name": "x"}
 
     replaced = stack.deploy("AWS::EC2::VPC", {**properties, "CidrBlock": "10.2.0.0/16"})
     assert replaced.ref != made.ref
-    with pytest.raises(ClientError, match="does not exist"):
-        ec2.describe_vpcs(VpcIds=[made.ref])
+    assert refusal(ec2.describe_vpcs, VpcIds=[made.ref])[0] == "InvalidVpcID.NotFound"
 
 
 def test_subnet_by_zone_name_and_by_zone_id(aws, stack, vpc):
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
     names = {zone["ZoneId"]: zone["ZoneName"] for zone in zones}
     wanted = ("AvailabilityZone", "AvailabilityZoneId", "VpcId", "CidrBlock", "SubnetId")
-    common = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.1.0/24"}
-    by_id = stack.deploy(
-        "AWS::EC2::Subnet", {**common, "AvailabilityZoneId": "use1-az4"}, wanted, Vpc=vpc
-    )
-    assert by_id.attributes["AvailabilityZone"] == names["use1-az4"]
-    assert by_id.attributes["AvailabilityZoneId"] == "use1-az4"
-    assert by_id.attributes["CidrBlock"] == "10.0.1.0/24"
-    assert by_id.attributes["SubnetId"] == by_id.ref
+    common = {**VPC, "CidrBlock": "10.0.1.0/24", "AvailabilityZoneId": "use1-az4"}
+    by_id = stack.deploy(SUBNET, common, wanted, Vpc=vpc)
+    place = {"AvailabilityZone": names["use1-az4"], "AvailabilityZoneId": "use1-az4"}
+    there = {"CidrBlock": "10.0.1.0/24", "SubnetId": by_id.ref}
+    assert by_id.attributes == {**place, **there, "VpcId": by_id.stack.resources["Vpc"]}
 
-    public = {**common, "AvailabilityZoneId": "use1-az4", "MapPublicIpOnLaunch": True}
-    assert stack.deploy("AWS::EC2::Subnet", public, Vpc=vpc).ref == by_id.ref
+    public = {**common, "MapPublicIpOnLaunch": True}
+    assert stack.deploy(SUBNET, public, Vpc=vpc).ref == by_id.ref
     (found,) = aws.client("ec2").describe_subnets(SubnetIds=[by_id.ref])["Subnets"]
     assert found["MapPublicIpOnLaunch"] is True
 
-    moved = {**common, "CidrBlock": "10.0.2.0/24", "AvailabilityZone": "us-east-1b"}
-    by_name = stack.deploy("AWS::EC2::Subnet", moved, wanted, Vpc=vpc)
+    moved = {**VPC, "CidrBlock": "10.0.2.0/24", "AvailabilityZone": "us-east-1b"}
+    by_name = stack.deploy(SUBNET, moved, wanted, Vpc=vpc)
     assert by_name.ref != by_id.ref
     assert by_name.attributes["AvailabilityZone"] == "us-east-1b"
     assert names[by_name.attributes["AvailabilityZoneId"]] == "us-east-1b"
@@ -85,13 +85,10 @@ def test_subnet_by_zone_name_and_by_zone_id(aws, stack, vpc):
 def test_a_subnet_is_in_a_zone_of_its_own_region(stack, vpc, zone, words):
     """By parameter, as in a template that is deployed to the wrong region."""
     ((name, value),) = zone.items()
-    resource = {
-        "Type": "AWS::EC2::Subnet",
-        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24", name: {"Ref": "Zone"}},
-    }
+    it = resource_of(SUBNET, **VPC, CidrBlock="10.0.0.0/24", **{name: {"Ref": "Zone"}})
     template = {
         "Parameters": {"Zone": {"Type": "String", "Default": value}},
-        "Resources": {"Vpc": vpc, "It": resource},
+        "Resources": {"Vpc": vpc, "It": it},
     }
     failed = stack.template(template, expect_failure=True)
     assert re.search(words, failed.failure_reason or "")
@@ -102,8 +99,8 @@ def test_a_subnet_s_zone_is_given_once(aws):
     ec2 = aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     zone = {"AvailabilityZone": "us-east-1a", "AvailabilityZoneId": "use1-az6"}
-    with pytest.raises(ClientError, match="InvalidParameterCombination"):
-        ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24", **zone)
+    request = {"VpcId": vpc, "CidrBlock": "10.7.0.0/24", **zone}
+    assert refusal(ec2.create_subnet, **request)[0] == "InvalidParameterCombination"
     ec2.delete_vpc(VpcId=vpc)
 
 
@@ -117,74 +114,54 @@ def test_a_subnet_without_a_zone_is_in_its_own_region():
 
 def test_route_table_association_and_routes(aws, stack, vpc):
     ec2 = aws.client("ec2")
+    route = {"RouteTableId": {"Ref": "Table"}, "DestinationCidrBlock": "0.0.0.0/0"}
+    allocation = {"Fn::GetAtt": ["Address", "AllocationId"]}
     others: dict[str, Any] = {
         "Vpc": vpc,
-        "Subnet": resource_of(
-            "AWS::EC2::Subnet",
-            VpcId={"Ref": "Vpc"},
-            CidrBlock="10.0.1.0/24",
-            AvailabilityZone="us-east-1a",
-        ),
-        "Table": resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"}),
-        "Other": resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"}),
+        "Subnet": resource_of(SUBNET, **VPC, CidrBlock="10.0.1.0/24"),
+        "Table": resource_of("AWS::EC2::RouteTable", **VPC),
+        "Other": resource_of("AWS::EC2::RouteTable", **VPC),
         "Gateway": resource_of("AWS::EC2::InternetGateway"),
         "Attachment": resource_of(
-            "AWS::EC2::VPCGatewayAttachment",
-            VpcId={"Ref": "Vpc"},
-            InternetGatewayId={"Ref": "Gateway"},
+            "AWS::EC2::VPCGatewayAttachment", **VPC, InternetGatewayId={"Ref": "Gateway"}
         ),
         "Address": resource_of("AWS::EC2::EIP", Domain="vpc"),
         "Nat": resource_of(
-            "AWS::EC2::NatGateway",
-            SubnetId={"Ref": "Subnet"},
-            AllocationId={"Fn::GetAtt": ["Address", "AllocationId"]},
+            "AWS::EC2::NatGateway", SubnetId={"Ref": "Subnet"}, AllocationId=allocation
         ),
-        "Route": {
-            "Type": "AWS::EC2::Route",
-            "DependsOn": "Attachment",
-            "Properties": {
-                "RouteTableId": {"Ref": "Table"},
-                "DestinationCidrBlock": "0.0.0.0/0",
-                "GatewayId": {"Ref": "Gateway"},
-            },
-        },
     }
 
-    def association(table: str) -> dict[str, Any]:
-        return {"SubnetId": {"Ref": "Subnet"}, "RouteTableId": {"Ref": table}}
+    def deploy(table: str, **target: Any) -> Any:
+        association = {"SubnetId": {"Ref": "Subnet"}, "RouteTableId": {"Ref": table}}
+        kind = "AWS::EC2::SubnetRouteTableAssociation"
+        way = {**resource_of("AWS::EC2::Route", **route, **target), "DependsOn": "Attachment"}
+        return stack.deploy(kind, association, ("Id",), **others, Route=way)
 
-    def subnets(table: str) -> list[str]:
-        (found,) = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"]
-        return [entry["SubnetId"] for entry in found["Associations"] if "SubnetId" in entry]
+    def table(name: str) -> tuple[list[str], dict[str, Any]]:
+        """Give a table's subnets, and its route to everywhere."""
+        (found,) = ec2.describe_route_tables(RouteTableIds=[ids[name]])["RouteTables"]
+        subnets = [entry["SubnetId"] for entry in found["Associations"] if "SubnetId" in entry]
+        ways = {way.get("DestinationCidrBlock"): way for way in found["Routes"]}
+        return subnets, ways.get("0.0.0.0/0", {})
 
-    kind = "AWS::EC2::SubnetRouteTableAssociation"
-    made = stack.deploy(kind, association("Table"), ("Id",), **others)
+    made = deploy("Table", GatewayId={"Ref": "Gateway"})
     ids = made.stack.resources
     assert made.attributes["Id"] == made.ref
-    assert subnets(ids["Table"]) == [ids["Subnet"]]
-    (table,) = ec2.describe_route_tables(RouteTableIds=[ids["Table"]])["RouteTables"]
-    routes = {route.get("DestinationCidrBlock"): route for route in table["Routes"]}
-    assert routes["0.0.0.0/0"]["GatewayId"] == ids["Gateway"]
-    (gateway,) = ec2.describe_internet_gateways(InternetGatewayIds=[ids["Gateway"]])[
-        "InternetGateways"
-    ]
-    assert gateway["Attachments"][0]["VpcId"] == ids["Vpc"]
+    subnets, way = table("Table")
+    assert (subnets, way["GatewayId"]) == ([ids["Subnet"]], ids["Gateway"])
+    found = ec2.describe_internet_gateways(InternetGatewayIds=[ids["Gateway"]])
+    assert found["InternetGateways"][0]["Attachments"][0]["VpcId"] == ids["Vpc"]
 
-    route = others["Route"]["Properties"]
-    del route["GatewayId"]
-    route["NatGatewayId"] = {"Ref": "Nat"}
-    stack.deploy(kind, association("Other"), **others)
-    assert subnets(ids["Table"]) == []
-    assert subnets(ids["Other"]) == [ids["Subnet"]]
-    (table,) = ec2.describe_route_tables(RouteTableIds=[ids["Table"]])["RouteTables"]
-    routes = {route.get("DestinationCidrBlock"): route for route in table["Routes"]}
-    assert routes["0.0.0.0/0"]["NatGatewayId"] == ids["Nat"]
+    deploy("Other", NatGatewayId={"Ref": "Nat"})
+    subnets, way = table("Table")
+    assert (subnets, way["NatGatewayId"]) == ([], ids["Nat"])
+    assert table("Other")[0] == [ids["Subnet"]]
 
     stack.delete()
     assert ec2.describe_addresses()["Addresses"] == []
     assert ec2.describe_network_interfaces()["NetworkInterfaces"] == []
-    with pytest.raises(ClientError):
-        ec2.describe_route_tables(RouteTableIds=[ids["Table"]])
+    gone = refusal(ec2.describe_route_tables, RouteTableIds=[ids["Table"]])
+    assert gone[0] == "InvalidRouteTableID.NotFound"
 
 
 def rules(aws: Any, group: str, direction: str) -> set[tuple[Any, ...]]:
@@ -205,27 +182,22 @@ def test_security_group_with_inline_rules(aws, stack, vpc):
     nothing = {"IpProtocol": "icmp", "FromPort": 252, "ToPort": 86, "CidrIp": "255.255.255.255/32"}
     properties = {
         "GroupDescription": "test",
-        "VpcId": {"Ref": "Vpc"},
+        **VPC,
         "SecurityGroupEgress": [nothing],
         "SecurityGroupIngress": [https],
     }
-    made = stack.deploy("AWS::EC2::SecurityGroup", properties, ("GroupId", "VpcId"), Vpc=vpc)
-    assert made.attributes["GroupId"] == made.ref
-    assert made.attributes["VpcId"] == made.stack.resources["Vpc"]
+    made = stack.deploy(GROUP, properties, ("GroupId", "VpcId"), Vpc=vpc)
+    assert made.attributes == {"GroupId": made.ref, "VpcId": made.stack.resources["Vpc"]}
     assert rules(aws, made.ref, "ingress") == {("tcp", 443, "10.0.0.0/16")}
     assert rules(aws, made.ref, "egress") == {("icmp", 252, "255.255.255.255/32")}
 
     properties["SecurityGroupIngress"] = [{**https, "FromPort": 8443, "ToPort": 8443}]
     del properties["SecurityGroupEgress"]
-    changed = stack.deploy("AWS::EC2::SecurityGroup", properties, Vpc=vpc)
-    assert changed.ref == made.ref
+    assert stack.deploy(GROUP, properties, Vpc=vpc).ref == made.ref
     assert rules(aws, made.ref, "ingress") == {("tcp", 8443, "10.0.0.0/16")}
     assert rules(aws, made.ref, "egress") == {("-1", None, "0.0.0.0/0")}
 
-    replaced = stack.deploy(
-        "AWS::EC2::SecurityGroup", {**properties, "GroupDescription": "new"}, Vpc=vpc
-    )
-    assert replaced.ref != made.ref
+    assert stack.deploy(GROUP, {**properties, "GroupDescription": "x"}, Vpc=vpc).ref != made.ref
 
 
 @pytest.mark.parametrize(
@@ -236,24 +208,25 @@ def test_security_group_with_inline_rules(aws, stack, vpc):
     ],
 )
 def test_security_group_rules_of_their_own(aws, stack, vpc, kind, direction, peer):
-    group = resource_of("AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"})
-    others = {"Vpc": vpc, "Group": group, "Peer": group}
-    rule = {
-        "GroupId": {"Ref": "Group"},
-        "IpProtocol": "tcp",
-        "FromPort": 443,
-        "ToPort": 443,
-        f"{peer}SecurityGroupId": {"Ref": "Peer"},
-    }
-    made = stack.deploy(kind, rule, ("Id",), **others)
-    ids = made.stack.resources
-    assert made.ref.startswith("sgr-")
-    assert ("tcp", 443, ids["Peer"]) in rules(aws, ids["Group"], direction)
+    group = resource_of(GROUP, GroupDescription="x", **VPC)
 
-    stack.deploy(kind, {**rule, "FromPort": 80, "ToPort": 80}, **others)
-    found = rules(aws, ids["Group"], direction)
-    assert ("tcp", 80, ids["Peer"]) in found
-    assert ("tcp", 443, ids["Peer"]) not in found
+    def of_port(port: int) -> set[tuple[Any, ...]]:
+        """Deploy a rule for a port; gives the group's rules for the peer."""
+        rule = {"GroupId": {"Ref": "Group"}, f"{peer}SecurityGroupId": {"Ref": "Peer"}}
+        made = stack.deploy(
+            kind,
+            {**rule, "IpProtocol": "tcp", "FromPort": port, "ToPort": port},
+            Vpc=vpc,
+            Group=group,
+            Peer=group,
+        )
+        ids = made.stack.resources
+        assert made.ref.startswith("sgr-")
+        found = rules(aws, ids["Group"], direction)
+        return {rule[:2] for rule in found if rule[2] == ids["Peer"]}
+
+    assert of_port(443) == {("tcp", 443)}
+    assert of_port(80) == {("tcp", 80)}
 
 
 def test_flow_log(aws, stack, vpc, role):

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from roles_under_test import allow, give_role
-from stacks_under_test import resource_of
-from waiting import processes, wait_for
+from waiting import processes, until, wait_for
 
-from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
+from local_sagemaker import LocalAws, process_supervisor
 
 pytestmark = pytest.mark.realtime
 
@@ -74,9 +73,7 @@ class Cluster:
         return dict(task)
 
     def until(self, arn: str, status: str) -> dict[str, Any]:
-        return wait_for(
-            lambda: found if (found := self.described(arn))["lastStatus"] == status else None
-        )
+        return until(lambda: self.described(arn), lambda task: task["lastStatus"] == status)
 
     def log(self, arn: str) -> list[str]:
         events = self.aws.client("logs").get_log_events(
@@ -108,13 +105,9 @@ def test_a_task_starts_runs_and_ends_with_its_exit_code(cluster):
     assert task["stopCode"] == "EssentialContainerExited"
     assert task["stoppedAt"] > task["startedAt"] >= task["createdAt"]
     assert cluster.log(arn) == ["hello"]
+    stopped = {"desiredStatus": "STOPPED", "startedBy": "test"}
     assert arn not in cluster.ecs.list_tasks(cluster="tasks")["taskArns"]
-    assert (
-        arn
-        in cluster.ecs.list_tasks(cluster="tasks", desiredStatus="STOPPED", startedBy="test")[
-            "taskArns"
-        ]
-    )
+    assert arn in cluster.ecs.list_tasks(cluster="tasks", **stopped)["taskArns"]
 
 
 def test_its_address_is_loopback_everywhere_it_is_said(cluster):
@@ -242,71 +235,12 @@ def test_none_outlives_the_local_aws(end):
 
 def test_no_signal_is_too_early_for_the_supervisor():
     marker = f"'early-{os.getpid()}'"
+    command = [sys.executable, "-c", f"{marker}; {SLEEP}"]
+    supervised = [sys.executable, "-I", process_supervisor.__file__, "2", *command]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     for number in range(25):
-        command = [
-            sys.executable,
-            "-I",
-            process_supervisor.__file__,
-            "2",
-            sys.executable,
-            "-c",
-            f"{marker}; {SLEEP}",
-        ]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-        ) as supervisor:
+        with subprocess.Popen(supervised, **pipes) as supervisor:
             time.sleep(0.004 * number)
             supervisor.terminate()
             supervisor.wait(20)
     wait_for(lambda: not processes(marker))
-
-
-# --- references between stacks --------------------------------------------------------------------
-
-GIVING = {
-    "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-    "Outputs": {"Arn": {"Value": {"Ref": "Topic"}}},
-}
-
-
-def taking(**more: Any) -> dict[str, Any]:
-    reference = {"Fn::GetStackOutput": {"StackName": "Giving", "OutputName": "Arn", **more}}
-    return {
-        "Resources": {
-            "It": resource_of(
-                "AWS::SSM::Parameter",
-                Type="String",
-                Value={"Fn::Join": ["", ["topic ", reference]]},
-            )
-        },
-        "Outputs": {"Name": {"Value": {"Ref": "It"}}},
-    }
-
-
-@pytest.mark.parametrize("more", [{}, {"Region": "us-east-1"}], ids=["own", "named"])
-def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(cluster, more):
-    aws = cluster.aws
-    given = deploy_template(aws, GIVING, "Giving")
-    taken = deploy_template(aws, taking(**more), "Taking")
-    value = aws.client("ssm").get_parameter(Name=taken.outputs["Name"])["Parameter"]["Value"]
-    assert value == f"topic {given.outputs['Arn']}"
-    # An export in use could not be deleted; this one can.
-    delete_stack(aws, "Giving")
-    delete_stack(aws, "Taking")
-
-
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ({"OutputName": "Nope"}, "stack Giving has no output Nope"),
-        ({"StackName": "Nobody"}, "stack Nobody has no output Arn, or does not exist"),
-        ({"Region": "eu-west-1"}, "stack Giving has no output Arn"),
-        ({"RoleArn": "arn:aws:iam::1:role/r"}, "Fn::GetStackOutput with RoleArn is not emulated"),
-    ],
-)
-def test_a_weak_reference_to_nothing_fails_the_stack_and_says_so(cluster, more, reason):
-    deploy_template(cluster.aws, GIVING, "Giving")
-    failed = deploy_template(cluster.aws, taking(**more), "Taking", expect_failure=True)
-    assert reason in str(failed.failure_reason)
-    delete_stack(cluster.aws, "Taking")
-    delete_stack(cluster.aws, "Giving")

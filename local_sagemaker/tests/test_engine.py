@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from signed_requests import refusal
 from stacks_under_test import resource_of
+from waiting import until
 
 from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
@@ -43,42 +47,33 @@ def completed(stack: Any, status: str) -> list[str]:
 
 
 def test_creates_in_the_order_of_references_and_depends_on(stack):
-    deployed = stack.template(
-        {
-            "Resources": {
-                "Third": parameter({"Fn::Sub": "after ${Second}"}),
-                "Second": parameter({"Ref": "First"}),
-                "Fourth": parameter("x", DependsOn="Third"),
-                "First": topic(),
-            }
-        }
+    deployed = stack.of(
+        Third=parameter({"Fn::Sub": "after ${Second}"}),
+        Second=parameter({"Ref": "First"}),
+        Fourth=parameter("x", DependsOn="Third"),
+        First=topic(),
     )
     order = completed(deployed, "CREATE_COMPLETE")
     assert order == ["First", "Second", "Third", "Fourth", stack.name]
 
 
 def test_deletes_in_reverse_order(aws, stack):
-    deployed = stack.template({"Resources": {"A": topic(), "B": parameter({"Ref": "A"})}})
+    deployed = stack.of(A=topic(), B=parameter({"Ref": "A"}))
     stack.delete()
     events = aws.client("cloudformation").describe_stack_events(StackName=deployed.id)
-    gone = [
-        e["LogicalResourceId"]
-        for e in reversed(events["StackEvents"])
-        if e["ResourceStatus"] == "DELETE_COMPLETE"
-    ]
+    ended = [(e["LogicalResourceId"], e["ResourceStatus"]) for e in events["StackEvents"]]
+    gone = [name for name, status in reversed(ended) if status == "DELETE_COMPLETE"]
     assert gone == ["B", "A", stack.name]
 
 
 def test_a_failed_create_leaves_nothing(aws, stack):
-    template = {"Resources": {"Good": topic(TopicName="left-over"), "Bad": bad_endpoint_config()}}
-    template["Resources"]["Bad"]["DependsOn"] = "Good"
-    failed = stack.template(template, expect_failure=True)
+    bad = {**bad_endpoint_config(), "DependsOn": "Good"}
+    failed = stack.of(Good=topic(TopicName="left-over"), Bad=bad, expect_failure=True)
     assert failed.status == "ROLLBACK_COMPLETE"
     assert 'Could not find model "arn:aws:sagemaker' in failed.failure_reason
     assert "Bad" in failed.failure_reason
     assert failed.resources == {}
-    arns = [t["TopicArn"] for t in aws.client("sns").list_topics()["Topics"]]
-    assert not any("left-over" in arn for arn in arns)
+    assert "left-over" not in str(aws.client("sns").list_topics()["Topics"])
 
 
 def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
@@ -101,10 +96,9 @@ def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
     assert failed.resources == first.resources
     assert failed.outputs == {"Value": "before"}
     assert read(aws, first.resources["Kept"]) == "before"
-    described = aws.client("ssm").describe_parameters(
-        ParameterFilters=[{"Key": "Name", "Values": [first.resources["Kept"]]}]
-    )["Parameters"]
-    assert described[0]["Description"] == "as it was"
+    kept = [{"Key": "Name", "Values": [first.resources["Kept"]]}]
+    (found,) = aws.client("ssm").describe_parameters(ParameterFilters=kept)["Parameters"]
+    assert found["Description"] == "as it was"
     attributes = aws.client("sns").get_topic_attributes(TopicArn=first.resources["Topic"])
     assert attributes["Attributes"]["DisplayName"] == "before"
     names = [p["Name"] for p in aws.client("ssm").describe_parameters()["Parameters"]]
@@ -112,27 +106,20 @@ def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
 
 
 def test_a_replacement_rolled_back_keeps_the_old_resource(aws, stack):
-    before = {"T": topic(TopicName="replace-1"), "P": parameter({"Ref": "T"})}
-    first = stack.template({"Resources": before})
-    after = {
-        "T": topic(TopicName="replace-2"),
-        "P": parameter({"Ref": "T"}),
-        "Bad": {**bad_endpoint_config(), "DependsOn": "P"},
-    }
-    failed = stack.template({"Resources": after}, expect_failure=True)
+    after = parameter({"Ref": "T"})
+    first = stack.of(T=topic(TopicName="replace-1"), P=after)
+    bad = {**bad_endpoint_config(), "DependsOn": "P"}
+    failed = stack.of(T=topic(TopicName="replace-2"), P=after, Bad=bad, expect_failure=True)
     assert failed.resources == first.resources
     assert read(aws, first.resources["P"]) == first.resources["T"]
-    arns = [t["TopicArn"].rpartition(":")[2] for t in aws.client("sns").list_topics()["Topics"]]
-    assert "replace-1" in arns
-    assert "replace-2" not in arns
+    topics = str(aws.client("sns").list_topics()["Topics"])
+    assert ":replace-1'" in topics
+    assert ":replace-2'" not in topics
 
 
 def test_replacement_makes_the_new_first_and_cleans_up_last(aws, stack):
-    first = stack.template(
-        {"Resources": {"T": topic(TopicName="one"), "P": parameter({"Ref": "T"})}}
-    )
-    second = stack.template(
-        {"Resources": {"T": topic(TopicName="two"), "P": parameter({"Ref": "T"})}}
+    first, second = (
+        stack.of(T=topic(TopicName=name), P=parameter({"Ref": "T"})) for name in ("one", "two")
     )
     assert second.resources["T"].endswith(":two")
     assert second.resources["P"] == first.resources["P"]
@@ -145,14 +132,13 @@ def test_replacement_makes_the_new_first_and_cleans_up_last(aws, stack):
 
 
 def test_a_fixed_name_cannot_be_replaced(stack):
-    model = {"ModelName": "fixed", "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r"}
+    def model(image: str) -> dict[str, Any]:
+        role = "arn:aws:iam::123456789012:role/r"
+        properties = {"ExecutionRoleArn": role, "PrimaryContainer": {"Image": image}}
+        return resource_of("AWS::SageMaker::Model", ModelName="fixed", **properties)
 
-    def of(image: str) -> dict[str, Any]:
-        properties = {**model, "PrimaryContainer": {"Image": image}}
-        return {"Resources": {"M": resource_of("AWS::SageMaker::Model", **properties)}}
-
-    stack.template(of("one"))
-    failed = stack.template(of("two"), expect_failure=True)
+    stack.of(M=model("one"))
+    failed = stack.of(M=model("two"), expect_failure=True)
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
     assert (
         "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
@@ -161,42 +147,31 @@ def test_a_fixed_name_cannot_be_replaced(stack):
 
 
 def test_no_change_is_no_update(aws, stack):
-    template = {"Resources": {"P": parameter("same")}}
-    first = stack.template(template)
-    second = stack.template(template)
+    first, second = stack.of(P=parameter("same")), stack.of(P=parameter("same"))
     assert len(second.events) == len(first.events)
-    with pytest.raises(aws.client("cloudformation").exceptions.ClientError) as refused:
-        aws.client("cloudformation").update_stack(StackName=stack.name, UsePreviousTemplate=True)
-    assert refused.value.response["Error"]["Message"] == "No updates are to be performed."
+    update = aws.client("cloudformation").update_stack
+    told = refusal(update, StackName=stack.name, UsePreviousTemplate=True)
+    assert told == ("ValidationError", "No updates are to be performed.")
 
 
 def test_an_update_touches_only_what_changed(stack):
-    stack.template({"Resources": {"A": parameter("1"), "B": parameter("1")}})
-    second = stack.template({"Resources": {"A": parameter("2"), "B": parameter("1")}})
+    stack.of(A=parameter("1"), B=parameter("1"))
+    second = stack.of(A=parameter("2"), B=parameter("1"))
     assert completed(second, "UPDATE_COMPLETE") == ["A", stack.name]
 
 
 def test_a_removed_resource_is_deleted_and_a_retained_one_is_not(aws, stack):
-    first = stack.template(
-        {
-            "Resources": {
-                "Stays": parameter("1"),
-                "Goes": parameter("1"),
-                "Kept": parameter("1", DeletionPolicy="Retain"),
-            }
-        }
-    )
-    second = stack.template({"Resources": {"Stays": parameter("1")}})
-    assert set(second.resources) == {"Stays"}
+    kept = parameter("1", DeletionPolicy="Retain")
+    first = stack.of(Stays=parameter("1"), Goes=parameter("1"), Kept=kept)
+    assert set(stack.of(Stays=parameter("1")).resources) == {"Stays"}
     assert read(aws, first.resources["Kept"]) == "1"
-    with pytest.raises(aws.client("ssm").exceptions.ParameterNotFound):
-        read(aws, first.resources["Goes"])
+    assert refusal(read, aws=aws, name=first.resources["Goes"])[0] == "ParameterNotFound"
     aws.client("ssm").delete_parameter(Name=first.resources["Kept"])
 
 
 def test_a_changed_type_is_refused(stack):
-    stack.template({"Resources": {"X": parameter("1")}})
-    failed = stack.template({"Resources": {"X": topic()}}, expect_failure=True)
+    stack.of(X=parameter("1"))
+    failed = stack.of(X=topic(), expect_failure=True)
     assert "Update of resource type is not permitted" in failed.failure_reason
     assert "[X]" in failed.failure_reason
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
@@ -240,11 +215,11 @@ def test_parameters_conditions_mappings_and_outputs(stack):
 
 
 def test_get_azs_gives_the_zones_of_its_own_region():
+    template = {
+        "Resources": {"P": parameter({"Fn::Join": [",", {"Fn::GetAZs": ""}]})},
+        "Outputs": {"Zones": {"Value": {"Fn::GetAtt": ["P", "Value"]}}},
+    }
     with LocalAws.in_process(region="eu-west-1") as ireland:
-        template = {
-            "Resources": {"P": parameter({"Fn::Join": [",", {"Fn::GetAZs": ""}]})},
-            "Outputs": {"Zones": {"Value": {"Fn::GetAtt": ["P", "Value"]}}},
-        }
         deployed = deploy_template(ireland, template, "Zones")
         delete_stack(ireland, "Zones")
     assert deployed.outputs["Zones"] == "eu-west-1a,eu-west-1b,eu-west-1c"
@@ -253,25 +228,18 @@ def test_get_azs_gives_the_zones_of_its_own_region():
 def test_an_ssm_typed_parameter_keeps_its_name_over_updates(aws, stack):
     ssm = aws.client("ssm")
     ssm.put_parameter(Name="/test/version", Value="21", Type="String")
+    version = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/test/version"}
     template = {
-        "Parameters": {
-            "Version": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/test/version"}
-        },
+        "Parameters": {"Version": version},
         "Resources": {"P": parameter({"Ref": "Version"})},
     }
     first = stack.template(template)
     assert read(aws, first.resources["P"]) == "21"
     ssm.put_parameter(Name="/test/version", Value="22", Type="String", Overwrite=True)
     cloudformation = aws.client("cloudformation")
-    cloudformation.update_stack(
-        StackName=stack.name,
-        UsePreviousTemplate=True,
-        Parameters=[{"ParameterKey": "Version", "UsePreviousValue": True}],
-    )
-    cloudformation.get_waiter("stack_update_complete").wait(
-        StackName=stack.name, WaiterConfig={"Delay": 0.1}
-    )
-    assert read(aws, first.resources["P"]) == "22"
+    previous = [{"ParameterKey": "Version", "UsePreviousValue": True}]
+    cloudformation.update_stack(StackName=stack.name, UsePreviousTemplate=True, Parameters=previous)
+    until(lambda: read(aws, first.resources["P"]), lambda value: value == "22")
     described = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["Parameters"]
     assert described == [
         {"ParameterKey": "Version", "ParameterValue": "/test/version", "ResolvedValue": "22"}
@@ -304,29 +272,22 @@ def test_importing_what_nobody_exports_fails(stack):
 
 
 def test_reading_a_deleted_stack_creates_nothing(aws, stack):
-    deployed = stack.template(
-        {"Resources": {"P": parameter("x")}, "Outputs": {"P": {"Value": {"Ref": "P"}}}}
-    )
+    deployed = stack.of(P=parameter("x"))
     stack.delete()
     cloudformation = aws.client("cloudformation")
-    found = cloudformation.describe_stacks(StackName=deployed.id)["Stacks"][0]
+    (found,) = cloudformation.describe_stacks(StackName=deployed.id)["Stacks"]
     assert found["StackStatus"] == "DELETE_COMPLETE"
     resources = cloudformation.describe_stack_resources(StackName=deployed.id)["StackResources"]
     assert resources == []
-    with pytest.raises(aws.client("ssm").exceptions.ParameterNotFound):
-        read(aws, deployed.resources["P"])
-    with pytest.raises(cloudformation.exceptions.ClientError, match="does not exist"):
-        cloudformation.describe_stacks(StackName=stack.name)
+    assert refusal(read, aws=aws, name=deployed.resources["P"])[0] == "ParameterNotFound"
+    assert "does not exist" in refusal(cloudformation.describe_stacks, StackName=stack.name)[1]
 
 
 def test_stack_tags_reach_the_resources(aws, stack):
-    deployed = stack.template({"Resources": {"T": topic()}}, tags={"team": "one"})
-    arn = deployed.resources["T"]
-    tags = aws.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
-    assert tags == [{"Key": "team", "Value": "one"}]
-    stack.template({"Resources": {"T": topic()}}, tags={"team": "two"})
-    tags = aws.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
-    assert tags == [{"Key": "team", "Value": "two"}]
+    for team in ("one", "two"):
+        deployed = stack.template({"Resources": {"T": topic()}}, tags={"team": team})
+        tags = aws.client("sns").list_tags_for_resource(ResourceArn=deployed.resources["T"])["Tags"]
+        assert tags == [{"Key": "team", "Value": team}]
 
 
 def test_yaml_with_short_forms(aws, stack):
@@ -347,11 +308,11 @@ Outputs:
 """
     cloudformation = aws.client("cloudformation")
     cloudformation.create_stack(StackName=stack.name, TemplateBody=body)
-    cloudformation.get_waiter("stack_create_complete").wait(
-        StackName=stack.name, WaiterConfig={"Delay": 0.1}
+    created = until(
+        lambda: cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0],
+        lambda found: found["StackStatus"] == "CREATE_COMPLETE",
     )
-    found = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["Outputs"]
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in found}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in created["Outputs"]}
     assert outputs["Value"] == f"{outputs['Name']}@us-east-1"
 
 
@@ -391,11 +352,48 @@ def test_a_template_with_a_section_out_of_order_is_refused_at_once(stack, part, 
 
 
 def test_an_iam_resource_needs_the_acknowledgement(aws, stack, role):
-    import json
+    create = aws.client("cloudformation").create_stack
+    told = refusal(
+        create, StackName=stack.name, TemplateBody=json.dumps({"Resources": {"R": role}})
+    )
+    assert told[0] == "InsufficientCapabilitiesException"
 
-    cloudformation = aws.client("cloudformation")
-    with pytest.raises(cloudformation.exceptions.ClientError) as refused:
-        cloudformation.create_stack(
-            StackName=stack.name, TemplateBody=json.dumps({"Resources": {"R": role}})
-        )
-    assert refused.value.response["Error"]["Code"] == "InsufficientCapabilitiesException"
+
+# --- references between stacks --------------------------------------------------------------------
+
+
+@pytest.fixture
+def giving(aws) -> Iterator[str]:
+    """The ARN that the stack `Giving` gives to others."""
+    template = {"Resources": {"Topic": topic()}, "Outputs": {"Arn": {"Value": {"Ref": "Topic"}}}}
+    yield deploy_template(aws, template, "Giving").outputs["Arn"]
+    delete_stack(aws, "Giving")
+
+
+def taking(**more: Any) -> dict[str, Any]:
+    output = {"StackName": "Giving", "OutputName": "Arn", **more}
+    return parameter({"Fn::Join": ["", ["topic ", {"Fn::GetStackOutput": output}]]})
+
+
+@pytest.mark.parametrize("more", [{}, {"Region": "us-east-1"}], ids=["own", "named"])
+def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(
+    aws, stack, giving, more
+):
+    taken = stack.of(It=taking(**more))
+    assert read(aws, taken.resources["It"]) == f"topic {giving}"
+    delete_stack(aws, "Giving")  # an export in use could not be deleted
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"OutputName": "Nope"}, "stack Giving has no output Nope"),
+        ({"StackName": "Nobody"}, "stack Nobody has no output Arn, or does not exist"),
+        ({"Region": "eu-west-1"}, "stack Giving has no output Arn"),
+        ({"RoleArn": "arn:aws:iam::1:role/r"}, "Fn::GetStackOutput with RoleArn is not emulated"),
+    ],
+)
+@pytest.mark.usefixtures("giving")
+def test_a_weak_reference_to_nothing_fails_the_stack_and_says_so(stack, more, reason):
+    failed = stack.of(It=taking(**more), expect_failure=True)
+    assert reason in str(failed.failure_reason)

@@ -6,7 +6,7 @@ from typing import Any
 
 from component_site import MANAGED, NEEDS, Components, refused
 from hosting_site import Site
-from stacks_under_test import resource_of
+from stacks_under_test import endpoint, resource_of, variant
 
 
 def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
@@ -17,16 +17,11 @@ def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) 
         "RuntimeConfig": {"CopyCount": copies},
         **more,
     }
+    instances = variant(1, InstanceType="ml.g5.xlarge", ManagedInstanceScaling=MANAGED)
+    del instances["ModelName"]
     config = {
         "ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-        "ProductionVariants": [
-            {
-                "VariantName": "primary",
-                "InstanceType": "ml.g5.xlarge",
-                "InitialInstanceCount": 1,
-                "ManagedInstanceScaling": MANAGED,
-            }
-        ],
+        "ProductionVariants": [instances],
     }
     target = {
         "ServiceNamespace": "sagemaker",
@@ -39,10 +34,7 @@ def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) 
         "Resources": {
             "Role": role,
             "Config": resource_of("AWS::SageMaker::EndpointConfig", **config),
-            "Endpoint": resource_of(
-                "AWS::SageMaker::Endpoint",
-                EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
-            ),
+            "Endpoint": resource_of("AWS::SageMaker::Endpoint", **endpoint()),
             "Component": resource_of("AWS::SageMaker::InferenceComponent", **component),
             "Target": resource_of("AWS::ApplicationAutoScaling::ScalableTarget", **target),
         },
@@ -55,37 +47,21 @@ def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) 
     }
 
 
-def test_from_one_copy_to_two_to_none_and_back(aws, stack, role):
+def test_a_component_is_changed_in_place(aws, stack, role):
     here = Site(aws)
-    model = here.model()
-    made = stack.template(template(role, model)).outputs
+    made = stack.template(template(role, here.model())).outputs
     it, name = Components(here, made["Endpoint"]), made["Name"]
     assert made["Arn"] == made["SameArn"]
     assert made["Arn"].endswith(f":inference-component/{name}")
     assert it.invoke(name)["InvokedProductionVariant"] == "primary"
 
-    again = stack.template(
-        template(role, model, copies=2, Tags=[{"Key": "a", "Value": "1"}])
-    ).outputs
-    assert again == made
+    other, tags = here.model(), [{"Key": "a", "Value": "1"}]
+    batch = {"Type": "COPY_COUNT", "Value": 1}
+    deployment = {"RollingUpdatePolicy": {"MaximumBatchSize": batch, "WaitIntervalInSeconds": 0}}
+    changed = template(role, other, copies=2, Tags=tags, DeploymentConfig=deployment)
+    assert stack.template(changed).outputs == made
     assert it.copies(name) == 2
-    assert it.sagemaker.list_tags(ResourceArn=made["Arn"])["Tags"] == [{"Key": "a", "Value": "1"}]
-
-    assert it.copies(name, 0) == 0
-    assert refused("no capacity", it.invoke, name=name) == "ValidationError"
-    assert it.sum(name, "NoCapacityInvocationFailures") == 1
-    assert it.sum(name, "Invocations") == 1  # the one that was answered
-    assert it.copies(name, 1) == 1
-    assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200
-
-    other = here.model()
-    deployment = {
-        "RollingUpdatePolicy": {
-            "MaximumBatchSize": {"Type": "COPY_COUNT", "Value": 1},
-            "WaitIntervalInSeconds": 0,
-        }
-    }
-    assert stack.template(template(role, other, DeploymentConfig=deployment)).outputs == made
+    assert it.sagemaker.list_tags(ResourceArn=made["Arn"])["Tags"] == tags
     assert it.described(name)["Specification"]["ModelName"] == other
     assert it.described(name)["LastDeploymentConfig"] == deployment
     assert any(made["Arn"] in left for left in aws.leftovers())

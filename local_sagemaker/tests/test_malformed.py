@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +20,7 @@ from local_sagemaker.cli import app
 from local_sagemaker.cloudformation.api import CLOUDFORMATION
 from local_sagemaker.model_servers import SimulatedModelServer
 from local_sagemaker.protocols import service_model
-from local_sagemaker.runtime.clock import FASTEST, LONGEST_JUMP, Clock
+from local_sagemaker.runtime.clock import LONGEST_JUMP
 from local_sagemaker.sagemaker_api import SAGEMAKER
 from local_sagemaker.scaling_api import APPLICATION_AUTO_SCALING
 
@@ -54,26 +53,20 @@ class TestControls:
         assert status == 400
         assert document["error"]
         assert aws.runtime_time() == before
-
-    @pytest.mark.parametrize("seconds", ["1e300", "nan", "-1"])
-    def test_the_allowed_range_is_told(self, aws, seconds):
-        _, document = told(aws, f"/_local/runtime/advance?seconds={seconds}")
-        assert "0 to 86400 s" in document["error"]
+        if seconds in ("1e300", "nan", "-1"):
+            assert "0 to 86400 s" in document["error"]
 
     def test_the_clock_goes_exactly_as_far_as_it_is_told(self, aws):
         before = aws.runtime_time()
         for seconds in (0.0, 0.25, 10.0, 25.5):
             aws.advance(seconds)
         # Floating-point seconds since 1970 are exact to less than a microsecond.
-        assert abs(aws.runtime_time() - before - timedelta(seconds=35.75)) < timedelta(
-            milliseconds=1
-        )
+        assert (aws.runtime_time() - before).total_seconds() == pytest.approx(35.75, abs=1e-3)
 
     @pytest.mark.parametrize("factor", ["inf", "nan", "-1", "-inf", "1e300", "10001", "fast", ""])
     def test_the_clock_runs_no_faster_than_told(self, aws, factor):
         status, document = told(aws, f"/_local/runtime/speed?factor={factor}")
         assert (status, bool(document["error"])) == (400, True)
-        assert aws.runtime_time() == aws.runtime_time()
 
     @pytest.mark.parametrize(
         "query",
@@ -108,30 +101,16 @@ class TestControls:
             b"no JSON",
             b"[]",
             b"null",
-            b"5",
-            b'"x"',
             b'{"a": null}',
-            b'{"a": []}',
-            b'{"a": 5}',
             b'{"a": {}}',
             b'{"a": {"kind": []}}',
             b'{"a": {"kind": "other"}}',
             b"\xff{}",
             b'{"a": {"kind": "command", "command": 5}}',
-            b'{"a": {"kind": "command", "command": []}}',
-            b'{"a": {"kind": "command"}}',
-            b'{"a": {"kind": "url", "url": 5}}',
             b'{"a": {"kind": "url", "url": "http://evil.example"}}',
-            b'{"a": {"kind": "simulated", "concurrency": "x"}}',
-            b'{"a": {"kind": "simulated", "memory": "much"}}',
-            b'{"a": {"kind": "simulated", "cold_start": NaN}}',
             b'{"a": {"kind": "simulated", "cold_start": 1e999}}',
-            b'{"a": {"kind": "simulated", "service_time": 5}}',
             b'{"a": {"kind": "simulated", "service_time": {}}}',
-            b'{"a": {"kind": "simulated", "service_time": {"kind": "constant", "values": [-1]}}}',
-            b'{"a": {"kind": "simulated", "slow_instances": []}}',
             b'{"a": {"kind": "simulated", "slow_instances": {"x": 1}}}',
-            b'{"a": {"kind": "simulated", "nothing": 1}}',
             b"[" * 100_000,
             b'{"a": {"kind": "simulated", "cold_requests": ' + b"9" * 5000 + b"}}",
         ],
@@ -166,23 +145,10 @@ class TestControls:
         names = ["seconds", "factor", "at", "since", "step", "region", "on", "zone", "x"]
         query = data.draw(st.lists(st.tuples(st.sampled_from(names), value), max_size=4))
         raw = urlencode([(name, each.encode("utf-8", "surrogatepass")) for name, each in query])
-        path = data.draw(
-            st.sampled_from(
-                [
-                    "runtime/advance",
-                    "runtime/speed",
-                    "runtime/url",
-                    "runtime/flush",
-                    "runtime/time",
-                    "runtime/model-servers",
-                    "cloudwatch/evaluate",
-                    "cloudwatch/actions",
-                    "runtime/",
-                    "cloudwatch",
-                    "else",
-                ]
-            )
-        )
+        controls = ["advance", "speed", "url", "flush", "time", "model-servers", ""]
+        others = ["cloudwatch/evaluate", "cloudwatch/actions", "cloudwatch", "else"]
+        paths = [*(f"runtime/{control}" for control in controls), *others]
+        path = data.draw(st.sampled_from(paths))
         document = st.recursive(
             st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=5)),
             lambda inner: st.one_of(
@@ -204,24 +170,6 @@ class TestControls:
         aws.set_clock_speed(0)
 
 
-def test_the_clocks_own_range():
-    clock = Clock(speed=FASTEST, start=0.0)
-    assert clock.speed == FASTEST
-    for wrong in (math.nan, math.inf, FASTEST * 1.001, -0.1):
-        with pytest.raises(ValueError, match="speed"):
-            clock.set_speed(wrong)
-        with pytest.raises(ValueError, match=r"finite|speed"):
-            RuntimeOptions(clock_speed=wrong)
-    for start in (math.nan, -1.0, 1e12):
-        with pytest.raises(ValueError, match=r"between 1970 and 9999|finite"):
-            RuntimeOptions(clock_start=start)
-    near_the_end = Clock(speed=0.0, start=253_402_300_799.0 - LONGEST_JUMP)
-    near_the_end.advance(LONGEST_JUMP)
-    assert near_the_end.moment().year == 9999
-    with pytest.raises(ValueError, match="9999"):
-        near_the_end.advance(1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -234,6 +182,12 @@ def test_the_clocks_own_range():
         (["--clock-speed", "10001"], "--clock-speed"),
         (["--behave", "clock_start=nan"], "--behave"),
         (["--behave", "interfaces_stay=inf"], "--behave"),
+        (["--image", "team/ranker"], "team/ranker"),
+        (["add-model-server"], "Missing argument"),
+        (["add-model-server", "x=simulatd"], "simulatd"),
+        (["add-model-server", "x=simulated"], "LOCAL_SAGEMAKER"),
+        (["add-image", "nothing"], "nothing"),
+        (["--model-server", "simulated"], "simulated"),
         (["--model-server", "x=[1]"], "--model-server"),
         (["--model-server", "x=5"], "--model-server"),
         (["--model-server", 'x={"kind": "command", "command": 5}'], "command: Input should be"),
@@ -241,15 +195,16 @@ def test_the_clocks_own_range():
     ],
 )
 def test_the_command_refuses_what_it_cannot_serve(arguments, named, tmp_path):
-    if arguments[0] == "--model-server":
+    if "{" in arguments[-1] or "[" in arguments[-1]:
         image, _, document = arguments[1].partition("=")
         file = tmp_path / "server.json"
         file.write_text(document)
         arguments = ["--model-server", f"{image}={file}"]
     done = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "500"})
-    assert done.exit_code == 2, done.output
-    assert named in done.output
-    assert "Traceback" not in done.output
+    assert (done.exit_code, done.stdout) == (2, "")
+    known = ("# Starting", "Usage", "Try")
+    (line,) = [each for each in done.stderr.splitlines() if each and not each.startswith(known)]
+    assert named in line
 
 
 def called(aws: LocalAws, service: OwnService, operation: str, body: bytes) -> Answer:
@@ -353,16 +308,7 @@ def requests(shape: Any, depth: int) -> st.SearchStrategy[Any]:
     elif kind == "string":
         fitting = st.sampled_from(
             list(getattr(shape, "enum", ()))
-            or [
-                "a",
-                "x" * 70,
-                "endpoint/e/variant/v",
-                "arn:aws:iam::123456789012:role/r",
-                "",
-                "é",
-                quote("é"),
-                "1",
-            ]
+            or ["a", "x" * 70, "endpoint/e/variant/v", "arn:aws:iam::123456789012:role/r", "", "é"]
         )
     elif kind == "boolean":
         fitting = st.booleans()

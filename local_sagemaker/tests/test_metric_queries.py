@@ -7,7 +7,12 @@ from typing import Any
 
 import botocore.exceptions
 import pytest
-from alarms_under_test import MINUTE, NOON
+from alarms_under_test import MINUTE, NOON, dimensions
+
+
+def summed(metric: str, statistic: str = "Sum") -> dict[str, Any]:
+    named = {"Namespace": "Test", "MetricName": metric}
+    return {"Metric": named, "Period": 60, "Stat": statistic}
 
 
 def put(client: Any, *data: dict[str, Any], at: datetime = NOON, metric: str = "m") -> None:
@@ -20,19 +25,8 @@ def put(client: Any, *data: dict[str, Any], at: datetime = NOON, metric: str = "
 def statistic(client: Any, name: str) -> float | None:
     """By both operations, which must agree."""
     window = {"StartTime": NOON, "EndTime": NOON + MINUTE}
-    (result,) = client.get_metric_data(
-        **window,
-        MetricDataQueries=[
-            {
-                "Id": "m",
-                "MetricStat": {
-                    "Metric": {"Namespace": "Test", "MetricName": "m"},
-                    "Period": 60,
-                    "Stat": name,
-                },
-            }
-        ],
-    )["MetricDataResults"]
+    query = {"Id": "m", "MetricStat": summed("m", name)}
+    (result,) = client.get_metric_data(**window, MetricDataQueries=[query])["MetricDataResults"]
     simple = name in ("SampleCount", "Average", "Sum", "Minimum", "Maximum")
     kind = "Statistics" if simple else "ExtendedStatistics"
     points = client.get_metric_statistics(
@@ -139,30 +133,14 @@ def math(client: Any, expression: str) -> list[list[float | None]]:
         for minute, number in enumerate(values):
             if number is not None:
                 put(client, {"Value": number}, at=NOON + minute * MINUTE, metric=name)
-    queries = [
-        {
-            "Id": name,
-            "ReturnData": False,
-            "MetricStat": {
-                "Metric": {"Namespace": "Test", "MetricName": name},
-                "Period": 60,
-                "Stat": "Sum",
-            },
-        }
-        for name in SERIES
-    ]
+    queries = [{"Id": n, "ReturnData": False, "MetricStat": summed(n)} for n in SERIES]
     results = client.get_metric_data(
         StartTime=NOON,
         EndTime=NOON + 4 * MINUTE,
         MetricDataQueries=[*queries, {"Id": "e", "Expression": expression}],
     )["MetricDataResults"]
-    return [
-        [
-            dict(zip(result["Timestamps"], result["Values"], strict=True)).get(NOON + n * MINUTE)
-            for n in range(4)
-        ]
-        for result in results
-    ]
+    series = [dict(zip(each["Timestamps"], each["Values"], strict=True)) for each in results]
+    return [[found.get(NOON + n * MINUTE) for n in range(4)] for found in series]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +208,6 @@ def test_metric_math(cloudwatch, expression, expected):
 def test_expressions_refused_aloud(cloudwatch, expression, words):
     with pytest.raises(botocore.exceptions.ClientError, match=words):
         math(cloudwatch, expression)
-    stat = {"Metric": {"Namespace": "Test", "MetricName": "m1"}, "Period": 60, "Stat": "Sum"}
     with pytest.raises(botocore.exceptions.ClientError):
         cloudwatch.put_metric_alarm(
             AlarmName="a",
@@ -238,7 +215,7 @@ def test_expressions_refused_aloud(cloudwatch, expression, words):
             EvaluationPeriods=1,
             Threshold=1,
             Metrics=[
-                {"Id": "m1", "MetricStat": stat, "ReturnData": False},
+                {"Id": "m1", "MetricStat": summed("m1"), "ReturnData": False},
                 {"Id": "e", "Expression": expression},
             ],
         )
@@ -246,12 +223,12 @@ def test_expressions_refused_aloud(cloudwatch, expression, words):
 
 
 def test_a_search_finds_metrics_by_schema_and_terms(cloudwatch):
-    def of(metric: str, **dimensions: str) -> dict[str, Any]:
+    def of(metric: str, **named: str) -> dict[str, Any]:
         return {
             "MetricName": metric,
             "Timestamp": NOON,
             "Value": 1.0,
-            "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()],
+            "Dimensions": dimensions(**named),
         }
 
     cloudwatch.put_metric_data(
@@ -264,16 +241,8 @@ def test_a_search_finds_metrics_by_schema_and_terms(cloudwatch):
             of("errors", Zone="a", App="x"),
         ],
     )
+    search = """SEARCH('{Test,Zone,App} MetricName="calls" App="x"', 'Sum', 60)"""
     found = cloudwatch.get_metric_data(
-        StartTime=NOON,
-        EndTime=NOON + MINUTE,
-        MetricDataQueries=[
-            {
-                "Id": "s",
-                "Expression": (
-                    "SEARCH('{Test,Zone,App} MetricName=\"calls\" App=\"x\"', 'Sum', 60)"
-                ),
-            }
-        ],
+        StartTime=NOON, EndTime=NOON + MINUTE, MetricDataQueries=[{"Id": "s", "Expression": search}]
     )["MetricDataResults"]
     assert [(each["Label"], each["Values"]) for each in found] == [("a", [1.0]), ("b", [1.0])]

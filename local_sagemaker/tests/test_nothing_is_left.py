@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from signed_requests import is_open
 from stacks_under_test import TRUST, resource_of, zip_of
 from waiting import alive, wait_for
 
-from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
+from local_sagemaker import LocalAws, LocalAwsError, delete_stack, deploy_template, lambda_runner
 
 pytestmark = pytest.mark.realtime
 
@@ -45,6 +45,19 @@ CUSTOM = {
 }
 
 
+@contextlib.contextmanager
+def custom(aws: LocalAws) -> Iterator[None]:
+    """The stack with the custom resource, until the block ends."""
+    deploy_template(aws, CUSTOM, "Leaves")
+    yield
+    delete_stack(aws, "Leaves")
+
+
+def kinds(paths: Iterable[Path]) -> list[str]:
+    """The names of what lies there, without the random part."""
+    return sorted(path.name.rpartition("-")[0] for path in paths)
+
+
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of all temporary files of this process and those that it starts."""
@@ -58,17 +71,10 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 @pytest.mark.parametrize("start", [LocalAws.start, LocalAws.in_process])
 def test_a_stopped_one_leaves_no_file(temporary: Path, start: Callable[..., LocalAws]) -> None:
     for _ in range(2):
-        with start() as aws:
-            deploy_template(aws, CUSTOM, "Leaves")
-            kinds = {each.name.rpartition("-")[0] for each in temporary.rglob("local-*")}
-            assert kinds == {"local-aws", "local-lambda-code"}
-            delete_stack(aws, "Leaves")
+        with start() as aws, custom(aws):
+            assert {*kinds(temporary.rglob("local-*"))} == {"local-aws", "local-lambda-code"}
         # In-process servers of other tests' fixtures may live: what is unpacked is theirs too.
-        assert [
-            each.name
-            for each in temporary.iterdir()
-            if not each.name.startswith("local-lambda-code-")
-        ] == []
+        assert {*kinds(temporary.iterdir())} <= {"local-lambda-code"}
     lambda_runner.forget()
     assert list(temporary.iterdir()) == []
 
@@ -81,11 +87,11 @@ def test_the_last_one_in_a_process_takes_the_unpacked_code_with_it(temporary: Pa
         f"    deploy_template(aws, {CUSTOM}, 'Leaves')\n"
         "    with LocalAws.in_process():\n"
         "        pass\n"
-        "    print(sorted(n.rpartition('-')[0] for n in os.listdir(tempfile.gettempdir())))\n"
+        "    print(len(os.listdir(tempfile.gettempdir())))\n"
         "print(os.listdir(tempfile.gettempdir()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["['local-aws', 'local-lambda-code']", "[]"]
+    assert done.stdout.splitlines() == ["2", "[]"]
 
 
 def test_a_reset_takes_the_unpacked_code_with_it(temporary: Path) -> None:
@@ -94,8 +100,8 @@ def test_a_reset_takes_the_unpacked_code_with_it(temporary: Path) -> None:
         assert list(temporary.glob("local-lambda-code-*"))
         aws.reset()
         assert not list(temporary.glob("local-lambda-code-*"))
-        deploy_template(aws, CUSTOM, "Leaves")  # and it is unpacked again when it is needed
-        delete_stack(aws, "Leaves")
+        with custom(aws):  # it is unpacked again when it is needed
+            pass
 
 
 def test_the_log_stays_where_the_caller_wants_it(temporary: Path, tmp_path: Path) -> None:
@@ -110,8 +116,6 @@ def test_the_log_stays_where_the_caller_wants_it(temporary: Path, tmp_path: Path
 
 
 def test_one_that_could_not_start_leaves_no_file(temporary: Path, aws: LocalAws) -> None:
-    from local_sagemaker import LocalAwsError
-
     for start in (LocalAws.start, LocalAws.in_process):
         with pytest.raises(LocalAwsError, match=r"in use"):
             start(port=aws.port)
@@ -165,10 +169,8 @@ def test_when_the_parent_is_killed_the_child_removes_its_files(
 def test_the_command_leaves_nothing_when_it_is_stopped(
     temporary: Path, number: int, early: bool
 ) -> None:
-    command = [sys.executable, "-m", "local_sagemaker"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command, pipe = [sys.executable, "-m", "local_sagemaker"], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         if early:
             wait_for(lambda: any(temporary.iterdir()))
@@ -198,8 +200,7 @@ def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path
         f"    while not pathlib.Path({str(told)!r}).exists(): time.sleep(0.05)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-    process_id = int(told.read_text())
-    wait_for(lambda: not alive(process_id))
+    wait_for(lambda: not alive(int(told.read_text())))
 
 
 def test_a_hook_of_a_user_changes_only_the_user_s_requests() -> None:
@@ -228,27 +229,22 @@ def test_the_next_one_removes_at_once_what_a_killed_process_left(temporary: Path
         f"deploy_template(aws, {CUSTOM}, 'Leaves')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    with LocalAws.in_process() as aws:
-        deploy_template(aws, CUSTOM, "Leaves")
+    with LocalAws.in_process() as aws, custom(aws):
         mine = set(temporary.iterdir())
         other = temporary / "local-aws-of-somebody.txt"
         other.write_text("no folder")
         subprocess.run([sys.executable, "-c", script], check=False)
         left = set(temporary.iterdir()) - mine - {other}
-        assert sorted(each.name.rpartition("-")[0] for each in left) == [
-            "local-aws",
-            "local-lambda-code",
-        ]
+        assert kinds(left) == ["local-aws", "local-lambda-code"]
         with LocalAws.in_process():
             assert not any(each.exists() for each in left)
             assert mine < set(temporary.iterdir()), "a folder that is held stays"
         assert other.exists()
-        delete_stack(aws, "Leaves")
 
 
 def test_a_folder_is_held_from_its_first_moment(temporary: Path) -> None:
     """Processes that start at the same time do not take each other's folders for abandoned."""
-    script = (
+    code = (
         "from local_sagemaker.held_folder import HeldFolder\n"
         "for _ in range(300):\n"
         "    folder = HeldFolder('local-aws-')\n"
@@ -256,9 +252,8 @@ def test_a_folder_is_held_from_its_first_moment(temporary: Path) -> None:
         "    (folder.path / 'kept').touch()\n"
         "    folder.remove()\n"
     )
+    script = [sys.executable, "-c", code]
     with contextlib.ExitStack() as stack:
-        started = [
-            stack.enter_context(subprocess.Popen([sys.executable, "-c", script])) for _ in range(3)
-        ]
+        started = [stack.enter_context(subprocess.Popen(script)) for _ in range(3)]
         assert [process.wait(60) for process in started] == [0, 0, 0]
     assert list(temporary.iterdir()) == []

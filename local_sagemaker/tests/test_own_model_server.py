@@ -26,11 +26,9 @@ REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
 def snippets() -> dict[str, str]:
     """The page's blocks that are files, by their names."""
-    page = "".join(
-        (PROJECT / "docs" / name).read_text("utf-8") for name in ("hosting.md", "pytest.md")
-    )
-    blocks = re.findall(r"^```(?:python|ini)\n# (\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return dict(blocks)
+    pages = [PROJECT / "docs" / name for name in ("hosting.md", "pytest.md")]
+    blocks = re.compile(r"^```(?:python|ini)\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return dict(blocks.findall("".join(page.read_text("utf-8") for page in pages)))
 
 
 @pytest.fixture
@@ -45,22 +43,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        **more,
-    )
+    told = [sys.executable, "-m", *arguments]
+    return subprocess.run(told, capture_output=True, text=True, check=False, timeout=300, **more)
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "local_sagemaker", *arguments, env={**os.environ, **environment})
+    return python("local_sagemaker", *arguments, env={**os.environ, **environment})
 
 
 def run_pytest(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return python("-m", "pytest", "-q", "-p", PLUGIN, *arguments, cwd=folder, **more)
+    return python("pytest", "-q", "-p", PLUGIN, *arguments, cwd=folder, **more)
 
 
 @contextlib.contextmanager
@@ -90,13 +82,8 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         s3 = served.client("s3")
         s3.create_bucket(Bucket="models")
         s3.put_object(Bucket="models", Key="ranker/factor.txt", Body=b"2")
-        source = {
-            "S3DataSource": {
-                "S3Uri": "s3://models/ranker/",
-                "S3DataType": "S3Prefix",
-                "CompressionType": "None",
-            }
-        }
+        place = {"S3Uri": "s3://models/ranker/", "S3DataType": "S3Prefix"}
+        source = {"S3DataSource": {**place, "CompressionType": "None"}}
         assert answer(served, "team/ranker", b"[3, 1]", ModelDataSource=source) == b"[2.0, 6.0]"
         ecr = served.client("ecr")
         assert ecr.list_images(repositoryName="team/ranker")["imageIds"][0]["imageTag"] == "1"
@@ -104,9 +91,8 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         assert more.returncode == 0, more.stderr
         assert ecr.list_images(repositoryName="team/other")["imageIds"][0]["imageTag"] == "2"
 
-        other = run(
-            "add-model-server", "x=simulated", **{**variables, "LOCAL_SAGEMAKER_TOKEN": "another"}
-        )
+        another = {**variables, "LOCAL_SAGEMAKER_TOKEN": "another"}
+        other = run("add-model-server", "x=simulated", **another)
         assert (other.returncode, other.stdout) == (2, "")
         assert "token" in other.stderr
         port = variables["AWS_ENDPOINT_URL"].rpartition(":")[2]
@@ -170,25 +156,3 @@ def test_the_plugin_costs_nothing_and_breaks_nobody(tmp_path):
     assert "1 passed, 1 error" in done.stdout, done.stdout
     assert "the fixture local_aws needs moto: pip install" in done.stdout
     assert "Traceback" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--port", "-1"],
-        ["--model-server", "simulated"],
-        ["--image", "team/ranker"],
-        ["add-model-server"],
-        ["add-model-server", "x=simulatd"],
-        ["add-model-server", "x=simulated"],
-        ["add-image", "nothing"],
-    ],
-)
-def test_mistakes_are_named_in_a_line(arguments):
-    """One for each kind; test_model_servers.py tries what a text can stand for."""
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
-    known = ("# Starting", "Usage", "Try")
-    named = [line for line in done.stderr.splitlines() if not line.startswith(known)]
-    assert len([line for line in named if line]) == 1, done.stderr

@@ -7,14 +7,16 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from hosting_site import IMAGE, Site
 from roles_under_test import HOSTING, allow, document, give_role, trust
-from signed_requests import ask, client_with, signed
+from signed_requests import ask, client_with, refusal, signed
 from stacks_under_test import TestStack
+from waiting import until
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
@@ -51,14 +53,13 @@ Client = Callable[..., Any]
 def caller(aws: LocalAws) -> Callable[..., Client]:
     """Give somebody with a role that has these statements, and who answers to no other rights."""
 
-    def make(*statements: dict[str, Any], name: str = "caller", **session: Any) -> Client:
-        iam = aws.client("iam")
+    def make(*statements: dict[str, Any], **session: Any) -> Client:
         me = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
-        trusted = document({"Effect": "Allow", "Principal": me, "Action": "sts:AssumeRole"})
+        trusted = json.dumps(trust(Principal=me))
         with contextlib.suppress(ClientError):
-            iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trusted))
-        put(aws, name, *statements)
-        arn = f"arn:aws:iam::{ACCOUNT}:role/{name}"
+            aws.client("iam").create_role(RoleName="caller", AssumeRolePolicyDocument=trusted)
+        put(aws, "caller", *statements)
+        arn = f"arn:aws:iam::{ACCOUNT}:role/caller"
         given = aws.client("sts").assume_role(RoleArn=arn, RoleSessionName="me", **session)
         return as_session(aws, given["Credentials"])
 
@@ -81,12 +82,21 @@ def put(aws: LocalAws, role: str, *statements: dict[str, Any]) -> None:
     aws.client("iam").put_role_policy(RoleName=role, PolicyName="rights", PolicyDocument=text)
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """Make a call that is refused; gives code and message."""
-    with pytest.raises(ClientError) as raised:
-        call(**request)
-    error = raised.value.response["Error"]
-    return error["Code"], error["Message"]
+def put_key_policy(aws: LocalAws, key: str, *statements: dict[str, Any]) -> None:
+    text = json.dumps(document(*statements))
+    aws.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy=text)
+
+
+def sealed(aws: LocalAws, name: str) -> str:
+    """Put an object that a key encrypts; gives the key's ARN."""
+    key = str(aws.client("kms").create_key()["KeyMetadata"]["Arn"])
+    encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
+    aws.client("s3").put_object(Bucket="models", Key=name, Body=b"s", **encrypted)
+    return key
+
+
+OTHERS = allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/owner"})
+"""In a key's policy: it lets nobody else in, whatever the role's policy says."""
 
 
 def denial(who: str, action: str, resource: str, kind: str = "identity-based policy") -> str:
@@ -108,38 +118,31 @@ def handler(event, context):
 
 
 @pytest.fixture
-def function(aws: LocalAws) -> Iterator[Callable[[], dict[str, Any]]]:
+def function(aws: LocalAws) -> Iterator[Callable[[], Any]]:
     """A function that reads an object; gives what it answers."""
     stack = TestStack(aws, f"Rights{next(_numbers)}")
     aws.client("s3").put_object(Bucket="models", Key="k", Body=b"read")
-    role = give_role(
-        aws, "reader", allow("s3:GetObject", "arn:aws:s3:::models/*"), services=("lambda",)
-    )
+    right = allow("s3:GetObject", "arn:aws:s3:::models/*")
     properties = {
         "FunctionName": "reader",
         "Runtime": "python3.12",
         "Handler": "index.handler",
-        "Role": role,
+        "Role": give_role(aws, "reader", right, services=("lambda",)),
         "Code": {"ZipFile": READS},
     }
     stack.deploy("AWS::Lambda::Function", properties)
-
-    def invoke() -> dict[str, Any]:
-        answer = aws.client("lambda").invoke(FunctionName="reader")
-        return {"said": json.load(answer["Payload"])}
-
-    yield invoke
+    yield lambda: json.load(aws.client("lambda").invoke(FunctionName="reader")["Payload"])
     stack.delete()
 
 
 def test_a_function_has_what_its_role_has_at_that_moment(aws, function) -> None:
-    assert function() == {"said": "read"}
+    assert function() == "read"
     put(aws, "reader", allow("s3:GetObject", "arn:aws:s3:::others/*"))
-    told = function()["said"]["errorMessage"]
+    told = function()["errorMessage"]
     assert "(AccessDenied) when calling the GetObject operation" in told
     assert denial("reader/reader", "s3:GetObject", '"arn:aws:s3:::models/k"') in told
     put(aws, "reader", allow("s3:Get*"))
-    assert function() == {"said": "read"}
+    assert function() == "read"
 
 
 def test_a_boundary_limits_a_function(aws, function) -> None:
@@ -147,27 +150,23 @@ def test_a_boundary_limits_a_function(aws, function) -> None:
     text = json.dumps(document(allow("sqs:*")))
     arn = iam.create_policy(PolicyName="bounds", PolicyDocument=text)["Policy"]["Arn"]
     iam.put_role_permissions_boundary(RoleName="reader", PermissionsBoundary=arn)
-    told = function()["said"]["errorMessage"]
-    assert (
-        denial("reader/reader", "s3:GetObject", '"arn:aws:s3:::models/k"', "permissions boundary")
-        in told
-    )
+    bounded = ("s3:GetObject", '"arn:aws:s3:::models/k"', "permissions boundary")
+    assert denial("reader/reader", *bounded) in function()["errorMessage"]
     iam.delete_role_permissions_boundary(RoleName="reader")
-    assert function() == {"said": "read"}
+    assert function() == "read"
 
 
 def test_a_bucket_policy_denies_and_allows(aws, function) -> None:
-    s3, arn = aws.client("s3"), f"arn:aws:iam::{ACCOUNT}:role/reader"
-    objects = "arn:aws:s3:::models/*"
-    deny = {**allow("s3:GetObject", objects, Principal={"AWS": arn}), "Effect": "Deny"}
+    s3, objects = aws.client("s3"), "arn:aws:s3:::models/*"
+    grant = allow("s3:GetObject", objects, Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/reader"})
+    deny = {**grant, "Effect": "Deny"}
     s3.put_bucket_policy(Bucket="models", Policy=json.dumps(document(deny)))
     try:
-        told = function()["said"]["errorMessage"]
+        told = function()["errorMessage"]
         assert told.endswith("with an explicit deny in a resource-based policy")
         put(aws, "reader")
-        grant = allow("s3:GetObject", objects, Principal={"AWS": arn})
         s3.put_bucket_policy(Bucket="models", Policy=json.dumps(document(grant)))
-        assert function() == {"said": "read"}
+        assert function() == "read"
     finally:
         s3.delete_bucket_policy(Bucket="models")
 
@@ -184,25 +183,18 @@ def test_a_function_without_rights_writes_no_log(aws, function) -> None:
 
 
 def test_lambda_refuses_roles_that_cannot_run_a_function(aws) -> None:
-    client, ec2 = aws.client("lambda"), aws.client("ec2")
+    ec2 = aws.client("ec2")
     queue = aws.client("sqs").create_queue(QueueName="dead")["QueueUrl"]
     subnet = ec2.describe_subnets()["Subnets"][0]
-    groups = ec2.describe_security_groups(
-        Filters=[{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
-    )["SecurityGroups"]
-    network = {"SubnetIds": [subnet["SubnetId"]], "SecurityGroupIds": [groups[0]["GroupId"]]}
+    of_vpc = [{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
+    group = ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"][0]
+    network = {"SubnetIds": [subnet["SubnetId"]], "SecurityGroupIds": [group["GroupId"]]}
     dead = f"arn:aws:sqs:us-east-1:{ACCOUNT}:dead"
+    settings = {"Runtime": "python3.12", "Handler": "i.h", "Code": {"ZipFile": b""}}
+    never = partial(aws.client("lambda").create_function, FunctionName="never", **settings)
 
     def create(role: str, **more: Any) -> tuple[str, str]:
-        return refusal(
-            client.create_function,
-            FunctionName="never",
-            Runtime="python3.12",
-            Handler="i.h",
-            Code={"ZipFile": b""},
-            Role=role,
-            **more,
-        )
+        return refusal(never, Role=role, **more)
 
     stranger = give_role(aws, "stranger", allow("*"), services=("ecs-tasks",))
     cannot = "The role defined for the function cannot be assumed by Lambda."
@@ -221,10 +213,8 @@ def test_lambda_refuses_roles_that_cannot_run_a_function(aws) -> None:
 
 def without(*actions: str) -> list[dict[str, Any]]:
     """What a model needs of its role, but for some actions."""
-    return [
-        {**each, "Action": [one for one in each["Action"] if one not in actions]}
-        for each in HOSTING
-    ]
+    actions = [[one for one in each["Action"] if one not in actions] for each in HOSTING]
+    return [{**each, "Action": left} for each, left in zip(HOSTING, actions, strict=True)]
 
 
 def failure(site: Site, *statements: dict[str, Any], **more: Any) -> str:
@@ -259,20 +249,17 @@ def test_uncompressed_data_needs_the_list_of_its_objects(site) -> None:
 
 @pytest.mark.parametrize("action", ["BatchGetImage", "GetDownloadUrlForLayer"])
 def test_a_model_role_without_its_image(site, action) -> None:
-    image = IMAGE.format("model")
     assert failure(site, *without(f"ecr:{action}")) == (
         f"The role 'arn:aws:iam::{ACCOUNT}:role/models' does not have {action} permission for the "
-        f"image: '{image}'."
+        f"image: '{IMAGE.format('model')}'."
     )
 
 
 def test_a_role_that_sagemaker_may_not_assume(aws, site) -> None:
     iam, name = aws.client("iam"), site.endpoint()
     model = site.model()
-    elsewhere = trust("sagemaker")
-    elsewhere["Statement"][0]["Condition"] = {
-        "ArnLike": {"aws:SourceArn": f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:*"}
-    }
+    source = {"aws:SourceArn": f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:*"}
+    elsewhere = trust("sagemaker", Condition={"ArnLike": source})
     try:
         for trusted in (trust("lambda"), elsewhere):
             iam.update_assume_role_policy(RoleName="models", PolicyDocument=json.dumps(trusted))
@@ -296,26 +283,12 @@ def test_what_a_role_has_lost_stops_the_scale_out(aws, site) -> None:
 
 
 def test_data_that_a_key_encrypts_needs_the_key(aws, site) -> None:
-    key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
-    aws.client("s3").put_object(
-        Bucket="models",
-        Key="sealed.tar.gz",
-        Body=b"x",
-        ServerSideEncryption="aws:kms",
-        SSEKMSKeyId=key,
-    )
+    key = sealed(aws, "sealed.tar.gz")
     where = {"server": "echoes", "ModelDataUrl": "s3://models/sealed.tar.gz"}
     assert failure(site, *without("kms:Decrypt"), **where).startswith("Could not access model data")
-    # Its policy lets nobody in, whatever the role's policy says.
-    closed = document(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/owner"}))
-    open_ = aws.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-    kms = aws.client("kms")
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(closed))
-    model = site.model(**where)
-    sealed = site.endpoint({"ModelName": model}, wait=False)
-    assert site.described(sealed)["EndpointStatus"] == "Failed"
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=open_)
-    site.endpoint({"ModelName": model})
+    put_key_policy(aws, key, OTHERS)
+    closed = site.endpoint({"ModelName": site.model(**where)}, wait=False)
+    assert site.described(closed)["EndpointStatus"] == "Failed"
 
 
 # ----------------------------------------------------------------------------------- callers
@@ -336,9 +309,8 @@ def test_a_caller_needs_the_right_to_invoke(aws, site, caller) -> None:
         assert message == denial("caller/me", "sagemaker:InvokeEndpoint", endpoint_arn("another"))
         streams = runtime.invoke_endpoint_with_response_stream
         action = "sagemaker:InvokeEndpointWithResponseStream"
-        assert refusal(streams, EndpointName=name, Body=b"{}")[1] == denial(
-            "caller/me", action, endpoint_arn(name)
-        )
+        _, message = refusal(streams, EndpointName=name, Body=b"{}")
+        assert message == denial("caller/me", action, endpoint_arn(name))
     put(aws, "caller", allow("sagemaker:InvokeEndpointWithResponseStream"))
     code, message = refusal(runtime.invoke_endpoint, EndpointName=name, Body=b"{}")
     assert (code, "sagemaker:InvokeEndpoint on" in message) == ("AccessDeniedException", True)
@@ -357,31 +329,24 @@ def test_a_session_policy_limits_a_caller(aws, site, caller) -> None:
 def test_the_interface_endpoints_policy_is_judged_by_its_zones(aws, site, caller) -> None:
     name, ec2 = site.endpoint(), aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24", AvailabilityZone="us-east-1a")[
-        "Subnet"
-    ]["SubnetId"]
+    place = {"CidrBlock": "10.9.0.0/24", "AvailabilityZone": "us-east-1a"}
+    narrow = allow("sagemaker:InvokeEndpoint", endpoint_arn("other"), Principal={"AWS": "*"})
     link = ec2.create_vpc_endpoint(
         VpcId=vpc,
         ServiceName="com.amazonaws.us-east-1.sagemaker.runtime",
         VpcEndpointType="Interface",
-        SubnetIds=[subnet],
+        SubnetIds=[ec2.create_subnet(VpcId=vpc, **place)["Subnet"]["SubnetId"]],
         PrivateDnsEnabled=False,
-        PolicyDocument=json.dumps(
-            document(
-                allow("sagemaker:InvokeEndpoint", endpoint_arn("other"), Principal={"AWS": "*"})
-            )
-        ),
+        PolicyDocument=json.dumps(document(narrow)),
     )["VpcEndpoint"]["VpcEndpointId"]
+    me = caller(allow("sagemaker:InvokeEndpoint"))
+    through, around = (
+        me("sagemaker-runtime", aws.runtime_url(zone)) for zone in ("us-east-1a", None)
+    )
     try:
-        me = caller(allow("sagemaker:InvokeEndpoint"))
-        through, around = (
-            me("sagemaker-runtime", aws.runtime_url(zone)) for zone in ("us-east-1a", None)
-        )
         _, message = refusal(through.invoke_endpoint, EndpointName=name, Body=b"{}")
-        arn = endpoint_arn(name)
-        assert message == denial(
-            "caller/me", "sagemaker:InvokeEndpoint", arn, "VPC endpoint policy"
-        )
+        why = ("sagemaker:InvokeEndpoint", endpoint_arn(name), "VPC endpoint policy")
+        assert message == denial("caller/me", *why)
         around.invoke_endpoint(EndpointName=name, Body=b"{}")
         mine = {"StringEquals": {"aws:PrincipalAccount": ACCOUNT, "aws:SourceVpce": link}}
         wide = document(allow("sagemaker:InvokeEndpoint", Principal="*", Condition=mine))
@@ -392,11 +357,7 @@ def test_the_interface_endpoints_policy_is_judged_by_its_zones(aws, site, caller
 
 
 def test_a_key_policy_has_the_last_word_on_a_callers_object(aws, caller) -> None:
-    kms, s3 = aws.client("kms"), aws.client("s3")
-    key = kms.create_key()["KeyMetadata"]["Arn"]
-    s3.put_object(
-        Bucket="models", Key="s", Body=b"s", ServerSideEncryption="aws:kms", SSEKMSKeyId=key
-    )
+    key = sealed(aws, "s")
     mine = caller(allow(["s3:GetObject", "s3:PutObject"]))("s3")
     get = {"Bucket": "models", "Key": "s"}
     code, message = refusal(mine.get_object, **get)
@@ -406,21 +367,16 @@ def test_a_key_policy_has_the_last_word_on_a_callers_object(aws, caller) -> None
     assert mine.get_object(**get)["Body"].read() == b"s"
     writes = {**get, "Body": b"t", "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
     assert "kms:GenerateDataKey" in refusal(mine.put_object, **writes)[1]
-    closed = document(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/owner"}))
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(closed))
-    assert refusal(mine.get_object, **get)[1] == denial(
-        "caller/me", "kms:Decrypt", f'"{key}"', "resource-based policy"
-    )
+    put_key_policy(aws, key, OTHERS)
+    denied = denial("caller/me", "kms:Decrypt", f'"{key}"', "resource-based policy")
+    assert refusal(mine.get_object, **get)[1] == denied
 
 
 def test_passing_a_role_is_a_right_of_its_own(aws, caller) -> None:
     hosting = give_role(aws, "models", *HOSTING)
     mine = caller(allow("sagemaker:CreateModel"))("sagemaker")
-    model = {
-        "ModelName": "passed",
-        "ExecutionRoleArn": hosting,
-        "PrimaryContainer": {"Image": IMAGE.format("model")},
-    }
+    container = {"Image": IMAGE.format("model")}
+    model = {"ModelName": "passed", "ExecutionRoleArn": hosting, "PrimaryContainer": container}
     assert refusal(mine.create_model, **model)[1] == denial("caller/me", "iam:PassRole", hosting)
     for service in ("lambda", "sagemaker"):
         to = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
@@ -436,44 +392,32 @@ def test_the_trust_policy_says_who_assumes_a_role(aws, caller) -> None:
     iam = aws.client("iam")
     me = caller(allow("sts:AssumeRole"))
     target = f"arn:aws:iam::{ACCOUNT}:role/target"
-    trusted = document(
-        {
-            "Effect": "Allow",
-            "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/caller"},
-            "Action": "sts:AssumeRole",
-            "Condition": {"StringEquals": {"sts:ExternalId": "agreed"}},
-        }
-    )
+    agreed = {"StringEquals": {"sts:ExternalId": "agreed"}}
+    who = {"AWS": f"arn:aws:iam::{ACCOUNT}:role/caller"}
+    trusted = trust(Principal=who, Condition=agreed)
     iam.create_role(RoleName="target", AssumeRolePolicyDocument=json.dumps(trusted))
     asks = {"RoleArn": target, "RoleSessionName": "second"}
-    assert refusal(me("sts").assume_role, **asks) == (
-        "AccessDenied",
-        denial("caller/me", "sts:AssumeRole", target, "resource-based policy"),
-    )
+    denied = denial("caller/me", "sts:AssumeRole", target, "resource-based policy")
+    assert refusal(me("sts").assume_role, **asks) == ("AccessDenied", denied)
     me("sts").assume_role(**asks, ExternalId="agreed")
     iam.delete_role(RoleName="target")
 
 
 def test_a_stacks_role_makes_its_resources(aws) -> None:
+    cloudformation, name = aws.client("cloudformation"), "by-role"
     role = give_role(aws, "deploys", allow("sqs:*"), services=("cloudformation",))
-    template = {
-        "Resources": {
-            "Queue": {"Type": "AWS::SQS::Queue"},
-            "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Queue"},
-        }
-    }
-    cloudformation = aws.client("cloudformation")
-    cloudformation.create_stack(
-        StackName="by-role", TemplateBody=json.dumps(template), RoleARN=role
+    queue = {"Type": "AWS::SQS::Queue"}
+    topic = {"Type": "AWS::SNS::Topic", "DependsOn": "Queue"}
+    template = json.dumps({"Resources": {"Queue": queue, "Topic": topic}})
+    cloudformation.create_stack(StackName=name, TemplateBody=template, RoleARN=role)
+    until(
+        lambda: cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"],
+        lambda status: status == "ROLLBACK_COMPLETE",
     )
-    with pytest.raises(Exception, match="ROLLBACK"):
-        cloudformation.get_waiter("stack_create_complete").wait(
-            StackName="by-role", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
-        )
-    events = cloudformation.describe_stack_events(StackName="by-role")["StackEvents"]
+    events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
     reasons = [e.get("ResourceStatusReason", "") for e in events]
     assert any("assumed-role/deploys/AWSCloudFormation is not authorized" in r for r in reasons)
-    cloudformation.delete_stack(StackName="by-role")
+    cloudformation.delete_stack(StackName=name)
 
 
 # ---------------------------------------------------------------------------- what is not known
@@ -498,8 +442,6 @@ def test_it_can_be_switched_off(caller) -> None:
             RoleArn=f"arn:aws:iam::{ACCOUNT}:role/nobody", RoleSessionName="me"
         )["Credentials"]
         assert as_session(lenient, made)("sqs").list_queues()["ResponseMetadata"]
-    with pytest.raises(ValueError, match="permissions"):
-        RuntimeOptions(permissions="sometimes")  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------- times and sessions
@@ -520,19 +462,14 @@ def aged(headers: dict[str, str], minutes: float) -> dict[str, str]:
     ],
 )
 def test_signatures_grow_old_and_may_not_be_too_new(aws, service, good, old, code, words) -> None:
-    kind = {
-        "sqs": {"X-Amz-Target": "AmazonSQS.ListQueues"},
-        "iam": {"Content-Type": "application/x-www-form-urlencoded"},
-        "ec2": {"Content-Type": "application/x-www-form-urlencoded"},
-        "s3": {},
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    method, kind, body = {
+        "sqs": ("POST", {"X-Amz-Target": "AmazonSQS.ListQueues"}, b"{}"),
+        "iam": ("POST", form, b"Action=ListRoles&Version=2010-05-08"),
+        "ec2": ("POST", form, b"Action=DescribeVpcs&Version=2016-11-15"),
+        "s3": ("GET", {}, b""),
     }[service]
-    body = {
-        "iam": b"Action=ListRoles&Version=2010-05-08",
-        "ec2": b"Action=DescribeVpcs&Version=2016-11-15",
-        "sqs": b"{}",
-    }.get(service, b"")
-    method = "GET" if service == "s3" else "POST"
-    port = int(aws.url.rpartition(":")[2])
+    port = aws.port
     headers = {**signed(aws.credentials.access_key, service), **kind}
     for minutes in (good, -good):
         assert ask(port, method, "/", aged(headers, minutes), body).status == 200
@@ -560,8 +497,10 @@ def test_a_session_ends(aws, caller) -> None:
 
 def test_nobody_assumes_a_role_that_there_is_not(aws):
     """CDK's command line asks for its lookup role, and goes on without where there is none."""
-    with pytest.raises(ClientError, match="not authorized to perform: sts:AssumeRole") as refused:
-        aws.client("sts").assume_role(
-            RoleArn=f"arn:aws:iam::{aws.account}:role/nowhere", RoleSessionName="me"
-        )
-    assert refused.value.response["Error"]["Code"] == "AccessDenied"
+    code, message = refusal(
+        aws.client("sts").assume_role,
+        RoleArn=f"arn:aws:iam::{aws.account}:role/nowhere",
+        RoleSessionName="me",
+    )
+    assert code == "AccessDenied"
+    assert "not authorized to perform: sts:AssumeRole" in message

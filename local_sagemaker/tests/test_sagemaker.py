@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
+from signed_requests import refusal
 from stacks_under_test import (
     CONFIG,
     ENDPOINT,
@@ -18,6 +17,7 @@ from stacks_under_test import (
     resource_of,
     variant,
 )
+from waiting import until
 
 TARGET = resource_of(
     "AWS::ApplicationAutoScaling::ScalableTarget",
@@ -35,11 +35,8 @@ def described(aws: Any, name: str) -> dict[str, Any]:
 
 def test_a_gated_model_asks_for_its_agreement(aws):
     sagemaker, role = aws.client("sagemaker"), give_hosting_role(aws)
-    source = {
-        "S3Uri": "s3://jumpstart-private-cache-prod-us-east-1/llama/",
-        "S3DataType": "S3Prefix",
-        "CompressionType": "None",
-    }
+    place = {"S3Uri": "s3://jumpstart-private-cache-prod-us-east-1/llama/"}
+    source = {**place, "S3DataType": "S3Prefix", "CompressionType": "None"}
 
     def make(**agreement: Any) -> None:
         data = {"S3DataSource": {**source, **agreement}}
@@ -47,8 +44,8 @@ def test_a_gated_model_asks_for_its_agreement(aws):
         sagemaker.create_model(ModelName="guard", ExecutionRoleArn=role, PrimaryContainer=container)
 
     for agreement in ({}, {"ModelAccessConfig": {"AcceptEula": False}}):
-        with pytest.raises(ClientError, match="AcceptEula value must be explicitly defined as"):
-            make(**agreement)
+        _, message = refusal(make, **agreement)
+        assert "AcceptEula value must be explicitly defined as" in message
     assert sagemaker.list_models(NameContains="guard")["Models"] == []
     make(ModelAccessConfig={"AcceptEula": True})
     sagemaker.delete_model(ModelName="guard")
@@ -66,32 +63,31 @@ def test_model_keeps_every_setting(aws, stack, role):
         "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1", "subnet-2"]},
         "Tags": [{"Key": "a", "Value": "1"}],
     }
-    made = stack.deploy(MODEL, properties, ("ModelName",), Role=role)
+
+    def deploy(**more: Any) -> Any:
+        return stack.deploy(MODEL, {**properties, **more}, ("ModelName",), Role=role)
+
+    made = deploy()
     name = made.attributes["ModelName"]
     found = aws.client("sagemaker").describe_model(ModelName=name)
     assert made.ref == found["ModelArn"]
     assert found["EnableNetworkIsolation"] is True
-    assert found["InferenceExecutionConfig"] == {"Mode": "Direct"}
-    assert found["VpcConfig"]["Subnets"] == ["subnet-1", "subnet-2"]
+    for key in ("InferenceExecutionConfig", "VpcConfig"):
+        assert found[key] == properties[key]
     assert [c["ContainerHostname"] for c in found["Containers"]] == ["a", "b"]
     assert found["Containers"][0]["Environment"] == {"A": "1"}
 
-    tagged = stack.deploy(
-        MODEL, {**properties, "Tags": [{"Key": "a", "Value": "2"}]}, ("ModelName",), Role=role
-    )
-    assert tagged.ref == made.ref
-    tags = aws.client("sagemaker").list_tags(ResourceArn=made.ref)["Tags"]
-    assert tags == [{"Key": "a", "Value": "2"}]
+    tags = [{"Key": "a", "Value": "2"}]
+    assert deploy(Tags=tags).ref == made.ref
+    assert aws.client("sagemaker").list_tags(ResourceArn=made.ref)["Tags"] == tags
 
-    replaced = stack.deploy(
-        MODEL, {**properties, "EnableNetworkIsolation": False}, ("ModelName",), Role=role
-    )
-    assert replaced.ref != made.ref
-    with pytest.raises(ClientError, match="Could not find model"):
-        aws.client("sagemaker").describe_model(ModelName=name)
+    assert deploy(EnableNetworkIsolation=False).ref != made.ref
+    _, message = refusal(aws.client("sagemaker").describe_model, ModelName=name)
+    assert "Could not find model" in message
 
 
 def test_endpoint_config_keeps_every_setting(aws, stack, role):
+    routing = {"RoutingStrategy": "PREFIX_AWARE"}
     properties = {
         "ProductionVariants": [
             variant(
@@ -101,10 +97,7 @@ def test_endpoint_config_keeps_every_setting(aws, stack, role):
                 EnableSSMAccess=False,
                 InferenceAmiVersion="al2-ami-sagemaker-inference-gpu-2",
                 VolumeSizeInGB=30,
-                RoutingConfig={
-                    "RoutingStrategy": "PREFIX_AWARE",
-                    "PrefixAwareRoutingConfig": {"PrefixLength": 2048},
-                },
+                RoutingConfig={**routing, "PrefixAwareRoutingConfig": {"PrefixLength": 2048}},
             )
         ],
         "DataCaptureConfig": {
@@ -119,25 +112,24 @@ def test_endpoint_config_keeps_every_setting(aws, stack, role):
     }
     made = stack.deploy(CONFIG, properties, ("EndpointConfigName",), **model(role))
     name = made.attributes["EndpointConfigName"]
-    found = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=name)
+    describe = aws.client("sagemaker").describe_endpoint_config
+    found = describe(EndpointConfigName=name)
     (wanted,) = properties.pop("ProductionVariants")
     del wanted["ModelName"]
     for asked, got in ((wanted, found["ProductionVariants"][0]), (properties, found)):
         for key, value in asked.items():
             assert got[key] == value, key
     stack.delete()
-    with pytest.raises(ClientError, match="Could not find endpoint configuration"):
-        aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=name)
+    assert "Could not find endpoint configuration" in refusal(describe, EndpointConfigName=name)[1]
 
 
 def test_endpoint_config_refuses_what_the_api_refuses(aws, stack, role):
-    reason = stack.refusal(
-        CONFIG, {"ProductionVariants": [variant(InstanceType="ml.nope.large")]}, **model(role)
-    )
-    assert "ml.nope.large" in reason
-    assert "Member must satisfy enum value set" in reason
-    reason = stack.refusal(CONFIG, {"ProductionVariants": [variant(), variant()]}, **model(role))
-    assert "must be unique" in reason
+    for wrong, words in (
+        ([variant(InstanceType="ml.nope.large")], "'ml.nope.large'"),
+        ([variant(InstanceType="ml.nope.large")], "Member must satisfy enum value set"),
+        ([variant(), variant()], "must be unique"),
+    ):
+        assert words in stack.refusal(CONFIG, {"ProductionVariants": wrong}, **model(role))
 
 
 def test_endpoint_is_updated_in_place_and_follows_its_configuration(aws, stack, role):
@@ -163,35 +155,28 @@ def test_endpoint_is_updated_in_place_and_follows_its_configuration(aws, stack, 
     assert before["ProductionVariants"][0]["DeployedImages"][0]["SpecifiedImage"] == IMAGE
 
     routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
-    changed = stack.deploy(
-        ENDPOINT, properties, **hosting(role, [variant(4, RoutingConfig=routing)])
-    )
+    slower = hosting(role, [variant(4, RoutingConfig=routing)])
+    changed = stack.deploy(ENDPOINT, properties, **slower)
     assert changed.ref == made.ref
     after = described(aws, "followed")
     assert after["ProductionVariants"][0]["CurrentInstanceCount"] == 4
     assert after["ProductionVariants"][0]["RoutingConfig"] == routing
     assert after["EndpointConfigName"] != before["EndpointConfigName"]
-    with pytest.raises(ClientError, match="Could not find endpoint configuration"):
-        aws.client("sagemaker").describe_endpoint_config(
-            EndpointConfigName=before["EndpointConfigName"]
-        )
+    describe = aws.client("sagemaker").describe_endpoint_config
+    _, message = refusal(describe, EndpointConfigName=before["EndpointConfigName"])
+    assert "Could not find endpoint configuration" in message
 
-    renamed = stack.deploy(
-        ENDPOINT, {**properties, "EndpointName": "other"}, **hosting(role, [variant(4)])
-    )
-    assert renamed.ref != made.ref
-    with pytest.raises(ClientError, match="Could not find endpoint"):
-        described(aws, "followed")
+    properties["EndpointName"] = "other"
+    assert stack.deploy(ENDPOINT, properties, **slower).ref != made.ref
+    assert "Could not find endpoint" in refusal(described, aws=aws, name="followed")[1]
 
 
 def test_retained_properties_survive_an_update(aws, stack, role):
     properties = endpoint(EndpointName="scaled", RetainAllVariantProperties=True)
     stack.deploy(ENDPOINT, properties, **hosting(role, [variant(2)]))
+    change = {"VariantName": "primary", "DesiredInstanceCount": 7, "DesiredWeight": 0.25}
     aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName="scaled",
-        DesiredWeightsAndCapacities=[
-            {"VariantName": "primary", "DesiredInstanceCount": 7, "DesiredWeight": 0.25}
-        ],
+        EndpointName="scaled", DesiredWeightsAndCapacities=[change]
     )
     stack.deploy(ENDPOINT, properties, **hosting(role, [variant(3)]))
     got = described(aws, "scaled")["ProductionVariants"][0]
@@ -209,32 +194,23 @@ def test_retained_properties_survive_an_update(aws, stack, role):
 
 def test_a_scalable_variant_keeps_its_instance_type_and_its_place(aws, stack, role):
     properties = endpoint(EndpointName="watched")
-    resources = hosting(role, [variant(2)])
-    stack.deploy(ENDPOINT, properties, **resources, Target=TARGET)
+    stack.deploy(ENDPOINT, properties, **hosting(role, [variant(2)]), Target=TARGET)
     before = described(aws, "watched")
-    for variants in (
-        [variant(2, InstanceType="ml.c7i.2xlarge")],
-        [variant(2, VariantName="secondary")],
-    ):
-        resources = {
-            "It": resource_of(ENDPOINT, **properties),
-            **hosting(role, variants),
-            "Target": TARGET,
-        }
-        failed = stack.template({"Resources": resources}, expect_failure=True)
-        reason = failed.failure_reason
+    cloudformation = aws.client("cloudformation")
+    it = resource_of(ENDPOINT, **properties)
+    for changed in (variant(2, InstanceType="ml.c7i.2xlarge"), variant(2, VariantName="secondary")):
+        failed = stack.of(It=it, **hosting(role, [changed]), Target=TARGET, expect_failure=True)
         # Going back is an update with the configuration that serves, and refused by default.
         assert failed.status == "UPDATE_ROLLBACK_FAILED"
-        aws.client("cloudformation").continue_update_rollback(
-            StackName=stack.name, ResourcesToSkip=["It"]
-        )
-        aws.client("cloudformation").get_waiter("stack_rollback_complete").wait(
-            StackName=stack.name, WaiterConfig={"Delay": 0.05}
+        cloudformation.continue_update_rollback(StackName=stack.name, ResourcesToSkip=["It"])
+        until(
+            lambda: cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0],
+            lambda found: found["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE",
         )
         assert (
             'The variant(s) "[primary]" must be deregistered as scalable targets with AutoScaling '
             "before they can be removed or have their instance type updated."
-        ) in reason
+        ) in failed.failure_reason
         after = described(aws, "watched")
         for got, had in zip(after["ProductionVariants"], before["ProductionVariants"], strict=True):
             assert {**got, "DeployedImages": []} == {**had, "DeployedImages": []}
@@ -247,33 +223,28 @@ def test_a_scalable_variant_keeps_its_instance_type_and_its_place(aws, stack, ro
 
 
 def test_two_update_policies_are_refused(stack, role):
+    at_once = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
+    batch = {"Type": "CAPACITY_PERCENT", "Value": 20}
     deployment = {
-        "BlueGreenUpdatePolicy": {
-            "TrafficRoutingConfiguration": {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
-        },
-        "RollingUpdatePolicy": {
-            "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 20},
-            "WaitIntervalInSeconds": 60,
-        },
+        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": at_once},
+        "RollingUpdatePolicy": {"MaximumBatchSize": batch, "WaitIntervalInSeconds": 60},
     }
-    reason = stack.refusal(
-        ENDPOINT, endpoint(DeploymentConfig=deployment), **hosting(role, [variant()])
-    )
+    properties = endpoint(DeploymentConfig=deployment)
+    reason = stack.refusal(ENDPOINT, properties, **hosting(role, [variant()]))
     assert "Only one update policy" in reason
 
 
 def test_the_api_refuses_a_second_of_the_same_name(aws, stack, role):
     made = stack.deploy(ENDPOINT, endpoint(), ("EndpointName",), **hosting(role, [variant()]))
     sagemaker = aws.client("sagemaker")
-    found = described(aws, made.attributes["EndpointName"])
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=found["EndpointConfigName"])
-    with pytest.raises(ClientError, match="Cannot create already existing endpoint configuration"):
-        sagemaker.create_endpoint_config(
-            EndpointConfigName=config["EndpointConfigName"],
-            ProductionVariants=config["ProductionVariants"],
-        )
-    with pytest.raises(ClientError, match="Could not find endpoint configuration"):
-        sagemaker.create_endpoint(EndpointName="x", EndpointConfigName="nowhere")
+    name = described(aws, made.attributes["EndpointName"])["EndpointConfigName"]
+    found = sagemaker.describe_endpoint_config(EndpointConfigName=name)
+    config = {key: found[key] for key in ("EndpointConfigName", "ProductionVariants")}
+    _, message = refusal(sagemaker.create_endpoint_config, **config)
+    assert "Cannot create already existing endpoint configuration" in message
+    unknown = {"EndpointName": "x", "EndpointConfigName": "nowhere"}
+    _, message = refusal(sagemaker.create_endpoint, **unknown)
+    assert "Could not find endpoint configuration" in message
 
 
 def test_what_is_not_hosting_is_left_to_moto(aws):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError
 from moto.s3.models import FakeMultipart
+from roles_under_test import allow, document
+from signed_requests import refusal
 from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed
@@ -16,7 +18,6 @@ from local_sagemaker import DeploymentFailed
 def test_bucket(aws, stack):
     s3 = aws.client("s3")
     rule = {
-        "Id": "old",
         "Status": "Enabled",
         "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
@@ -47,13 +48,12 @@ def test_bucket(aws, stack):
 
     stack.deploy("AWS::S3::Bucket", {"BucketName": "first-bucket"})
     assert s3.get_bucket_versioning(Bucket=made.ref)["Status"] == "Suspended"
-    for read in (
-        s3.get_public_access_block,
-        s3.get_bucket_lifecycle_configuration,
-        s3.get_bucket_tagging,
+    for read, code in (
+        (s3.get_public_access_block, "NoSuchPublicAccessBlockConfiguration"),
+        (s3.get_bucket_lifecycle_configuration, "NoSuchLifecycleConfiguration"),
+        (s3.get_bucket_tagging, "NoSuchTagSet"),
     ):
-        with pytest.raises(ClientError):
-            read(Bucket=made.ref)
+        assert refusal(read, Bucket=made.ref)[0] == code
 
     assert stack.deploy("AWS::S3::Bucket", {"BucketName": "second-bucket"}).ref == "second-bucket"
     assert "first-bucket" not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
@@ -67,41 +67,35 @@ def test_bucket(aws, stack):
 def test_bucket_policy_is_readable_and_a_conditional_deny_blocks_nothing(aws, stack):
     s3 = aws.client("s3")
     arn = {"Fn::GetAtt": ["Bucket", "Arn"]}
+    everything = [arn, {"Fn::Join": ["", [arn, "/*"]]}]
+    deny = {**allow("s3:*", everything, Principal="*"), "Effect": "Deny"}
+    tls = {"Bool": {"aws:SecureTransport": "false"}}
 
-    def policy(*statements: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "Bucket": {"Ref": "Bucket"},
-            "PolicyDocument": {"Version": "2012-10-17", "Statement": list(statements)},
-        }
+    def put_policy(**more: object) -> str:
+        policy = {"Bucket": {"Ref": "Bucket"}, "PolicyDocument": document({**deny, **more})}
+        bucket = resource_of("AWS::S3::Bucket")
+        made = stack.deploy("AWS::S3::BucketPolicy", policy, Bucket=bucket)
+        return made.stack.resources["Bucket"]
 
-    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [arn]}
-    deny["Resource"].append({"Fn::Join": ["", [arn, "/*"]]})
-    over_tls = {**deny, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
-    bucket = resource_of("AWS::S3::Bucket")
-    made = stack.deploy("AWS::S3::BucketPolicy", policy(over_tls), Bucket=bucket)
-    name = made.stack.resources["Bucket"]
+    name = put_policy(Condition=tls)
     s3.put_object(Bucket=name, Key="k", Body=b"x")
     s3.delete_object(Bucket=name, Key="k")
     found = json.loads(s3.get_bucket_policy(Bucket=name)["Policy"])
-    assert found["Statement"][0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-
-    # Without a condition the Deny holds.
-    stack.deploy("AWS::S3::BucketPolicy", policy(deny), Bucket=bucket)
-    with pytest.raises(ClientError, match=r"Forbidden|AccessDenied|403"):
-        s3.put_object(Bucket=name, Key="k", Body=b"x")
+    assert found["Statement"][0]["Condition"] == tls
+    put_policy()  # without a condition the Deny holds
+    assert refusal(s3.put_object, Bucket=name, Key="k", Body=b"x")[0] == "AccessDenied"
 
 
 def test_repository(aws, stack):
-    ecr = aws.client("ecr")
-    allow = {"Effect": "Allow", "Principal": "*", "Action": ["ecr:BatchGetImage"]}
-    access = {"Version": "2012-10-17", "Statement": [allow]}
+    ecr, kind = aws.client("ecr"), "AWS::ECR::Repository"
+    access = document({"Effect": "Allow", "Principal": "*", "Action": ["ecr:BatchGetImage"]})
     properties = {
         "RepositoryName": "models",
         "ImageTagMutability": "IMMUTABLE",
         "ImageScanningConfiguration": {"ScanOnPush": "true"},
         "RepositoryPolicyText": access,
     }
-    made = stack.deploy("AWS::ECR::Repository", properties, ("Arn", "RepositoryUri"))
+    made = stack.deploy(kind, properties, ("Arn", "RepositoryUri"))
     (found,) = ecr.describe_repositories(repositoryNames=["models"])["repositories"]
     assert made.attributes["Arn"] == found["repositoryArn"]
     assert made.attributes["RepositoryUri"] == found["repositoryUri"]
@@ -110,36 +104,33 @@ def test_repository(aws, stack):
     text = ecr.get_repository_policy(repositoryName="models")["policyText"]
     assert json.loads(text) == access
 
-    stack.deploy(
-        "AWS::ECR::Repository", {"RepositoryName": "models", "Tags": [{"Key": "a", "Value": "b"}]}
-    )
+    stack.deploy(kind, {"RepositoryName": "models", "Tags": [{"Key": "a", "Value": "b"}]})
     (found,) = ecr.describe_repositories(repositoryNames=["models"])["repositories"]
     assert found["imageTagMutability"] == "MUTABLE"
     assert found["imageScanningConfiguration"] == {"scanOnPush": False}
-    with pytest.raises(ecr.exceptions.RepositoryPolicyNotFoundException):
-        ecr.get_repository_policy(repositoryName="models")
+    gone = refusal(ecr.get_repository_policy, repositoryName="models")
+    assert gone[0] == "RepositoryPolicyNotFoundException"
     stack.delete()
-    with pytest.raises(ecr.exceptions.RepositoryNotFoundException):
-        ecr.describe_repositories(repositoryNames=["models"])
+    gone = refusal(ecr.describe_repositories, repositoryNames=["models"])
+    assert gone[0] == "RepositoryNotFoundException"
 
 
 def test_parameter(aws, stack):
-    ssm = aws.client("ssm")
-    properties = {"Name": "/a/b", "Type": "String", "Value": "1", "Tags": {"k": "v"}}
-    made = stack.deploy("AWS::SSM::Parameter", properties, ("Type", "Value"))
-    assert (made.ref, made.attributes) == ("/a/b", {"Type": "String", "Value": "1"})
-    tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="/a/b")["TagList"]
-    assert tags == [{"Key": "k", "Value": "v"}]
-    changed = stack.deploy(
-        "AWS::SSM::Parameter", {"Name": "/a/b", "Type": "StringList", "Value": "1,2"}, ("Value",)
-    )
-    found = ssm.get_parameter(Name="/a/b")["Parameter"]
-    assert (found["Type"], found["Value"]) == ("StringList", "1,2")
-    assert changed.attributes == {"Value": "1,2"}
-    assert ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="/a/b")["TagList"] == []
-    stack.deploy("AWS::SSM::Parameter", {"Name": "/c", "Type": "String", "Value": "1"})
-    with pytest.raises(ssm.exceptions.ParameterNotFound):
-        ssm.get_parameter(Name="/a/b")
+    ssm, named = aws.client("ssm"), {"ResourceType": "Parameter", "ResourceId": "/a/b"}
+
+    def deploy(name: str, kind: str, value: str, **more: object) -> None:
+        properties = {"Name": name, "Type": kind, "Value": value, **more}
+        made = stack.deploy("AWS::SSM::Parameter", properties, ("Type", "Value"))
+        assert (made.ref, made.attributes) == (name, {"Type": kind, "Value": value})
+        found = ssm.get_parameter(Name=name)["Parameter"]
+        assert (found["Type"], found["Value"]) == (kind, value)
+
+    deploy("/a/b", "String", "1", Tags={"k": "v"})
+    assert ssm.list_tags_for_resource(**named)["TagList"] == [{"Key": "k", "Value": "v"}]
+    deploy("/a/b", "StringList", "1,2")
+    assert ssm.list_tags_for_resource(**named)["TagList"] == []
+    deploy("/c", "String", "1")
+    assert refusal(ssm.get_parameter, Name="/a/b")[0] == "ParameterNotFound"
 
 
 def test_key_and_alias(aws, stack):
@@ -156,18 +147,12 @@ def test_key_and_alias(aws, stack):
     assert kms.get_key_rotation_status(KeyId=made.ref)["KeyRotationEnabled"] is True
 
     policy = {"Version": "2012-10-17", "Statement": [], "Id": "mine"}
-    changed = stack.deploy(
-        "AWS::KMS::Key",
-        {"Description": "second", "KeyPolicy": policy, "Enabled": False},
-        Alias=alias,
-    )
-    assert changed.ref == made.ref
+    properties = {"Description": "second", "KeyPolicy": policy, "Enabled": False}
+    assert stack.deploy("AWS::KMS::Key", properties, Alias=alias).ref == made.ref
     found = kms.describe_key(KeyId=made.ref)["KeyMetadata"]
     assert (found["Description"], found["Enabled"]) == ("second", False)
-    assert (
-        json.loads(kms.get_key_policy(KeyId=made.ref, PolicyName="default")["Policy"])["Id"]
-        == "mine"
-    )
+    text = kms.get_key_policy(KeyId=made.ref, PolicyName="default")["Policy"]
+    assert json.loads(text)["Id"] == "mine"
 
     alias["Properties"]["AliasName"] = "alias/two"
     stack.deploy("AWS::KMS::Key", {"Description": "second"}, Alias=alias)
@@ -203,19 +188,14 @@ def test_parts_of_an_upload_that_has_ended_are_refused(aws, stack):
     part = s3.upload_part(**target, UploadId=first, PartNumber=1, Body=b"x")
     parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
     s3.complete_multipart_upload(**target, UploadId=first, MultipartUpload=parts)
-    with pytest.raises(ClientError, match="PreconditionFailed"):  # conditional writes
-        s3.complete_multipart_upload(
-            **target, UploadId=second, MultipartUpload=parts, IfNoneMatch="*"
-        )
+    complete = partial(s3.complete_multipart_upload, **target, MultipartUpload=parts)
+    # Conditional writes.
+    assert refusal(complete, UploadId=second, IfNoneMatch="*")[0] == "PreconditionFailed"
     uploads = s3.list_multipart_uploads(Bucket=name, Prefix="lar")["Uploads"]
     assert [each["UploadId"] for each in uploads] == [second]
     s3.abort_multipart_upload(**target, UploadId=second)
-    for ended in (
-        lambda: s3.upload_part(**target, UploadId=second, PartNumber=1, Body=b"x"),
-        lambda: s3.complete_multipart_upload(
-            **target, UploadId=second, MultipartUpload=parts, IfMatch=part["ETag"]
-        ),
-    ):
-        with pytest.raises(ClientError, match="NoSuchUpload"):
-            ended()
+    ended = {"UploadId": second}
+    upload = partial(s3.upload_part, **target, PartNumber=1, Body=b"x")
+    assert refusal(upload, **ended)[0] == "NoSuchUpload"
+    assert refusal(complete, **ended, IfMatch=part["ETag"])[0] == "NoSuchUpload"
     s3.delete_object(**target)

@@ -7,10 +7,12 @@ import re
 from typing import Any
 
 import pytest
+from roles_under_test import allow, document
 from stacks_under_test import resource_of
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 SERVICE = "com.amazonaws.us-east-1.sagemaker.runtime"
+NAME = "runtime.sagemaker.us-east-1.amazonaws.com"
 
 
 @pytest.fixture
@@ -24,10 +26,8 @@ def network(vpc) -> dict[str, Any]:
             CidrBlock=f"10.0.{block}.0/24",
             AvailabilityZone=f"us-east-1{zone}",
         )
-    for name in ("Group", "Group2"):
-        resources[name] = resource_of(
-            "AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"}
-        )
+    group = resource_of("AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"})
+    resources |= {"Group": group, "Group2": group}
     resources["Table"] = resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"})
     return resources
 
@@ -54,70 +54,48 @@ def test_interface_endpoint_names_in_awss_order(aws, stack, network):
     made = stack.deploy(ENDPOINT, interface("SubnetB", "SubnetA"), wanted, **network)
     entries = [entry.split(":") for entry in made.attributes["DnsEntries"].split(",")]
     names = [name for _, name in entries]
-    base = re.fullmatch(
-        rf"({made.ref}-[a-z0-9]+)\.runtime\.sagemaker\.us-east-1\.vpce\.amazonaws\.com", names[0]
-    )
-    assert base
-    tail = ".runtime.sagemaker.us-east-1.vpce.amazonaws.com"
-    assert names[1:] == [
-        f"{base[1]}-us-east-1a{tail}",
-        f"{base[1]}-us-east-1b{tail}",
-        "runtime.sagemaker.us-east-1.amazonaws.com",
-    ]
+    base, tail = names[0].split(".", 1)
+    assert re.fullmatch(rf"{made.ref}-[a-z0-9]+", base)
+    assert tail == "runtime.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert names[1:] == [f"{base}-us-east-1a.{tail}", f"{base}-us-east-1b.{tail}", NAME]
     assert all(re.fullmatch(r"Z[A-Z0-9]+", zone) for zone, _ in entries)
     found = described(aws, made.ref)
     assert [entry["DnsName"] for entry in found["DnsEntries"]] == names
-    assert found["PrivateDnsEnabled"] is True
-    assert found["VpcEndpointType"] == "Interface"
+    assert (found["PrivateDnsEnabled"], found["VpcEndpointType"]) == (True, "Interface")
     interfaces = made.attributes["NetworkInterfaceIds"].split(",")
-    cards = aws.client("ec2").describe_network_interfaces(NetworkInterfaceIds=interfaces)
-    subnets = {made.stack.resources["SubnetA"], made.stack.resources["SubnetB"]}
-    assert {card["SubnetId"] for card in cards["NetworkInterfaces"]} == subnets
-    groups = {g["GroupId"] for card in cards["NetworkInterfaces"] for g in card["Groups"]}
-    assert groups == {made.stack.resources["Group"]}
-    assert all(
-        card["PrivateIpAddress"].startswith(("10.0.1.", "10.0.2."))
-        for card in cards["NetworkInterfaces"]
-    )
+    describe = aws.client("ec2").describe_network_interfaces
+    cards = describe(NetworkInterfaceIds=interfaces)["NetworkInterfaces"]
+    ids = made.stack.resources
+    assert {card["SubnetId"] for card in cards} == {ids["SubnetA"], ids["SubnetB"]}
+    assert {g["GroupId"] for card in cards for g in card["Groups"]} == {ids["Group"]}
+    assert {card["PrivateIpAddress"].rpartition(".")[0] for card in cards} == {"10.0.1", "10.0.2"}
 
 
 def test_interface_endpoint_update(aws, stack, network):
-    policy = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": "*",
-                "Action": "sagemaker:InvokeEndpoint",
-                "Resource": "*",
-            }
-        ],
-    }
-    made = stack.deploy(
-        ENDPOINT, interface("SubnetA", PolicyDocument=policy), ("DnsEntries",), **network
-    )
-    assert json.loads(described(aws, made.ref)["PolicyDocument"]) == policy
+    policy = document(allow("sagemaker:InvokeEndpoint", Principal="*"))
+
+    def deploy(*subnets: str, **more: Any) -> tuple[Any, dict[str, Any]]:
+        made = stack.deploy(ENDPOINT, interface(*subnets, **more), ("DnsEntries",), **network)
+        return made, described(aws, made.ref)
+
+    made, found = deploy("SubnetA", PolicyDocument=policy)
+    assert json.loads(found["PolicyDocument"]) == policy
     assert len(made.attributes["DnsEntries"].split(",")) == 3
 
-    properties = interface("SubnetA", "SubnetB", SecurityGroupIds=[{"Ref": "Group2"}])
-    changed = stack.deploy(ENDPOINT, properties, ("DnsEntries",), **network)
-    found = described(aws, made.ref)
+    changed, found = deploy("SubnetA", "SubnetB", SecurityGroupIds=[{"Ref": "Group2"}])
+    ids = changed.stack.resources
     assert changed.ref == made.ref
     assert len(changed.attributes["DnsEntries"].split(",")) == 4
-    assert set(found["SubnetIds"]) == {
-        changed.stack.resources["SubnetA"],
-        changed.stack.resources["SubnetB"],
-    }
+    assert set(found["SubnetIds"]) == {ids["SubnetA"], ids["SubnetB"]}
     assert len(found["NetworkInterfaceIds"]) == 2
-    assert [g["GroupId"] for g in found["Groups"]] == [changed.stack.resources["Group2"]]
+    assert [g["GroupId"] for g in found["Groups"]] == [ids["Group2"]]
     # No policy is AWS's own: everything is allowed.
     assert json.loads(found["PolicyDocument"])["Statement"][0]["Action"] == "*"
 
-    private = interface("SubnetB", PrivateDnsEnabled=False)
-    off = stack.deploy(ENDPOINT, private, ("DnsEntries",), **network)
-    assert described(aws, made.ref)["PrivateDnsEnabled"] is False
-    assert "runtime.sagemaker.us-east-1.amazonaws.com" not in off.attributes["DnsEntries"]
-    assert described(aws, made.ref)["SubnetIds"] == [off.stack.resources["SubnetB"]]
+    off, found = deploy("SubnetB", PrivateDnsEnabled=False)
+    assert (off.ref, found["PrivateDnsEnabled"]) == (made.ref, False)
+    assert NAME not in off.attributes["DnsEntries"]
+    assert found["SubnetIds"] == [ids["SubnetB"]]
 
     stack.delete()
     assert aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"] == []
@@ -125,8 +103,7 @@ def test_interface_endpoint_update(aws, stack, network):
 
 def test_a_second_private_dns_name_in_one_vpc_conflicts(stack, network):
     network["First"] = {"Type": ENDPOINT, "Properties": interface("SubnetA")}
-    second = {**interface("SubnetB")}
-    reason = stack.refusal(ENDPOINT, second, **{**network, "First": {**network["First"]}})
+    reason = stack.refusal(ENDPOINT, interface("SubnetB"), **network)
     assert re.search(
         r"private-dns-enabled cannot be set because there is already a conflicting DNS domain for "
         r"runtime\.sagemaker\.us-east-1\.amazonaws\.com in the VPC vpc-[0-9a-f]+",
@@ -135,9 +112,6 @@ def test_a_second_private_dns_name_in_one_vpc_conflicts(stack, network):
     stack.delete()
     allowed = interface("SubnetB", PrivateDnsEnabled=False)
     assert stack.deploy(ENDPOINT, allowed, **network).ref.startswith("vpce-")
-
-
-NAME = "runtime.sagemaker.us-east-1.amazonaws.com"
 
 
 def hosted_zone(*vpcs: str, name: str = NAME) -> dict[str, Any]:
@@ -149,12 +123,8 @@ def hosted_zone(*vpcs: str, name: str = NAME) -> dict[str, Any]:
 
 
 def test_private_dns_conflicts_with_a_hosted_zone_of_the_name(stack, network):
-    reason = stack.refusal(
-        ENDPOINT,
-        {**interface("SubnetA")},
-        Zone=hosted_zone("Vpc"),
-        **{**network, "SubnetA": {**network["SubnetA"], "DependsOn": "Zone"}},
-    )
+    later = {**network, "SubnetA": {**network["SubnetA"], "DependsOn": "Zone"}}
+    reason = stack.refusal(ENDPOINT, interface("SubnetA"), Zone=hosted_zone("Vpc"), **later)
     assert "already a conflicting DNS domain for " + NAME in reason
     stack.delete()
     other = hosted_zone("Vpc", name="runtime.sagemaker.eu-west-1.amazonaws.com")
@@ -165,17 +135,14 @@ def test_private_dns_conflicts_with_a_hosted_zone_of_the_name(stack, network):
 def test_a_hosted_zone_conflicts_with_what_resolves_the_name_already(
     aws, stack, network, vpc, taken
 ):
+    first = hosted_zone("Vpc")
     if taken == "endpoint":
         first = {"Type": ENDPOINT, "Properties": interface("SubnetA")}
-    else:
-        first = hosted_zone("Vpc")
     free = {**vpc, "Properties": {**vpc["Properties"], "CidrBlock": "10.9.0.0/16"}}
+    others = {**network, "Free": free, "First": first}
     for vpcs in (["Vpc"], ["Free", "Vpc"]):  # created with the VPC, and associated afterwards
         zone = {**hosted_zone(*vpcs), "DependsOn": "First"}
-        found = stack.template(
-            {"Resources": {**network, "Free": free, "First": first, "It": zone}},
-            expect_failure=True,
-        )
+        found = stack.of(**others, It=zone, expect_failure=True)
         assert re.search(
             r"The VPC vpc-[0-9a-f]+ in region us-east-1 has already been associated with the "
             r"hosted zone [A-Z0-9]+ with the same domain name",
@@ -183,8 +150,7 @@ def test_a_hosted_zone_conflicts_with_what_resolves_the_name_already(
         )
         stack.delete()
         assert aws.client("route53").list_hosted_zones()["HostedZones"] == []
-    alone = {**network, "Free": free, "First": first, "It": hosted_zone("Free")}
-    assert stack.template({"Resources": alone}).status == "CREATE_COMPLETE"
+    assert stack.of(**others, It=hosted_zone("Free")).status == "CREATE_COMPLETE"
 
 
 def test_private_dns_needs_the_vpcs_dns(stack, network):

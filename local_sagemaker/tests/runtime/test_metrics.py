@@ -6,15 +6,15 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
+from hosting_site import taking
 
-from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
 
 UTILIZATION = "/aws/sagemaker/Endpoints"
 
 
-def test_each_minute_has_the_requests_that_were_sent_in_it(site):
-    here = site({"model": SimulatedModelServer(service_time=ServiceTime.constant(0.0))})
-    name = here.endpoint({"InitialInstanceCount": 4})
+def test_each_minute_has_the_requests_that_were_sent_in_it(served):
+    here, name = served({"InitialInstanceCount": 4}, model=taking(0.0))
     here.to_full_minute()
     for count in (5, 0, 8):
         here.invoke_many(name, count)
@@ -24,10 +24,8 @@ def test_each_minute_has_the_requests_that_were_sent_in_it(site):
     assert here.minutes(name, "ModelLatency", "SampleCount", 3) == [5, None, 8]
 
 
-def test_latencies_are_microseconds_and_add_up_to_less_than_the_caller_waits(site):
-    model = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=4)
-    here = site({"model": model})
-    name = here.endpoint()
+def test_latencies_are_microseconds_and_add_up_to_less_than_the_caller_waits(served):
+    here, name = served(model=taking(0.02, concurrency=4))
     here.invoke_many(name, 1)
     waited = []
     for _ in range(10):
@@ -55,9 +53,8 @@ def test_latencies_are_microseconds_and_add_up_to_less_than_the_caller_waits(sit
         (404, ("Invocation4XXErrors", "Invocation5XXErrors")),
     ],
 )
-def test_errors_by_kind_as_sum_and_as_share(site, status, expected):
-    here = site()
-    name = here.endpoint()
+def test_errors_by_kind_as_sum_and_as_share(served, status, expected):
+    here, name = served()
     here.invoke_many(name, 6)
     here.aws.set_model_servers(
         {"model": SimulatedModelServer(failure_share=1.0, failure_status=status)}
@@ -73,9 +70,8 @@ def test_errors_by_kind_as_sum_and_as_share(site, status, expected):
     assert here.statistics(name, "Invocations", "Sum") == {"Sum": 8}
 
 
-def test_a_timeout_is_a_model_error_of_no_class(site):
-    here = site({"model": SimulatedModelServer(hang_share=1.0)}, invocation_timeout=0.1)
-    name = here.endpoint()
+def test_a_timeout_is_a_model_error_of_no_class(served):
+    here, name = served(model=SimulatedModelServer(hang_share=1.0), invocation_timeout=0.1)
     with pytest.raises(ClientError):
         here.invoke(name)
     assert here.statistics(name, "InvocationModelErrors", "Sum") == {"Sum": 1}
@@ -95,10 +91,8 @@ def test_what_names_no_endpoint_counts_nowhere(site):
     assert metrics == []
 
 
-def test_concurrency_by_ten_seconds_is_the_busiest_moment_of_each_instance(site):
-    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.4), concurrency=2)
-    here = site({"model": slow})
-    name = here.endpoint()
+def test_concurrency_by_ten_seconds_is_the_busiest_moment_of_each_instance(served):
+    here, name = served(model=taking(0.4, concurrency=2))
     here.aws.advance(10)
     here.invoke_many(name, 5, at_once=5)  # three of them queue in the container
     here.aws.advance(10)
@@ -107,12 +101,9 @@ def test_concurrency_by_ten_seconds_is_the_busiest_moment_of_each_instance(site)
     assert found == {"Maximum": 5, "Minimum": 0}
 
 
-def test_utilization_is_what_the_model_server_tells(site):
-    busy = SimulatedModelServer(
-        service_time=ServiceTime.constant(0.05), cpu_busy=400.0, memory=62.5
-    )
-    here = site({"model": busy})
-    name = here.endpoint(MetricsConfig={"EnableEnhancedMetrics": False})
+def test_utilization_is_what_the_model_server_tells(served):
+    busy = taking(0.05, cpu_busy=400.0, memory=62.5)
+    here, name = served(model=busy, MetricsConfig={"EnableEnhancedMetrics": False})
     here.aws.advance(60)
     idle = here.statistics(name, "CPUUtilization", "Average", namespace=UTILIZATION)
     here.invoke_many(name, 8)
@@ -132,9 +123,8 @@ def test_utilization_is_what_the_model_server_tells(site):
 
 
 @pytest.mark.parametrize("enhanced", [False, True])
-def test_dimensions_by_instance_only_with_enhanced_metrics(site, enhanced):
-    here = site()
-    name = here.endpoint(MetricsConfig={"EnableEnhancedMetrics": enhanced})
+def test_dimensions_by_instance_only_with_enhanced_metrics(served, enhanced):
+    here, name = served(MetricsConfig={"EnableEnhancedMetrics": enhanced})
     here.invoke(name)
     here.aws.advance(60)
     here.aws.flush_metrics()

@@ -146,19 +146,21 @@ def test_the_main_url_passes_it_on(name: Any) -> None:
     assert answer.body.rstrip().endswith((b"data: [DONE]", b"0"))
 
 
-@pytest.mark.parametrize("more", [{"expires": 1}, {"region": "eu-west-1"}])
-def test_expired_and_other_regions_tokens(name: Any, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("more", "status", "words"),
+    [
+        ({"expires": 1}, 403, "Bearer Token has expired"),
+        # Every Region is served at one URL here: it has no such endpoint.
+        ({"region": "eu-west-1"}, 400, "not found"),
+    ],
+)
+def test_expired_and_other_regions_tokens(name: Any, more: Any, status: int, words: str) -> None:
     here, endpoint = name
     bearer = own_token(here.aws, **more)
-    if "expires" in more:
-        time.sleep(2.1)
+    time.sleep(2.1 if "expires" in more else 0)
     answer = chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT)
-    if "expires" in more:
-        assert answer.status == 403
-        assert json.loads(answer.body)["Message"] == "Bearer Token has expired"
-    else:  # every Region is served at one URL here: it has no such endpoint
-        assert answer.status == 400
-        assert "not found" in json.loads(answer.body)["Message"]
+    assert answer.status == status
+    assert words in json.loads(answer.body)["Message"]
 
 
 def test_no_token_is_logged(name: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -219,9 +221,8 @@ def test_a_users_own_key_opens_it(name: Any) -> None:
     assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 403
 
 
-def test_a_container_without_the_path_is_a_model_error(site: Any) -> None:
-    here = site({"model": SimulatedModelServer()})
-    endpoint = here.endpoint()
+def test_a_container_without_the_path_is_a_model_error(served: Any) -> None:
+    here, endpoint = served(model=SimulatedModelServer())
     answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), CHAT)
     assert (answer.status, answer.headers["x-amzn-errortype"]) == (424, "ModelError")
     assert json.loads(answer.body)["OriginalStatusCode"] == 404

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jumping_loop import JumpingLoop
+from jumping_loop import JumpingLoop, run_jumping
 
 from local_sagemaker.model_servers.simulated import SharedWork
-
-
-def run(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:
-    loop = JumpingLoop()
-    loop.jump_from_now_on(True)
-    loop.jumped = 0.0
-    try:
-        return loop.run_until_complete(main(loop))
-    finally:
-        loop.close()
 
 
 def ends(slope: float, jobs: list[tuple[float, float]]) -> list[float]:
@@ -37,7 +25,7 @@ def ends(slope: float, jobs: list[tuple[float, float]]) -> list[float]:
 
         return list(await asyncio.gather(*(job(*each) for each in jobs)))
 
-    return run(main)
+    return run_jumping(main)
 
 
 def test_neighbours_slow_each_other_while_they_are_there():
@@ -89,7 +77,7 @@ def test_one_that_is_given_up_slows_nobody_any_more():
         await shared.work(1)  # half of it in the first second, the rest alone
         return loop.time()
 
-    assert run(main) == pytest.approx(1.5)
+    assert run_jumping(main) == pytest.approx(1.5)
 
 
 def test_another_slope_holds_from_the_change_on():
@@ -99,4 +87,4 @@ def test_another_slope_holds_from_the_change_on():
         await asyncio.gather(shared.work(1), shared.work(1))
         return loop.time()
 
-    assert run(main) == pytest.approx(1.5)
+    assert run_jumping(main) == pytest.approx(1.5)
