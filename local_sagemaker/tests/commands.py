@@ -1,4 +1,4 @@
-"""`local-sagemaker` as a process of its own."""
+"""`local-sagemaker` as a process of its own, and other programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signed_requests import client_with
+
+
+def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    told = [sys.executable, *arguments]
+    return subprocess.run(told, capture_output=True, text=True, check=False, timeout=300, **more)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,20 @@ def resource_of(kind: str, /, **properties: Any) -> dict[str, Any]:
     return {"Type": kind, "Properties": properties}
 
 
+FUNCTION = "AWS::Lambda::Function"
+
+
+def function(code: str = "", **more: Any) -> dict[str, Any]:
+    """The properties of a function with this `index.py`, and the rights of `Role`."""
+    return {
+        "Code": {"ZipFile": code},
+        "Handler": "index.handler",
+        "Runtime": "python3.12",
+        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+        **more,
+    }
+
+
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
 ENDPOINT = "AWS::SageMaker::Endpoint"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from roles_under_test import allow, document
-from stacks_under_test import resource_of
+from stacks_under_test import FUNCTION, resource_of
+from stacks_under_test import function as properties_of
 
 from local_sagemaker import DeploymentFailed, lambda_runner
 
@@ -44,16 +45,8 @@ def handler(event, context):
 """
 
 
-def function(code: str, **environment: Any) -> dict[str, Any]:
-    return resource_of(
-        "AWS::Lambda::Function",
-        Code={"ZipFile": code},
-        Handler="index.handler",
-        Runtime="python3.12",
-        Timeout=30,
-        Role={"Fn::GetAtt": ["Role", "Arn"]},
-        Environment={"Variables": environment},
-    )
+def function(code: str, **more: Any) -> dict[str, Any]:
+    return resource_of(FUNCTION, **properties_of(code, Timeout=30, **more))
 
 
 def thing(**properties: Any) -> dict[str, Any]:
@@ -100,8 +93,7 @@ def test_a_failing_custom_resource_fails_the_stack_with_its_reason(stack, role):
 
 def test_a_function_that_is_not_python_fails_the_stack(stack, role):
     """As that of CDK's Provider framework."""
-    node = function(PLAIN)
-    node["Properties"]["Runtime"] = "nodejs22.x"
+    node = function(PLAIN, Runtime="nodejs22.x")
     kind = "AWS::CloudFormation::CustomResource"
     reason = stack.refusal(kind, thing(Name="a"), Role=role, Fn=node)
     assert "runs Python functions only" in reason

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stacks_under_test import resource_of
+from stacks_under_test import FUNCTION, function, resource_of
 
 from local_sagemaker import DeploymentFailed, delete_stack, deploy_template
 
@@ -53,16 +53,10 @@ def template(role) -> dict[str, Any]:
         "Type": "AWS::SSM::Parameter::Value<String>",
         "Default": "/cdk-bootstrap/hnb659fds/version",
     }
-    function = resource_of(
-        "AWS::Lambda::Function",
-        Code={"S3Bucket": {"Fn::Sub": BUCKET}, "S3Key": "1.zip"},
-        Handler="index.handler",
-        Runtime="python3.12",
-        Role={"Fn::GetAtt": ["Role", "Arn"]},
-    )
+    code = {"S3Bucket": {"Fn::Sub": BUCKET}, "S3Key": "1.zip"}
     return {
         "Parameters": {"BootstrapVersion": version},
-        "Resources": {"Role": role, "Fn": function},
+        "Resources": {"Role": role, "Fn": resource_of(FUNCTION, **function(Code=code))},
         "Outputs": {"Fn": {"Value": {"Ref": "Fn"}}},
         "Rules": {"CheckBootstrapVersion": {"Assertions": []}},
     }

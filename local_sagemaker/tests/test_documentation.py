@@ -1,4 +1,4 @@
-"""What the pages say: the first call works, links lead somewhere, the tables are complete."""
+"""What the pages say and the wheel holds: the first call works, links lead somewhere, nothing is missing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import runpy
 import shutil
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import boto3
 import pytest
-from commands import command
+from commands import command, python
 
 import local_sagemaker
 from local_sagemaker import RuntimeOptions
@@ -224,3 +225,43 @@ def test_all_that_is_public_is_there() -> None:
         assert getattr(local_sagemaker, name) is not None
     with pytest.raises(AttributeError):
         _ = local_sagemaker.nothing_of_that_name
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("dist")
+    built_in = ("--no-isolation", "--outdir", str(folder), str(PROJECT))
+    done = python("-m", "build", "--wheel", *built_in)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = folder.glob("*.whl")
+    assert built.name == f"local_sagemaker-{local_sagemaker.__version__}-py3-none-any.whl"
+    return zipfile.ZipFile(built)
+
+
+def test_it_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    expected = {
+        f"local_sagemaker/{path.relative_to(SOURCES).as_posix()}"
+        for path in SOURCES.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert names == expected
+    assert {
+        "local_sagemaker/py.typed",
+        "local_sagemaker/resources/table.yaml",
+        "local_sagemaker/schemas/resource_types.json",
+        "local_sagemaker/lambda_modules/cfnresponse.py",
+    } <= names
+
+
+def test_it_installs_the_command_the_plugin_and_the_license(wheel: zipfile.ZipFile) -> None:
+    texts = {
+        name.partition(".dist-info/")[2]: wheel.read(name).decode()
+        for name in wheel.namelist()
+        if ".dist-info/" in name
+    }
+    assert "local-sagemaker = local_sagemaker.cli:main" in texts["entry_points.txt"]
+    assert "pytest_plugin = local_sagemaker.pytest_plugin" in texts["entry_points.txt"]
+    assert "Apache License" in texts["licenses/LICENSE"]
+    assert "License-Expression: Apache-2.0" in texts["METADATA"]
+    assert "Requires-Dist: low" not in texts["METADATA"]

@@ -7,35 +7,25 @@ import json
 import os
 import signal
 import zipfile
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from roles_under_test import allow, give_role
 from signed_requests import refusal
-from stacks_under_test import TestStack, resource_of, zip_of
+from stacks_under_test import FUNCTION, TestStack, function, resource_of, zip_of
 from waiting import alive
 
 from local_sagemaker import LocalAws, archives, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
 
-FUNCTION = "AWS::Lambda::Function"
 ECHO = """
 import json, os
 def handler(event, context):
     print("hello from", context.function_name)
     return {"event": event, "stage": os.environ.get("STAGE"), "arn": context.invoked_function_arn}
 """
-
-
-def function(code: str = ECHO, **more: Any) -> dict[str, Any]:
-    return {
-        "Code": {"ZipFile": code},
-        "Handler": "index.handler",
-        "Runtime": "python3.12",
-        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-        **more,
-    }
 
 
 def invoke(aws: Any, name: str, event: Any) -> tuple[Any, str | None]:
@@ -45,7 +35,7 @@ def invoke(aws: Any, name: str, event: Any) -> tuple[Any, str | None]:
 
 def test_function_is_created_run_and_updated(aws, stack, role):
     settings = {"Timeout": 20, "MemorySize": 256, "Environment": {"Variables": {"STAGE": "one"}}}
-    made = stack.deploy(FUNCTION, function(**settings), ("Arn",), Role=role)
+    made = stack.deploy(FUNCTION, function(ECHO, **settings), ("Arn",), Role=role)
     found = aws.client("lambda").get_function_configuration(FunctionName=made.ref)
     assert found["FunctionArn"] == made.attributes["Arn"]
     assert (found["Timeout"], found["MemorySize"], found["Runtime"]) == (20, 256, "python3.12")
@@ -78,8 +68,9 @@ def test_function_from_an_archive_in_s3(aws, stack, role):
     s3 = aws.client("s3")
     s3.create_bucket(Bucket="functions")
     s3.put_object(Bucket="functions", Key="code.zip", Body=zip_of(**files))
-    properties = function(Code={"S3Bucket": "functions", "S3Key": "code.zip"})
-    made = stack.deploy(FUNCTION, {**properties, "Handler": "package/code.handler"}, Role=role)
+    code = {"S3Bucket": "functions", "S3Key": "code.zip"}
+    properties = function(Code=code, Handler="package/code.handler")
+    made = stack.deploy(FUNCTION, properties, Role=role)
     assert invoke(aws, made.ref, {"x": 42}) == (42, None)
     s3.delete_object(Bucket="functions", Key="code.zip")
     s3.delete_bucket(Bucket="functions")
@@ -114,25 +105,14 @@ def test_a_functions_error_is_told(aws, stack, role):
     assert (answer["errorType"], answer["errorMessage"]) == ("ValueError", "too bad")
 
 
-def runner_function(**more: Any) -> lambda_runner.PythonFunction:
-    settings: dict[str, Any] = {
-        "name": "f",
-        "arn": "arn",
-        "runtime": "python3.12",
-        "handler": "index.handler",
-        "code": b"",
-        "timeout": 1,
-        "memory": 128,
-        "environment": {},
-        "region": "us-east-1",
-        "url": "http://localhost:1",
-    }
-    return lambda_runner.PythonFunction(**{**settings, **more})
+NOTHING = lambda_runner.PythonFunction(
+    *("f", "arn", "python3.12", "index.handler", b""), 1, 128, {}, "us-east-1", "http://localhost:1"
+)
 
 
 def test_a_function_that_hangs_is_stopped():
     code = zip_of("import time\ndef handler(event, context):\n    time.sleep(60)\n")
-    outcome = lambda_runner.run(runner_function(code=code), {})
+    outcome = lambda_runner.run(replace(NOTHING, code=code), {})
     assert outcome.failed
     assert outcome.error == "Task timed out after 1.00 seconds"
 
@@ -154,8 +134,8 @@ def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, t
     """It kept the pipe open: the function had returned, and was said to have timed out."""
     told = tmp_path / "child"
     # The time to start is not counted; starting a child is. And one that is over for certain.
-    function = runner_function(code=zip_of(DETACHED), timeout=2 if seconds else 60)
-    outcome = lambda_runner.run(function, {"told": str(told), "how": how, "seconds": seconds})
+    leaves = replace(NOTHING, code=zip_of(DETACHED), timeout=2 if seconds else 60)
+    outcome = lambda_runner.run(leaves, {"told": str(told), "how": how, "seconds": seconds})
     assert "said before the end" in outcome.log
     if seconds:
         assert outcome.error == "Task timed out after 2.00 seconds"
@@ -168,7 +148,7 @@ def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
     """boto3 is in the process already that functions are forked from."""
     code = "import boto3\ndef handler(event, context):\n    return boto3.mine\n"
     brought = zip_of(code, boto3="mine = 'yes'\n")
-    assert lambda_runner.run(runner_function(code=brought, timeout=60), {}).payload == '"yes"'
+    assert lambda_runner.run(replace(NOTHING, code=brought, timeout=60), {}).payload == '"yes"'
 
 
 HOST = """
@@ -180,11 +160,11 @@ def handler(event, context):
 
 
 def test_functions_run_after_the_process_that_they_are_forked_from_was_killed():
-    function = runner_function(code=zip_of(HOST), timeout=60)
-    first = int(lambda_runner.run(function, {}).payload)
-    assert int(lambda_runner.run(function, {}).payload) == first
+    tells = replace(NOTHING, code=zip_of(HOST), timeout=60)
+    first = int(lambda_runner.run(tells, {}).payload)
+    assert int(lambda_runner.run(tells, {}).payload) == first
     os.kill(first, signal.SIGKILL)
-    outcome = lambda_runner.run(function, {})
+    outcome = lambda_runner.run(tells, {})
     assert not outcome.failed
     assert int(outcome.payload) != first
     lambda_runner.forget()
@@ -218,7 +198,7 @@ def test_code_that_lambda_would_not_unpack_is_refused(aws, monkeypatch, code, wo
     for name, limit in limits.items():  # lower ones, so that making an archive takes no seconds
         monkeypatch.setattr(archives, name, limit)
     made = code()
-    outcome = lambda_runner.run(runner_function(code=made), {})
+    outcome = lambda_runner.run(replace(NOTHING, code=made), {})
     assert outcome.failed
     assert words in outcome.error
     if len(made) > 2**20:  # sending it adds nothing
@@ -256,7 +236,7 @@ def test_permission_and_event_invoke_config(aws, stack, role):
             "AWS::Lambda::Permission",
             {**function_name, "Action": "lambda:InvokeFunction", "Principal": service},
             Role=role,
-            Fn=resource_of(FUNCTION, **function()),
+            Fn=resource_of(FUNCTION, **function(ECHO)),
             Config=config,
         )
         return made.ref, made.stack.resources["Fn"]
@@ -273,7 +253,7 @@ def test_permission_and_event_invoke_config(aws, stack, role):
 
 
 def test_code_that_cannot_be_run_is_refused(stack, role):
-    image = {**function(), "Code": {"ImageUri": "x"}}
+    image = {**function(ECHO), "Code": {"ImageUri": "x"}}
     assert "Code.ImageUri" in stack.refusal(FUNCTION, image, Role=role)
 
 
@@ -292,7 +272,7 @@ def test_what_an_account_lets_be_reserved(role, quota, most, minimum):
             return limit["UnreservedConcurrentExecutions"]
 
         def reserving(count: int) -> dict[str, Any]:
-            return function(ReservedConcurrentExecutions=count)
+            return function(ECHO, ReservedConcurrentExecutions=count)
 
         assert unreserved() == quota
         reason = stack.refusal(FUNCTION, reserving(most + 1), Role=role)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import python
 from signed_requests import is_open
-from stacks_under_test import TRUST, resource_of, zip_of
+from stacks_under_test import FUNCTION, TRUST, function, resource_of, zip_of
 from waiting import alive, wait_for
 
 from local_sagemaker import LocalAws, LocalAwsError, delete_stack, deploy_template, lambda_runner
@@ -26,17 +27,12 @@ CUSTOM = {
     "Resources": {
         "Role": resource_of("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST),
         "Function": resource_of(
-            "AWS::Lambda::Function",
-            Runtime="python3.12",
-            Handler="index.handle",
-            Role={"Fn::GetAtt": ["Role", "Arn"]},
-            Code={
-                "ZipFile": (
-                    "import cfnresponse\n"
-                    "def handle(event, context):\n"
-                    "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
-                )
-            },
+            FUNCTION,
+            **function(
+                "import cfnresponse\n"
+                "def handler(event, context):\n"
+                "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
+            ),
         ),
         "It": resource_of(
             "AWS::CloudFormation::CustomResource", ServiceToken={"Fn::GetAtt": ["Function", "Arn"]}
@@ -90,7 +86,7 @@ def test_the_last_one_in_a_process_takes_the_unpacked_code_with_it(temporary: Pa
         "    print(len(os.listdir(tempfile.gettempdir())))\n"
         "print(os.listdir(tempfile.gettempdir()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.splitlines() == ["2", "[]"]
 
 
@@ -199,7 +195,7 @@ def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path
         "    threading.Thread(target=lambda_runner.run, args=[function, {}], daemon=True).start()\n"
         f"    while not pathlib.Path({str(told)!r}).exists(): time.sleep(0.05)\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+    assert python("-c", script).returncode == 0
     wait_for(lambda: not alive(int(told.read_text())))
 
 
@@ -233,7 +229,7 @@ def test_the_next_one_removes_at_once_what_a_killed_process_left(temporary: Path
         mine = set(temporary.iterdir())
         other = temporary / "local-aws-of-somebody.txt"
         other.write_text("no folder")
-        subprocess.run([sys.executable, "-c", script], check=False)
+        python("-c", script)
         left = set(temporary.iterdir()) - mine - {other}
         assert kinds(left) == ["local-aws", "local-lambda-code"]
         with LocalAws.in_process():

@@ -7,14 +7,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Served, command
+from commands import Served, command, python
 from hosting_site import Site
 
 pytestmark = pytest.mark.realtime
@@ -42,17 +41,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    told = [sys.executable, "-m", *arguments]
-    return subprocess.run(told, capture_output=True, text=True, check=False, timeout=300, **more)
-
-
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return python("local_sagemaker", *arguments, env={**os.environ, **environment})
+    return python("-m", "local_sagemaker", *arguments, env={**os.environ, **environment})
 
 
 def run_pytest(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return python("pytest", "-q", "-p", PLUGIN, *arguments, cwd=folder, **more)
+    return python("-m", "pytest", "-q", "-p", PLUGIN, *arguments, cwd=folder, **more)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError
 from hosting_site import IMAGE, Site
 from roles_under_test import HOSTING, allow, document, give_role, trust
 from signed_requests import ask, client_with, refusal, signed
-from stacks_under_test import TestStack
+from stacks_under_test import FUNCTION, TestStack
+from stacks_under_test import function as properties_of
 from waiting import until
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -123,14 +124,8 @@ def function(aws: LocalAws) -> Iterator[Callable[[], Any]]:
     stack = TestStack(aws, f"Rights{next(_numbers)}")
     aws.client("s3").put_object(Bucket="models", Key="k", Body=b"read")
     right = allow("s3:GetObject", "arn:aws:s3:::models/*")
-    properties = {
-        "FunctionName": "reader",
-        "Runtime": "python3.12",
-        "Handler": "index.handler",
-        "Role": give_role(aws, "reader", right, services=("lambda",)),
-        "Code": {"ZipFile": READS},
-    }
-    stack.deploy("AWS::Lambda::Function", properties)
+    reader = give_role(aws, "reader", right, services=("lambda",))
+    stack.deploy(FUNCTION, properties_of(READS, FunctionName="reader", Role=reader))
     yield lambda: json.load(aws.client("lambda").invoke(FunctionName="reader")["Payload"])
     stack.delete()
 

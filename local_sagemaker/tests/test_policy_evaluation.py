@@ -135,12 +135,8 @@ def test_who_has_to_allow(identity: list[Policy], given: dict[str, Any], lacks: 
 def test_an_explicit_deny_of_any_policy_overrides_every_allow(
     kind: str, policies: dict[str, Any]
 ) -> None:
-    everywhere: dict[str, Any] = {
-        "boundary": EVERYTHING,
-        "session": EVERYTHING,
-        "resource": TO_ALL,
-        "endpoint": TO_ALL,
-    }
+    everywhere = {"boundary": EVERYTHING, "session": EVERYTHING}
+    everywhere |= {"resource": TO_ALL, "endpoint": TO_ALL}
     assert judge([EVERYTHING], **everywhere) == GRANTED
     identity = policies.pop("identity", [EVERYTHING])
     assert judge(identity, **{**everywhere, **policies}) == Decision(
@@ -149,13 +145,9 @@ def test_an_explicit_deny_of_any_policy_overrides_every_allow(
 
 
 def test_a_service_has_what_the_resource_gives_it() -> None:
-    for_service = policy(
-        {
-            "Action": "sts:AssumeRole",
-            "Principal": {"Service": "sns.amazonaws.com"},
-            "Condition": {"StringEquals": {"aws:SourceAccount": ACCOUNT}},
-        }
-    )
+    service = {"Principal": {"Service": "sns.amazonaws.com"}}
+    mine = {"Condition": {"StringEquals": {"aws:SourceAccount": ACCOUNT}}}
+    for_service = policy({"Action": "sts:AssumeRole", **service, **mine})
     trust = {"resource": for_service, "resource_decides": True, "who": SERVICE}
     asks = {"action": "sts:AssumeRole", "on": ROLE}
     mine, others = ({"aws:sourceaccount": each} for each in (ACCOUNT, OTHER))
@@ -224,9 +216,8 @@ def test_not_action_with_deny_denies_all_others() -> None:
 
 def test_not_resource_is_every_other_one() -> None:
     # IAM user guide, "NotResource": deny everything but one bucket and its folder.
-    inside = policy(
-        {"Effect": "Deny", "Action": "s3:*", "NotResource": "arn:aws:s3:::example-bucket/folder/*"}
-    )
+    but_folder = {"NotResource": "arn:aws:s3:::example-bucket/folder/*"}
+    inside = policy({"Effect": "Deny", "Action": "s3:*", **but_folder})
     assert judge([EVERYTHING, inside]) == GRANTED
     assert not judge([EVERYTHING, inside], on="arn:aws:s3:::example-bucket/else").allowed
     assert not judge([EVERYTHING, inside], on="arn:aws:s3:::other/folder/x").allowed
@@ -276,12 +267,7 @@ def test_not_resource_is_every_other_one() -> None:
         ("IpAddress", "203.0.113.0/24", "198.51.100.7", False),
         ("NotIpAddress", "203.0.113.0/24", "198.51.100.7", True),
         ("ArnLike", "arn:aws:lambda:*:1:function:*", "arn:aws:lambda:us-east-1:1:function:f", True),
-        (
-            "ArnEquals",
-            "arn:aws:lambda:*:1:function:*",
-            "arn:aws:lambda:us-east-1:1:function:f",
-            True,
-        ),
+        ("ArnEquals", "arn:aws:sqs:*:1:*", "arn:aws:sqs:us-east-1:1:queue", True),
         ("ArnLike", "arn:aws:*:function:f", "arn:aws:lambda:us-east-1:1:function:f", False),
         ("ArnNotLike", "arn:aws:s3:::*", "arn:aws:sns:us-east-1:1:t", True),
         ("ArnLike", "arn:aws:s3:::*", None, False),
@@ -327,19 +313,11 @@ def test_keys_with_several_values(operator: str, given: Any, result: bool) -> No
 
 
 def test_all_operators_and_keys_of_a_condition_have_to_hold() -> None:
-    both = policy(
-        allow(
-            Condition={
-                "StringEquals": {"aws:SourceVpc": "vpc-1", "aws:PrincipalAccount": ACCOUNT},
-                "Bool": {"aws:SecureTransport": True},
-            }
-        )
-    )
-    right = {
-        "aws:sourcevpc": "vpc-1",
-        "aws:principalaccount": ACCOUNT,
-        "aws:securetransport": "true",
-    }
+    place = {"aws:SourceVpc": "vpc-1", "aws:PrincipalAccount": ACCOUNT}
+    wanted = {"StringEquals": place, "Bool": {"aws:SecureTransport": True}}
+    both = policy(allow(Condition=wanted))
+    right = {name.lower(): value for name, value in place.items()}
+    right["aws:securetransport"] = "true"
     assert judge([both], context=right) == GRANTED
     for missing in right:
         assert not judge([both], context={**right, missing: "other"}).allowed
@@ -409,11 +387,8 @@ def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> Non
     odd = allow(Condition={"StringEquals": {"odd:key": "v"}})
     for identity in ([policy(odd, allow())], [policy(odd), EVERYTHING], [EVERYTHING, policy(odd)]):
         assert judge(identity, context=Known(a="b")) == GRANTED
-    for identity in (
-        [policy(odd)],
-        [policy(odd), NOTHING],
-        [EVERYTHING, policy({**odd, "Effect": "Deny"})],
-    ):
+    denies = policy({**odd, "Effect": "Deny"})
+    for identity in ([policy(odd)], [policy(odd), NOTHING], [EVERYTHING, denies]):
         with pytest.raises(NotJudged, match="odd:key"):
             judge(identity, context=Known(a="b"))
 

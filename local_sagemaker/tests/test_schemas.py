@@ -1,18 +1,23 @@
-"""What CloudFormation refuses fails here too, although the API behind it would take it."""
+"""What CloudFormation refuses fails here too, and the table of types says what the services take."""
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import extract_schemas as extract
 import pytest
-from stacks_under_test import resource_of
+from stacks_under_test import IMAGE, resource_of, variant
 
+from local_sagemaker.resources.calls import Call
+from local_sagemaker.resources.resource_type import Members, ResourceType, Setting
 from local_sagemaker.resources.table import TYPES
 from local_sagemaker.schemas import violations
 
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/x:1"
+SUBNET = {"VpcId": "vpc-1", "CidrBlock": "10.0.0.0/24"}
 
 
 def model(**container: Any) -> dict[str, Any]:
@@ -23,13 +28,7 @@ def model(**container: Any) -> dict[str, Any]:
 
 
 def variants(**more: Any) -> dict[str, Any]:
-    variant = {
-        "VariantName": "v",
-        "ModelName": "m",
-        "InstanceType": "ml.m5.large",
-        "InitialInstanceCount": 1,
-    }
-    return {"ProductionVariants": [{**variant, **more}]}
+    return {"ProductionVariants": [variant(1, ModelName="m", **more)]}
 
 
 def test_the_schemas_are_those_of_the_pinned_cfn_lint():
@@ -47,18 +46,7 @@ def test_every_honoured_property_is_one_of_cloudformations():
     [
         (
             "AWS::SageMaker::Model",
-            model(
-                AdditionalModelDataSources=[
-                    {
-                        "ChannelName": "a",
-                        "S3DataSource": {
-                            "S3Uri": "s3://a/b/",
-                            "S3DataType": "S3Prefix",
-                            "CompressionType": "None",
-                        },
-                    }
-                ]
-            ),
+            model(AdditionalModelDataSources=[{"ChannelName": "a"}]),
             "#/PrimaryContainer: extraneous key [AdditionalModelDataSources] is not permitted",
         ),
         (
@@ -101,12 +89,7 @@ def test_every_honoured_property_is_one_of_cloudformations():
         ),
         (
             "AWS::EC2::Subnet",
-            {
-                "VpcId": "vpc-1",
-                "CidrBlock": "10.0.0.0/24",
-                "AvailabilityZone": "us-east-1a",
-                "AvailabilityZoneId": "use1-az6",
-            },
+            {**SUBNET, "AvailabilityZone": "us-east-1a", "AvailabilityZoneId": "use1-az6"},
             "#: only one of [AvailabilityZone, AvailabilityZoneId] can be given",
         ),
     ],
@@ -127,9 +110,8 @@ def test_what_a_parameter_brings_is_checked_as_well(stack):
     template["Parameters"]["Timeout"]["Default"] = "soon"
     failed = stack.template(template, expect_failure=True)
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
-    assert "#/VisibilityTimeout: expected type: Integer, found: String (soon)" in str(
-        failed.failure_reason
-    )
+    words = "#/VisibilityTimeout: expected type: Integer, found: String (soon)"
+    assert words in str(failed.failure_reason)
 
 
 @pytest.mark.parametrize(
@@ -163,3 +145,43 @@ def test_one_of_several_has_to_be_given():
         "#: required key [Users] not found, or #: required key [Groups] not found, or "
         "#: required key [Roles] not found"
     ]
+
+
+SESSION = boto3.Session("x", "x", region_name="us-east-1")
+ROWS = [kind for kind in TYPES.values() if kind.creates or kind.parts]
+
+
+def operations(kind: ResourceType) -> Iterator[Call]:
+    yield from (each for each in (kind.creates, kind.updates, kind.deletes, *kind.reads) if each)
+    for part in kind.parts:
+        names = ("put", "reset") if isinstance(part, Setting) else ("add", "remove", "listed")
+        yield from (operation for name in names if (operation := getattr(part, name)))
+    if kind.tags:
+        yield from (kind.tags.tag, kind.tags.untag)
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.type_name)
+def test_each_operation_is_one_of_its_service_s_with_such_parameters(kind):
+    client = SESSION.client(kind.service)
+    for operation in operations(kind):
+        name = client.meta.method_to_api_mapping[operation.operation]
+        parameters = client.meta.service_model.operation_model(name).input_shape
+        assert set(operation.arguments) <= set(parameters.members if parameters else ())
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.type_name)
+def test_each_property_is_set_and_can_be_changed_or_replaces(kind):
+    client = SESSION.client(kind.service)
+    elsewhere = {name for part in kind.parts for name in part.of.split()} | {kind.name}
+    for part in kind.parts:
+        elsewhere |= part.add.fields if isinstance(part, Members) else set()
+    elsewhere |= {kind.tags.of} if kind.tags else set()
+    elsewhere |= kind.deletes.fields if kind.deletes else set()
+    code = inspect.getsource(type(kind)) if type(kind) is not ResourceType else ""
+    for name in kind.properties:
+        known = name in elsewhere or f'"{name}"' in code
+        creates, updates = (
+            each is not None and each.takes(client, name) for each in (kind.creates, kind.updates)
+        )
+        assert known or creates or updates, name
+        assert known or kind.anew or updates or name in kind.replaces, name

@@ -5,29 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
-from commands import command
+from commands import command, python
 from signed_requests import client_with, is_open
 
 from local_sagemaker import LocalAws, deploy_template
 
 pytestmark = pytest.mark.realtime
 
-ROOT = Path(__file__).resolve().parents[2]
 TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
 
 
 def listening(port: int) -> list[str]:
     """Give the local addresses of the listening sockets on a port, as Linux knows them."""
     found = []
-    for table, width in (("tcp", 8), ("tcp6", 32)):
+    for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             address, hex_port = line.split()[1].split(":")
             if line.split()[3] == "0A" and int(hex_port, 16) == port:
-                assert len(address) == width
                 found.append(address)
     return found
 
@@ -51,8 +49,8 @@ def test_a_process_of_its_own(monkeypatch):
         allowed = set(aws.exports())
         assert {name for name in environment if name.startswith("AWS_")} <= allowed
         assert environment["AWS_ENDPOINT_URL"] == aws.url
-        assert environment["AWS_CONFIG_FILE"] == environment["AWS_SHARED_CREDENTIALS_FILE"]
-        assert environment["AWS_CONFIG_FILE"] == os.devnull
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            assert environment[name] == os.devnull
         assert environment["AWS_EC2_METADATA_DISABLED"] == "true"
         assert environment["CDK_DEFAULT_ACCOUNT"] == aws.account
         assert environment["PATH"] == os.environ["PATH"]
@@ -60,6 +58,9 @@ def test_a_process_of_its_own(monkeypatch):
         stack = deploy_template(aws, TOPIC, "X")
         assert stack.resources["T"].startswith("arn:aws:sns:eu-central-1:123456789012:X-T-")
         assert aws.leftovers() == ["cloudformation: X", f"sns: {stack.resources['T']}"]
+        aws.reset()
+        assert aws.leftovers() == []
+        assert aws.client("cloudformation").describe_stacks()["Stacks"] == []
         assert "POST / -> 200" in aws.log_path.read_text()
         assert "not emulated" not in aws.log_path.read_text()
         port = aws.port
@@ -86,19 +87,11 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     assert not is_open(port)
 
 
-def test_in_process_listens_on_loopback_only_and_forgets_on_reset():
+def test_in_process_listens_on_loopback_only():
     with LocalAws.in_process(region="eu-north-1") as aws:
         assert listening(aws.port) == ["0100007F"]
         assert aws.client("sts").get_caller_identity()["Account"] == aws.account
     assert not is_open(aws.port)
-
-
-def test_reset_forgets_everything():
-    with LocalAws.start() as aws:
-        deploy_template(aws, TOPIC, "X")
-        aws.reset()
-        assert aws.leftovers() == []
-        assert aws.client("cloudformation").describe_stacks()["Stacks"] == []
 
 
 def test_the_last_server_of_a_process_takes_the_state_with_it():
@@ -129,24 +122,13 @@ second.stop()
 with LocalAws.in_process() as third:
     print(len(made), kept(third), third.client("cloudformation").describe_stacks()["Stacks"])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = python("-c", code)
     assert done.stdout == "5 [] []\n", done.stderr
 
 
 def test_a_server_that_nobody_stops_does_not_keep_its_process():
-    code = (
-        "from local_sagemaker import LocalAws; print(LocalAws.in_process().client('sts') != None)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}; aws = LocalAws.in_process(); aws.runtime_url()"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,  # a thread that is gone was waited for for a minute
-    )
+    code = "from local_sagemaker import LocalAws; aws = LocalAws.in_process(); aws.runtime_url()"
+    began = time.monotonic()
+    done = python("-c", f"{code}; print(LocalAws.in_process().client('sts') != None)")
     assert (done.stdout, done.stderr) == ("True\n", "")
-
-
-def test_every_client_is_bound_to_the_local_aws(aws):
-    for service in ("sagemaker", "s3", "iam", "cloudformation"):
-        assert aws.client(service).meta.endpoint_url == aws.url
+    assert time.monotonic() - began < 50  # a thread that is gone was waited for for a minute

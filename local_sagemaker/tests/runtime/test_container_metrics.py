@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from prometheus_requests import prometheus, values
+from alarms_under_test import state
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
+from local_sagemaker import LocalAws
 from local_sagemaker.cloudwatch.state import state_at
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer, UrlModelServer
 from local_sagemaker.runtime.http_server import Connection, Request, listening
@@ -145,12 +153,8 @@ def test_it_is_published_as_often_as_the_configuration_says(models):
     here.aws.advance(600)
     # Those of the last 290 s, the moment before included: each full minute, each half of it.
     now = here.aws.runtime_time().timestamp()
-    points = {
-        series.labels[ENDPOINT]: len(series.between(now - 290, now))
-        for series in state_at(("123456789012", "us-east-1")).series.named(
-            "vllm:num_requests_waiting"
-        )
-    }
+    kept = state_at(("123456789012", "us-east-1")).series.named("vllm:num_requests_waiting")
+    points = {one.labels[ENDPOINT]: len(one.between(now - 290, now)) for one in kept}
     assert (points[often], points[default]) == (10, 5)
 
 
@@ -197,20 +201,13 @@ def test_an_alarm_follows_the_runtimes_clock_at_its_own_interval(site):
             EvaluationCriteria={"PromQLCriteria": {"Query": query, "PendingPeriod": 40}},
             EvaluationInterval=20,
         )
-        try:
-
-            def state() -> str:
-                (found,) = cloudwatch.describe_alarms(AlarmNames=["waiting"])["MetricAlarms"]
-                return str(found["StateValue"])
-
-            # Judged at 10, 30 and 50 s: 40 s after it breached first.
-            assert state() == "OK"
-            here.aws.advance(40)
-            assert state() == "OK"
-            here.aws.advance(10)
-            assert state() == "ALARM"
-        finally:
-            cloudwatch.delete_alarms(AlarmNames=["waiting"])
+        found = [state(cloudwatch, "waiting")]
+        for seconds in (40, 10):
+            here.aws.advance(seconds)
+            found.append(state(cloudwatch, "waiting"))
+        cloudwatch.delete_alarms(AlarmNames=["waiting"])
+    # Judged at 10, 30 and 50 s: 40 s after it breached first.
+    assert found == ["OK", "OK", "ALARM"]
 
 
 def test_another_region_has_series_of_its_own(models):
@@ -223,11 +220,36 @@ def test_another_region_has_series_of_its_own(models):
 
 
 def test_without_a_key_of_the_local_aws_nothing_is_answered(site):
-    here = site()
-    aws = here.aws
-    keys, aws.credentials = aws.credentials, type(aws.credentials)("AKIAWRONG", "x", "y")
+    aws = site().aws
+    wrong = type(aws.credentials)("AKIAWRONG", "x", "y")
+    stranger = SimpleNamespace(url=aws.url, credentials=wrong)
+    assert prometheus(stranger, "query", "GET", query=WAITING.format("any"))[0] == 403
+
+
+def prometheus(
+    aws: LocalAws, path: str, method: str = "POST", region: str = "us-east-1", **fields: str
+) -> tuple[int, dict[str, Any]]:
+    """Ask `/api/v1/<path>`; gives the status and the document."""
+    url, form = f"{aws.url}/api/v1/{path}", urllib.parse.urlencode(fields)
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    if method == "GET":
+        request = AWSRequest("GET", f"{url}?{form}" if form else url)
+    else:
+        request = AWSRequest("POST", url, data=form, headers=headers)
+    keys = Credentials(aws.credentials.access_key, aws.credentials.secret_key)
+    SigV4Auth(keys, "monitoring", region).add_auth(request)
+    prepared = request.prepare()
+    body = form.encode() if method == "POST" else None
+    sent = urllib.request.Request(prepared.url, body, dict(prepared.headers), method=method)
     try:
-        status, _ = prometheus(aws, "query", "GET", query=WAITING.format("any"))
-    finally:
-        aws.credentials = keys
-    assert status == 403
+        with urllib.request.urlopen(sent, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def values(aws: LocalAws, query: str, **more: str) -> list[float]:
+    """The values of an instant vector."""
+    status, document = prometheus(aws, "query", query=query, **more)
+    assert status == 200, document
+    return [float(row["value"][1]) for row in document["data"]["result"]]

@@ -15,6 +15,7 @@ from hosting_site import IMAGE, Scaled, taking
 
 from local_sagemaker.model_servers import SimulatedModelServer
 
+NEEDED = {"ComputeResourceRequirements": NEEDS}
 _numbers = itertools.count(1)
 
 
@@ -78,15 +79,9 @@ def test_a_container_of_its_own(on):
         ({"RuntimeConfig": {"CopyCount": 0}}, "copy count an integer larger than 0"),
         ({"EndpointName": "nowhere"}, "Could not find endpoint"),
         ({"VariantName": "other"}, "is not present within endpoint configuration"),
-        (
-            {"Specification": {"ModelName": "none", "ComputeResourceRequirements": NEEDS}},
-            "find model",
-        ),
-        ({"Specification": {"ComputeResourceRequirements": NEEDS}}, "One and only one of"),
-        (
-            {"Specification": {"Container": {"Image": "x"}}},
-            "ComputeResourceRequirements must be specified",
-        ),
+        ({"Specification": {"ModelName": "none", **NEEDED}}, "find model"),
+        ({"Specification": NEEDED}, "One and only one of"),
+        ({"Specification": {"Container": {"Image": "x"}}}, "ComputeResourceRequirements must be"),
         ({"Specification": {"BaseInferenceComponentName": "b"}}, "not emulated"),
     ],
 )
@@ -96,7 +91,7 @@ def test_a_component_without_a_place_is_refused(on, change, word):
         "InferenceComponentName": "refused",
         "EndpointName": it.endpoint,
         "VariantName": "primary",
-        "Specification": {"Container": {"Image": "x"}, "ComputeResourceRequirements": NEEDS},
+        "Specification": {"Container": {"Image": "x"}, **NEEDED},
         "RuntimeConfig": {"CopyCount": 1},
         **change,
     }
@@ -137,11 +132,8 @@ def test_what_a_configuration_needs_for_components(on):
     it = on()
     create = it.sagemaker.create_endpoint_config
     refused("ExecutionRoleArn must be specified", create, **configuration(ExecutionRoleArn=None))
-    refused(
-        "only supported for inference component endpoints",
-        create,
-        **configuration(variant={"ModelName": it.here.model()}),
-    )
+    of_model = configuration(variant={"ModelName": it.here.model()})
+    refused("only supported for inference component endpoints", create, **of_model)
     made = configuration()
     create(**made)
     found = it.sagemaker.describe_endpoint_config(EndpointConfigName=made["EndpointConfigName"])
@@ -225,9 +217,8 @@ def test_a_container_that_is_not_healthy_fails_it(on):
     it.here.aws.advance(300)
     found = it.settled(name)
     assert found["InferenceComponentStatus"] == "Failed"
-    assert (
-        f"inference component {name} did not pass the ping health check" in found["FailureReason"]
-    )
+    words = f"inference component {name} did not pass the ping health check"
+    assert words in found["FailureReason"]
     assert it.copies(it.create(2)) == 2  # it takes no room
 
 
@@ -262,14 +253,12 @@ def test_the_instances_are_in_the_network_of_the_configuration(on):
     it = on()
     ec2 = it.here.aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="us-east-1c")[
-        "Subnet"
-    ]["SubnetId"]
+    place = {"CidrBlock": "10.0.0.0/24", "AvailabilityZone": "us-east-1c"}
+    subnet = ec2.create_subnet(VpcId=vpc, **place)["Subnet"]["SubnetId"]
     group = ec2.create_security_group(VpcId=vpc, GroupName="c", Description="c")["GroupId"]
     network = {"SecurityGroupIds": [group], "Subnets": [subnet]}
-    it.endpoint = component_endpoint(
-        it.here, VpcConfig=network, MetricsConfig={"EnableEnhancedMetrics": True}
-    )
+    enhanced = {"EnableEnhancedMetrics": True}
+    it.endpoint = component_endpoint(it.here, VpcConfig=network, MetricsConfig=enhanced)
     held = ec2.describe_network_interfaces(Filters=[{"Name": "subnet-id", "Values": [subnet]}])
     assert len(held["NetworkInterfaces"]) == 1
     name = it.create()
@@ -321,7 +310,7 @@ def test_another_model_in_place(on):
     it = on({"model": SimulatedModelServer(), "broken": SimulatedModelServer(ping_status=500)})
     name, former = it.create(), it.here.model()
     update = it.sagemaker.update_inference_component
-    wanted = {"ModelName": former, "ComputeResourceRequirements": NEEDS}
+    wanted = {"ModelName": former, **NEEDED}
     update(InferenceComponentName=name, Specification=wanted, RuntimeConfig={"CopyCount": 2})
     assert it.copies(name) == 2
     assert it.described(name)["Specification"]["ModelName"] == former

@@ -1,10 +1,14 @@
-"""InvokeEndpoint as boto3 sees it: answers, headers, errors, limits, streams."""
+"""InvokeEndpoint as boto3 sees it: answers, headers, errors, limits, streams, at either URL."""
 
 from __future__ import annotations
 
+import io
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
@@ -13,6 +17,7 @@ from signed_requests import ask, signed
 
 from local_sagemaker.connections import local_client
 from local_sagemaker.model_servers import SimulatedModelServer, UrlModelServer
+from local_sagemaker.runtime import forwarding
 from local_sagemaker.runtime.http_server import listening
 
 
@@ -89,6 +94,10 @@ def test_a_model_that_takes_too_long(served):
     assert time.perf_counter() - began >= 0.2  # and of a model that never answers, it ends
     assert (code, error["Code"], response["OriginalStatusCode"]) == (424, "ModelError", 0)
     assert "timed out while waiting for a response from container primary" in error["Message"]
+    # It is a model error of no class.
+    counts = {"InvocationModelErrors": 1, "Invocation4XXErrors": 0, "Invocation5XXErrors": 0}
+    assert {each: here.statistics(name, each, "Sum")["Sum"] for each in counts} == counts
+    assert here.statistics(name, "ModelLatency", "Minimum")["Minimum"] >= 200_000
 
 
 def test_a_multi_model_that_is_not_loaded_in_time(site):
@@ -293,3 +302,36 @@ def test_what_is_no_invocation_is_refused(site, method, path, more, status):
     headers = signed(here.aws.exports()["AWS_ACCESS_KEY_ID"], "sagemaker")
     port = int(here.aws.runtime_url().rpartition(":")[2])
     assert ask(port, method, path, {**headers, **more}).status == status
+
+
+async def answering(request: Any, connection: Any) -> None:
+    connection.send(200, [("content-type", "text/plain")], b"an answer")
+
+
+def passed_on(port: int) -> Any:
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/endpoints/e/invocations",
+        "CONTENT_LENGTH": "2",
+        "wsgi.input": io.BytesIO(b"{}"),
+    }
+    behind: Any = SimpleNamespace(url=lambda: f"http://127.0.0.1:{port}")
+    return forwarding.forward(behind, environ, lambda status, headers: None)
+
+
+def test_no_connection_stays_open_however_the_caller_ends(monkeypatch):
+    made = []
+
+    class Noted(forwarding.http.client.HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            made.append(self.sock)
+
+    monkeypatch.setattr(forwarding.http.client, "HTTPConnection", Noted)
+    with listening(answering) as listener, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = passed_on(listener.port)
+        assert b"".join(read) == b"an answer"
+        read.close()
+        passed_on(listener.port).close()  # the caller has gone before the first byte
+    assert [opened.fileno() for opened in made] == [-1, -1]

@@ -70,16 +70,6 @@ def test_errors_by_kind_as_sum_and_as_share(served, status, expected):
     assert here.statistics(name, "Invocations", "Sum") == {"Sum": 8}
 
 
-def test_a_timeout_is_a_model_error_of_no_class(served):
-    here, name = served(model=SimulatedModelServer(hang_share=1.0), invocation_timeout=0.1)
-    with pytest.raises(ClientError):
-        here.invoke(name)
-    assert here.statistics(name, "InvocationModelErrors", "Sum") == {"Sum": 1}
-    assert here.statistics(name, "Invocation4XXErrors", "Sum") == {"Sum": 0}
-    assert here.statistics(name, "Invocation5XXErrors", "Sum") == {"Sum": 0}
-    assert here.statistics(name, "ModelLatency", "Minimum")["Minimum"] >= 100_000
-
-
 def test_what_names_no_endpoint_counts_nowhere(site):
     here = site()
     with pytest.raises(ClientError):

@@ -118,10 +118,12 @@ def name(site: Any) -> tuple[Any, str]:
     return here, here.endpoint()
 
 
-def test_a_stream_comes_through_as_the_container_sends_it(name: Any) -> None:
+@pytest.mark.parametrize("at", ["the runtime's URL", "the main URL, which passes it on"])
+def test_a_stream_comes_through_as_the_container_sends_it(name: Any, at: str) -> None:
     here, endpoint = name
+    url = here.aws.url if "main" in at else here.aws.runtime_url()
     asked = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
-    answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), asked)
+    answer = chat(url, openai(endpoint), own_token(here.aws), asked)
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.headers["x-amzn-invoked-production-variant"] == "primary"
@@ -136,14 +138,6 @@ def test_a_whole_answer_counts_as_an_invocation(name: Any) -> None:
     assert json.loads(answer.body)["usage"]["total_tokens"] == 5 + 6
     assert here.statistics(endpoint, "Invocations", "Sum") == {"Sum": 1}
     assert here.statistics(endpoint, "ModelLatency", "SampleCount") == {"SampleCount": 1}
-
-
-def test_the_main_url_passes_it_on(name: Any) -> None:
-    here, endpoint = name
-    asked = {**CHAT, "stream": True}
-    answer = chat(here.aws.url, openai(endpoint), own_token(here.aws), asked)
-    assert answer.status == 200
-    assert answer.body.rstrip().endswith((b"data: [DONE]", b"0"))
 
 
 @pytest.mark.parametrize(
@@ -182,22 +176,13 @@ def test_nobody_else_gets_in(name: Any) -> None:
     here, endpoint = name
     url, key = here.aws.runtime_url(), here.aws.credentials.access_key
     path = openai(endpoint)
-    assert chat(url, path, None, CHAT).status == 403
-    assert chat(url, path, token(key, "not the secret"), CHAT).status == 403
-    assert chat(url, path, token("AKIAUNKNOWN", "secret"), CHAT).status == 403
+    for bearer in (None, token(key, "not the secret"), token("AKIAUNKNOWN", "secret")):
+        assert chat(url, path, bearer, CHAT).status == 403
     # AWS documents a token there, and a token nowhere else.
     assert chat(url, path, None, CHAT, signed(key, "sagemaker")).status == 403
     other = f"/endpoints/{endpoint}/invocations"
     assert chat(url, other, own_token(here.aws), CHAT).status == 403
     assert here.statistics(endpoint, "Invocations", "Sum").get("Sum", 0) == 0
-
-
-def give_user(aws: Any, name: str, *actions: str) -> None:
-    """Let a user do these of SageMaker's actions, and nothing else."""
-    rights = [f"sagemaker:{action}" for action in actions] or ["sagemaker:ListEndpoints"]
-    aws.client("iam").put_user_policy(
-        UserName=name, PolicyName="rights", PolicyDocument=json.dumps(document(allow(rights)))
-    )
 
 
 def test_a_users_own_key_opens_it(name: Any) -> None:
@@ -207,13 +192,16 @@ def test_a_users_own_key_opens_it(name: Any) -> None:
     key = iam.create_access_key(UserName="caller")["AccessKey"]
     bearer = token(key["AccessKeyId"], key["SecretAccessKey"])
     try:
-        for actions in ([], ["CallWithBearerToken"], ["InvokeEndpoint"]):
-            give_user(here.aws, "caller", *actions)
+        both = ["sagemaker:CallWithBearerToken", "sagemaker:InvokeEndpoint"]
+        for actions in (["sagemaker:ListEndpoints"], both[:1], both[1:], both):
+            policy = {
+                "PolicyName": "rights",
+                "PolicyDocument": json.dumps(document(allow(actions))),
+            }
+            iam.put_user_policy(UserName="caller", **policy)
             answer = chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT)
-            assert answer.status == 403
-            assert b"no identity-based policy allows" in answer.body
-        give_user(here.aws, "caller", "CallWithBearerToken", "InvokeEndpoint")
-        assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 200
+            assert answer.status == (200 if actions == both else 403)
+            assert (b"no identity-based policy allows" in answer.body) is (actions != both)
     finally:
         iam.delete_user_policy(UserName="caller", PolicyName="rights")
         iam.delete_access_key(UserName="caller", AccessKeyId=key["AccessKeyId"])

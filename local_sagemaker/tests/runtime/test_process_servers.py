@@ -50,10 +50,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body or b"")
     def do_GET(self):
-        if self.path == "/ping":
-            self.answer(200, b"")
-        else:
-            self.answer(404, b"")
+        self.answer(200 if self.path == "/ping" else 404, b"")
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         print("asked for", body.decode(), flush=True)
@@ -148,10 +145,8 @@ class Servers:
         return str(found["FailureReason"])
 
     def json(self, name: str, document: Any) -> Any:
-        answer = self.site.invoke(
-            name, json.dumps(document).encode(), ContentType="application/json"
-        )
-        return json.loads(answer["Body"])
+        body = json.dumps(document).encode()
+        return json.loads(self.site.invoke(name, body, ContentType="application/json")["Body"])
 
     def log(self, name: str) -> str:
         (path,) = self.aws.model_server_folder.glob(f"{name}-*.log")
@@ -249,23 +244,14 @@ def test_uncompressed_model_data_is_taken_as_it_is(servers, plain):
     servers.put("open/weights.txt", b"weights")
     servers.put("open/code/inference.txt", b"code")
     servers.put("open-other/no.txt", b"not this")
-    source = {
-        "S3DataSource": {
-            "S3Uri": "s3://models/open/",
-            "S3DataType": "S3Prefix",
-            "CompressionType": "None",
-        }
-    }
-    with servers.serving(f"{sys.executable} plain.py", ModelDataSource=source) as name:
+    place = {"S3Uri": "s3://models/open/", "S3DataType": "S3Prefix", "CompressionType": "None"}
+    source = {"ModelDataSource": {"S3DataSource": place}}
+    with servers.serving(f"{sys.executable} plain.py", **source) as name:
         files = json.loads(servers.site.invoke(name, b"see")["Body"])[0]
         assert files == {"weights.txt": "weights", "code/inference.txt": "code"}
         folder = servers.aws.model_server_folder
         assert [each.name for each in folder.iterdir() if each.is_dir() and name in each.name]
     wait_for(lambda: not [each for each in folder.iterdir() if each.is_dir() and name in each.name])
-
-
-def outside() -> bytes:
-    return archive({"../outside.txt": b"x"})
 
 
 def too_large() -> bytes:
@@ -287,7 +273,7 @@ def too_large() -> bytes:
     [
         (None, "Could not find model data at s3://models/"),
         (lambda: b"no archive", "no tar archive"),
-        (outside, "outside"),
+        (lambda: archive({"../outside.txt": b"x"}), "outside"),
         (too_large, f"unpacks to more than {SMALL_DATA} bytes"),
     ],
     ids=["missing", "no archive", "outside", "too large"],

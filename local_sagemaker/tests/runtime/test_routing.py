@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from local_sagemaker import LocalAwsError
 from local_sagemaker.admission import credentials_at
 from local_sagemaker.connections import new_client
-from local_sagemaker.runtime.routing import Routing, choose_instance, choose_weighted, prefix_key
+from local_sagemaker.runtime.routing import Routing, choose_instance, prefix_key
 
 LOR = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
 ENHANCED = {"EnableEnhancedMetrics": True}
@@ -53,17 +53,6 @@ def test_random_is_uniform_whatever_is_outstanding():
     found = Counter(choose_instance(fakes, Routing(), 0, b"", generator).id for _ in range(10000))
     # Chi-squared with 4 degrees of freedom exceeds 18.5 once in a thousand times.
     assert sum((found[f.id] - 2000) ** 2 / 2000 for f in fakes) < 18.5
-
-
-@pytest.mark.parametrize(("weights", "expected"), [((1, 3), 0.25), ((2, 2), 0.5), ((5, 0), 1.0)])
-def test_variants_by_weight(weights, expected):
-    generator = random.Random(7)
-    found = [choose_weighted((0, 1), lambda n: weights[n], generator) for _ in range(4000)]
-    assert found.count(0) / 4000 == pytest.approx(expected, abs=0.035)
-
-
-def test_no_weight_no_variant():
-    assert choose_weighted((0, 1), lambda n: 0.0, random.Random(1)) is None
 
 
 class TestPrefixAware:
@@ -107,13 +96,12 @@ class TestPrefixAware:
 def test_least_outstanding_avoids_a_slow_instance_and_random_does_not(site):
     # With least outstanding the slow instance holds what it is given longer than all other requests
     # take on a busy machine, so that its share does not depend on the machine.
-    here = site(
-        {
-            name: taking(0.004, concurrency=2, slow_instances={0: slower})
-            for name, slower in (("random", 15.0), ("lor", 500.0))
-        }
-    )
-    shares = {}
+    slower = {"random": 15.0, "lor": 500.0}
+    servers = {
+        name: taking(0.004, concurrency=2, slow_instances={0: factor})
+        for name, factor in slower.items()
+    }
+    here, shares = site(servers), {}
     for name, routing in (("random", {"RoutingStrategy": "RANDOM"}), ("lor", LOR)):
         endpoint = here.endpoint(
             {"InitialInstanceCount": 4, "RoutingConfig": routing, "ModelName": here.model(name)},
@@ -128,19 +116,15 @@ def test_least_outstanding_avoids_a_slow_instance_and_random_does_not(site):
     assert shares["lor"] < 0.10
 
 
-def test_several_routers_see_only_their_own(site):
-    slow = taking(0.3, concurrency=9)
+def test_several_routers_see_only_their_own(served):
     most = {}
     for routers in (1, 4):
-        here = site({"model": slow}, routers=routers)
-        name = here.endpoint({"InitialInstanceCount": 4, "RoutingConfig": LOR})
-        collisions = 0
+        variant = {"InitialInstanceCount": 4, "RoutingConfig": LOR}
+        here, name = served(variant, model=taking(0.3, concurrency=9), routers=routers)
         for _ in range(3):
             here.invoke_many(name, 4, at_once=4)
             here.aws.advance(10)
-            here.aws.flush_metrics()
         found = here.statistics(name, "ConcurrentRequestsPerModel", "Maximum", "Minimum")
-        collisions += found["Maximum"] > 1
         most[routers] = found
     # One router deals four requests to four instances; four blind ones do so once in ten times.
     assert most[1] == {"Maximum": 1.0, "Minimum": 1.0}

@@ -102,15 +102,11 @@ def test_streams_are_copied_too(shadowed):
     assert counted(here, name, wait_for=1) == 1
 
 
-def test_nobody_calls_the_shadow_by_its_name(shadowed):
-    here, name = shadowed(FAST)
+def test_describe_endpoint_shows_the_shadow_which_nobody_calls_by_its_name(shadowed):
+    here, name = shadowed(FAST, InitialInstanceCount=2, InitialVariantWeight=0.5)
     _, message = refusal(here.invoke, name=name, TargetVariant="candidate")
     assert "Variant candidate of endpoint" in message
     assert here.invoke(name, TargetVariant="primary")["InvokedProductionVariant"] == "primary"
-
-
-def test_describe_endpoint_shows_the_shadow(shadowed):
-    here, name = shadowed(FAST, InitialInstanceCount=2, InitialVariantWeight=0.5)
     found = here.described(name)
     assert [variant["VariantName"] for variant in found["ProductionVariants"]] == ["primary"]
     (candidate,) = found["ShadowProductionVariants"]

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hosting_site import taking
+from component_site import ROLE
+from hosting_site import IMAGE, canary, taking
 from roles_under_test import give_hosting_role
-from stacks_under_test import resource_of
+from stacks_under_test import CONFIG, ENDPOINT, MODEL, resource_of, variant
+from waiting import until
 
 from local_sagemaker import delete_stack, deploy_template
 from local_sagemaker.model_servers import SimulatedModelServer
@@ -22,29 +24,17 @@ _numbers = itertools.count(1)
 
 def template(server: str) -> dict[str, Any]:
     """A stack with one endpoint; another server is another model and configuration."""
-    image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{server}:1"
-    variant = {
-        "VariantName": "primary",
-        "InstanceType": "ml.c7i.xlarge",
-        "InitialInstanceCount": 2,
-        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
-        "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]},
-    }
+    primary = variant(
+        ContainerStartupHealthCheckTimeoutInSeconds=60,
+        ModelName={"Fn::GetAtt": [f"Model{server}", "ModelName"]},
+    )
+    model = {"ExecutionRoleArn": ROLE, "PrimaryContainer": {"Image": IMAGE.format(server)}}
+    config = {"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]}
     return {
         "Resources": {
-            f"Model{server}": resource_of(
-                "AWS::SageMaker::Model",
-                ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-                PrimaryContainer={"Image": image},
-            ),
-            f"Config{server}": resource_of(
-                "AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]
-            ),
-            "Endpoint": resource_of(
-                "AWS::SageMaker::Endpoint",
-                EndpointName="through-cloudformation",
-                EndpointConfigName={"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
-            ),
+            f"Model{server}": resource_of(MODEL, **model),
+            f"Config{server}": resource_of(CONFIG, ProductionVariants=[primary]),
+            "Endpoint": resource_of(ENDPOINT, EndpointName=NAME, EndpointConfigName=config),
         }
     }
 
@@ -67,9 +57,10 @@ class Stack:
     def continue_rollback(self, *skip: str) -> str:
         cloudformation = self.here.aws.client("cloudformation")
         cloudformation.continue_update_rollback(StackName=self.name, ResourcesToSkip=list(skip))
-        waiter = cloudformation.get_waiter("stack_rollback_complete")
-        waiter.wait(StackName=self.name, WaiterConfig={"Delay": 0.05})
-        return str(cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackStatus"])
+        return until(
+            lambda: cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackStatus"],
+            lambda status: not status.endswith("IN_PROGRESS"),
+        )
 
     def exists(self, config: str) -> bool:
         found = self.here.aws.client("sagemaker").list_endpoint_configs(NameContains=config)
@@ -124,9 +115,8 @@ def test_a_failure_reason_stays_until_the_next_update_or_not_at_all(deployed, ke
     stack.deploy("sick")
     assert ("FailureReason" in stack.here.described(NAME)) is keeps
     wanted = template("model")
-    wanted["Resources"]["Configmodel"]["Properties"]["ProductionVariants"][0][
-        "InitialInstanceCount"
-    ] = 3
+    (primary,) = wanted["Resources"]["Configmodel"]["Properties"]["ProductionVariants"]
+    primary["InitialInstanceCount"] = 3
     updated = deploy_template(stack.here.aws, wanted, stack.name)
     assert updated.status == "UPDATE_COMPLETE"
     assert "FailureReason" not in stack.here.described(NAME)
@@ -145,11 +135,8 @@ def test_the_stack_s_own_rollback_sends_the_configuration_that_serves(deployed, 
     failed = stack.deploy("sick")
     assert failed.status == status
     if unchanged == "refused":
-        cloudformation = stack.here.aws.client("cloudformation")
         with pytest.raises(ClientError, match="Configmodel"):
-            cloudformation.continue_update_rollback(
-                StackName=stack.name, ResourcesToSkip=["Configmodel"]
-            )
+            stack.continue_rollback("Configmodel")
         assert stack.continue_rollback("Endpoint") == "UPDATE_ROLLBACK_COMPLETE"
     found = stack.here.settled(NAME)
     assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", stack.good)
@@ -159,20 +146,7 @@ def test_the_stack_s_own_rollback_sends_the_configuration_that_serves(deployed, 
 
 
 @pytest.mark.parametrize(
-    "properties",
-    [
-        {"RetainAllVariantProperties": True},
-        {
-            "DeploymentConfig": {
-                "BlueGreenUpdatePolicy": {
-                    "TrafficRoutingConfiguration": {
-                        "Type": "ALL_AT_ONCE",
-                        "WaitIntervalInSeconds": 60,
-                    }
-                }
-            }
-        },
-    ],
+    "properties", [{"RetainAllVariantProperties": True}, {"DeploymentConfig": canary()}]
 )
 @pytest.mark.parametrize("unchanged", ["refused", "ignored", "deployed"])
 def test_an_update_of_the_endpoint_alone(deployed, unchanged, properties):
@@ -192,6 +166,5 @@ def test_an_update_of_the_endpoint_alone(deployed, unchanged, properties):
 
 def test_only_a_failed_rollback_is_continued(deployed):
     stack = deployed()
-    cloudformation = stack.here.aws.client("cloudformation")
     with pytest.raises(ClientError, match="CREATE_COMPLETE state"):
-        cloudformation.continue_update_rollback(StackName=stack.name)
+        stack.continue_rollback()
