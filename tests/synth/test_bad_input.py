@@ -240,17 +240,37 @@ row("LLE103", lambda _: ClientZones.of_ids(*(f"use1-az{n}" for n in range(1, 18)
 row("LLE104", lambda w: w.network(cidr="10.0.0.0/15"), "15", "16 to 28")
 row("LLE104", lambda w: w.network(cidr="10.0.0.0/8"), "8", "16 to 28")
 row("LLE107", lambda _: ClientZones.of_ids("use1-az1", "use1-az1"), "use1-az1", "differ")
-row("LLE110", lambda w: w.network(client_zones=IDS("euw1-az1", "euw1-az2")), "euw1-az1", "us-east")
+row(
+    "LLE110", lambda w: w.network(client_zones=IDS("euw1-az1", "euw1-az2")), "euw1-az1", "us-east-1"
+)
 ABROAD = NAMES("eu-west-1a", "eu-west-1b")
 row("LLE110", lambda w: w.network_in(client_zones=ABROAD), "eu-west-1a", "us-east-1")
 row("LLE112", lambda w: w.network(cidr="10.0.0.0/28"), "2 subnets of /24", "10.0.0.0/28")
 row("LLE112", lambda w: w.network(cidr="10.0.0.0/24", subnet_prefix_length=24), "/24", "1 blocks")
 row("LLE113", lambda w: w.network(max_instances=20_000), "80022 addresses", "65536")
-row("LLE113", lambda w: w.network(max_instances=59, subnet_prefix_length=24), "258", "/23")
-row("LLE151", lambda w: w.network_in(client_zones=NAMES(*AB, "us-east-1c")), "1c", "us-east-1b")
-row("LLE152", lambda w: ClientZones.of_vpc(ec2.Vpc(w.new_stack(region=None), "V")), "token", "name")
 row(
-    "LLE151", lambda w: ClientZones.of_vpc(w.vpc(private_subnet_ids=None)), "no isolated", "private"
+    "LLE113",
+    lambda w: w.network(max_instances=59, subnet_prefix_length=24),
+    "258 addresses",
+    "/23 or larger",
+)
+row(
+    "LLE151",
+    lambda w: w.network_in(client_zones=NAMES(*AB, "us-east-1c")),
+    "us-east-1c",
+    "us-east-1b",
+)
+row(
+    "LLE152",
+    lambda w: ClientZones.of_vpc(ec2.Vpc(w.new_stack(region=None), "V")),
+    "tokens",
+    "known by name",
+)
+row(
+    "LLE151",
+    lambda w: ClientZones.of_vpc(w.vpc(private_subnet_ids=None)),
+    "no isolated and no private subnet",
+    "private or isolated",
 )
 row("LLE103", lambda w: ClientZones.of_vpc(w.vpc(availability_zones=[AB[0]])), "1", "2 to 16")
 row("LLE153", lambda w: w.network_in(subnets={}), "no zone", "us-east-1a, us-east-1b")
@@ -275,25 +295,53 @@ def same_subnet_twice(w):
 
 UP_TO_8 = ScalingOptions(max_instances=8)
 ANY = ec2.SubnetSelection()
-row("LLE157", lambda w: sharing(w, 59), "118 in updates, 258 addresses", "/23 or larger")
+row(
+    "LLE157",
+    lambda w: sharing(w, 59),
+    "59 instances, 118 in updates, 258 addresses",
+    "/23 or larger",
+)
 row("LLE157", lambda w: sharing(w, 50, 50), "100 instances", "/23 or larger")
 row("LLE157", lambda w: w.pattern(scaling=UP_TO_8, network_max_instances=7), "7, and 8", "least 8")
 row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
 row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
-row("LLE158", lambda w: w.pattern(subnet_selection=ANY), "selection", "vpc and subnet_selection")
-row("LLE158", lambda w: w.pattern(network=w.network(), subnet_selection=ANY), "selection", "vpc")
 row(
-    "LLE158", lambda w: w.pattern(vpc=w.vpc(), subnets={}, subnet_selection=ANY), "selection", "vpc"
+    "LLE158",
+    lambda w: w.pattern(subnet_selection=ANY),
+    "subnet_selection",
+    "vpc and subnet_selection",
+)
+row(
+    "LLE158",
+    lambda w: w.pattern(network=w.network(), subnet_selection=ANY),
+    "subnet_selection",
+    "vpc and subnet_selection",
+)
+row(
+    "LLE158",
+    lambda w: w.pattern(vpc=w.vpc(), subnets={}, subnet_selection=ANY),
+    "subnet_selection",
+    "vpc and subnet_selection",
 )
 row("LLE158", lambda w: w.pattern(vpc=w.vpc(), network_max_instances=9), "network_max", "or none")
 row("LLE158", lambda w: w.pattern(network=w.network(), network_max_instances=9), "network, ", "or")
-row("LLE158", lambda w: w.network_in(subnets={}, subnet_selection=ANY), "selection", "one")
+row(
+    "LLE158",
+    lambda w: w.network_in(subnets={}, subnet_selection=ANY),
+    "subnet_selection",
+    "one of the two",
+)
 row("LLE159", same_subnet_twice, "for us-east-1b the subnet of us-east-1a", "each zone")
 row("LLE362", lambda w: w.network().subnet_of("us-east-1a"), "us-east-1a", "use1-az1, use1-az2")
 row("LLE154", lambda w: w.pattern(client_zones=None), "neither", "one")
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
-row("LLE216", lambda w: w.pattern(network=w.network(), private_link=w.elsewhere()), "two", "link")
+row(
+    "LLE216",
+    lambda w: w.pattern(network=w.network(), private_link=w.elsewhere()),
+    "two VPCs",
+    "private_link.network",
+)
 row("LLE213", lambda w: w.link(fips=True, endpoint_policy=True), "fips", "endpoint_policy=False")
 for without in ({"endpoint_policy": False}, {"fips": True}):
     for narrow in (True, False):
@@ -305,13 +353,23 @@ for without in ({"endpoint_policy": False}, {"fips": True}):
         )
 row("LLE219", lambda w: w.adopted(private_dns=False), "private_dns=False", "both")
 row("LLE220", lambda w: w.link(private_dns=False, sagemaker_api=True), "sagemaker_api=True", "one")
-row("LLE221", lambda w: w.pattern(**w.linked(), private_dns=True), "and private_link", "one")
+row(
+    "LLE221",
+    lambda w: w.pattern(**w.linked(), private_dns=True),
+    "private_dns=True and private_link",
+    "one of them",
+)
 for given in (
     {"regional_dns_name": "sentiment.example.com"},
     {"regional_dns_name": "vpce-1.runtime.sagemaker.x", "fips": True},
 ):
     row("LLE363", lambda w, given=given: w.adopted(**given), given["regional_dns_name"], "runtime")
-row("LLE222", lambda w: w.link(hosted_zone_vpcs=[w.foreign_vpc()]), "210987654321", "123456789012")
+row(
+    "LLE222",
+    lambda w: w.link(hosted_zone_vpcs=[w.foreign_vpc()]),
+    "account 210987654321",
+    "account 123456789012",
+)
 
 # --- 3 model -----------------------------------------------------------------------------------
 
@@ -339,13 +397,25 @@ row("LLE322", lambda w: w.containers("a", "a"), "a", "differ")
 row("LLE323", lambda w: w.containers(None, None, inference_mode="Direct"), "no hostnames", "each")
 row("LLE324", lambda w: w.containers("a", inference_mode="Direct"), "one container", "no inference")
 row("LLE326", lambda _: Container(image=IMAGE, multi_model=True), "no data", "S3 prefix")
-row("LLE326", lambda _: Container(image=IMAGE, multi_model=True, data=ARCHIVE), ARCHIVE, "prefix")
+row(
+    "LLE326", lambda _: Container(image=IMAGE, multi_model=True, data=ARCHIVE), ARCHIVE, "S3 prefix"
+)
 out_of("LLE327", lambda _, v: ModelData.from_asset(v), ".tar.gz", "model", "no.tar.gz", __file__)
 out_of("LLE329", lambda w, v: ModelData.from_s3(w.bucket(), v), "model.tar.gz", "", "/")
 ARM64 = ecr_assets.Platform.LINUX_ARM64
 row("LLE335", lambda w: w.built(platform=ARM64), "built for arm64 on ml.m5.xlarge", "arm64 types")
-row("LLE334", lambda w: w.built("ml.c7g.xlarge", architecture="x86_64"), "for x86_64 on", "x86_64")
-row("LLE338", lambda w: w.built(ami="al2-ami-sagemaker-inference-neuron-2"), "with al2-ami", "inf2")
+row(
+    "LLE334",
+    lambda w: w.built("ml.c7g.xlarge", architecture="x86_64"),
+    "built for x86_64 on ml.c7g.xlarge",
+    "x86_64 types",
+)
+row(
+    "LLE338",
+    lambda w: w.built(ami="al2-ami-sagemaker-inference-neuron-2"),
+    "ml.m5.xlarge with al2-ami-sagemaker-inference-neuron-2",
+    "ml.inf2",
+)
 
 # --- 4 variants and endpoint configuration -----------------------------------------------------
 row("LLE401", lambda w: EndpointConfiguration(w.stack, "Empty", variants=[]), "0", "1 to 10")
@@ -371,48 +441,135 @@ row("LLE422", lambda w: w.variant(instance_type=None), "neither", "instance_type
 M5 = InstanceType("ml.m5.xlarge")
 row("LLE422", lambda w: w.pooled(("ml.m5.xlarge", 1), instance_type=M5), "both", "instance_type or")
 row(
-    "LLE425", lambda w: w.pooled(("ml.m5.xlarge", 1), ("ml.m5.xlarge", 2)), "ml.m5", "instance_type"
+    "LLE425",
+    lambda w: w.pooled(("ml.m5.xlarge", 1), ("ml.m5.xlarge", 2)),
+    "ml.m5.xlarge",
+    "instance_type",
 )
 row("LLE425", lambda w: w.pooled(("ml.m5.xlarge", 1), ("ml.c5.xlarge", 1)), "1, 1", "priority")
-row("LLE431", lambda w: w.configuration(w.variant(), w.b(), shadow=w.b("c")), "c", "one shadow")
+row(
+    "LLE431",
+    lambda w: w.configuration(w.variant(), w.b(), shadow=w.b("c")),
+    "c beside primary, b",
+    "one production variant and one shadow",
+)
 row("LLE441", lambda w: w.component(memory=Size.mebibytes(127)), "127", "128")
 row("LLE441", lambda w: w.component(max_memory=Size.mebibytes(1)), "1", "128")
 row("LLE621", lambda w: w.host(min_instances=5), "min_instances=5, max_instances=4", "at most 4")
-row("LLE445", lambda w: w.component(endpoint=w.endpoint()), "primary with a model", "ComponentHost")
-row("LLE446", lambda w: w.component(accelerators=5), "1 copies with 5", "4 accelerators on")
-row("LLE446", lambda w: w.component(accelerators=2, copies=9), "9 copies with 2", "on 4 instances")
-row("LLE446", lambda w: w.component(memory=Size.gibibytes(193)), "of memory", "196608 MiB")
+row(
+    "LLE445",
+    lambda w: w.component(endpoint=w.endpoint()),
+    "variant primary with a model",
+    "ComponentHost",
+)
+row(
+    "LLE446",
+    lambda w: w.component(accelerators=5),
+    "1 copies with 5 accelerators",
+    "4 accelerators on an ml.g5.12xlarge",
+)
+row(
+    "LLE446",
+    lambda w: w.component(accelerators=2, copies=9),
+    "9 copies with 2 accelerators",
+    "on 4 instances at most",
+)
+row(
+    "LLE446",
+    lambda w: w.component(memory=Size.gibibytes(193)),
+    "MiB of memory",
+    "196608 MiB of memory",
+)
 row("LLE446", lambda w: w.component(cpus=49), "49 vCPUs", "48 vCPUs")
-row("LLE447", lambda w: w.hosting().scale("primary", **RANGE), "variant primary", "with a model")
-row("LLE447", lambda w: LatencyAlarms(w.stack, "A", endpoint=w.hosting()), "primary", "a component")
+row(
+    "LLE447",
+    lambda w: w.hosting().scale("primary", **RANGE),
+    "variant primary",
+    "a variant with a model",
+)
+row(
+    "LLE447",
+    lambda w: LatencyAlarms(w.stack, "A", endpoint=w.hosting()),
+    "variant primary",
+    "a component",
+)
 ONE_HOST = "one ComponentHost for all variants"
-row("LLE448", lambda w: w.configuration(w.variant(), w.b(model=w.host())), ", b", ONE_HOST)
-row("LLE448", lambda w: w.configuration(w.variant(model=w.host()), shadow=w.b()), ", b", ONE_HOST)
-row("LLE621", lambda w: w.component().scale(min_copies=3, max_copies=2), "3", "at most 2")
+row(
+    "LLE448",
+    lambda w: w.configuration(w.variant(), w.b(model=w.host())),
+    "variants primary, b",
+    ONE_HOST,
+)
+row(
+    "LLE448",
+    lambda w: w.configuration(w.variant(model=w.host()), shadow=w.b()),
+    "variants primary, b",
+    ONE_HOST,
+)
+row(
+    "LLE621",
+    lambda w: w.component().scale(min_copies=3, max_copies=2),
+    "min_instances=3",
+    "at most 2",
+)
 row("LLE625", lambda w: w.component().scale(min_copies=3, max_copies=4), "2 copies", "3 to 4")
 row(
-    "LLE722", lambda w: w.component().metric("LoadedModelCount", statistic="Sum"), "Loaded", "multi"
+    "LLE722",
+    lambda w: w.component().metric("LoadedModelCount", statistic="Sum"),
+    "LoadedModelCount",
+    "multi-model",
 )
 row("LLE807", lambda w: w.configuration(w.variant(), shadow=[w.b()]), "list", "ProductionVariant")
-row("LLE426", lambda w: w.configuration(w.variant(weight=0), w.b(weight=0)), "b: 0", "above 0")
+row(
+    "LLE426",
+    lambda w: w.configuration(w.variant(weight=0), w.b(weight=0)),
+    "primary: 0, b: 0",
+    "above 0",
+)
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 for kind in ("canary", "linear", "all_at_once", "rolling"):
-    out_of("LLE502", lambda w, v, kind=kind: w.deployed(kind, wait=SECONDS(v)), "0 to 3600", 3601)
-out_of("LLE506", lambda w, v: w.deployed("canary", termination_wait=SECONDS(v)), "0 to 3600", 3601)
+    out_of(
+        "LLE502",
+        lambda w, v, kind=kind: w.deployed(kind, wait=SECONDS(v)),
+        "0 to 3600 seconds",
+        3601,
+    )
+out_of(
+    "LLE506",
+    lambda w, v: w.deployed("canary", termination_wait=SECONDS(v)),
+    "0 to 3600 seconds",
+    3601,
+)
 for seconds in (599, 28801):
     given = {"maximum_execution": SECONDS(seconds)}
     row(
-        "LLE507", lambda w, given=given: w.deployed("canary", **given), str(seconds), "600 to 28800"
+        "LLE507",
+        lambda w, given=given: w.deployed("canary", **given),
+        str(seconds),
+        "600 to 28800 seconds",
     )
 row("LLE509", lambda w: w.endpoint(tags={f"k{n}": "v" for n in range(51)}), "51", "0 to 50")
-row("LLE521", lambda w: w.deployed("linear", step_percent=10, wait=HOUR), "(10 x 3600", "28800")
-row("LLE521", lambda w: w.deployed("rolling", batch_percent=5, wait=HOUR), "72000", "28800")
+row(
+    "LLE521",
+    lambda w: w.deployed("linear", step_percent=10, wait=HOUR),
+    "36000 seconds (10 x 3600",
+    "less than 28800",
+)
+row(
+    "LLE521",
+    lambda w: w.deployed("rolling", batch_percent=5, wait=HOUR),
+    "72000 seconds",
+    "less than 28800",
+)
 row("LLE361", lambda _: DeploymentPolicy(kind="ALL_AT_ONCE", size_percent=10), "10", "no size")
 row("LLE522", lambda w: w.deployed("rolling", w.variant(), w.b()), "2 variants", "1")
 INF1 = InstanceType("ml.inf1.xlarge")
 row(
-    "LLE523", lambda w: w.deployed("canary", w.variant(instance_type=INF1)), "CANARY", "ALL_AT_ONCE"
+    "LLE523",
+    lambda w: w.deployed("canary", w.variant(instance_type=INF1)),
+    "CANARY on ml.inf1.xlarge",
+    "ALL_AT_ONCE",
 )
 
 row("LLE561", lambda w: w.fleet(cpu=256, memory_mib=4096), "4096 MiB with 256", "512, 1024, 2048")
@@ -421,13 +578,25 @@ row("LLE216", lambda w: w.fleet(private_link=w.elsewhere()), "two VPCs", "privat
 row("LLE566", lambda w: w.fleet(endpoint=cdk.Aws.STACK_NAME), "a token", "known at synth")
 
 # --- 6 scaling ---------------------------------------------------------------------------------
-row("LLE602", lambda w: w.scaled().track_invocations(max_tps_per_instance=1e200), "1e+200", "8.5")
+row(
+    "LLE602",
+    lambda w: w.scaled().track_invocations(max_tps_per_instance=1e200),
+    "1e+200",
+    "8.51592e-109",
+)
 row("LLE621", lambda w: w.scaled(min_instances=5), "min_instances=5", "at most 4")
 DAILY = appscaling.Schedule.cron(hour="1")
 BACKWARDS = {"schedule": DAILY, "min_instances": 3, "max_instances": 2}
-row("LLE621", lambda w: w.scaled().on_schedule("night", **BACKWARDS), "min_instances=3", "most 2")
+row(
+    "LLE621", lambda w: w.scaled().on_schedule("night", **BACKWARDS), "min_instances=3", "at most 2"
+)
 row("LLE622", lambda w: w.endpoint().scale("b", min_instances=1, max_instances=2), "b", "primary")
-row("LLE624", lambda w: w.scaled(instance_type=InstanceType("ml.t2.medium")), "ml.t2", "burstable")
+row(
+    "LLE624",
+    lambda w: w.scaled(instance_type=InstanceType("ml.t2.medium")),
+    "ml.t2.medium",
+    "not burstable",
+)
 row("LLE625", lambda w: w.scaled(initial_instance_count=5), "5", "2 to 4")
 row("LLE625", lambda w: w.scaled(initial_instance_count=1), "1", "2 to 4")
 
@@ -445,7 +614,12 @@ STEP = {
     "threshold": 1,
     "steps": [ScalingStep(lower=3, upper=3, change=1)],
 }
-row("LLE628", lambda w: w.scaled().step_on_metric("S", **STEP | {"steps": []}), "no steps", "one")
+row(
+    "LLE628",
+    lambda w: w.scaled().step_on_metric("S", **STEP | {"steps": []}),
+    "no steps",
+    "at least one",
+)
 row("LLE630", lambda w: w.scaled().step_on_metric("S", **STEP), "a step from 3 to 3", "")
 for name, value in (
     ("max_concurrency_per_instance", 3),
@@ -473,9 +647,19 @@ for take, unit, names in (
             "a token",
             "known at synth",
         )
-row("LLE825", lambda w: w.pattern(instance_type=InstanceType(w.text())), "a token", "ml.g5.xlarge")
+row(
+    "LLE825",
+    lambda w: w.pattern(instance_type=InstanceType(w.text())),
+    "a token",
+    "ml.g5.xlarge, known at synth",
+)
 row("LLE825", lambda w: w.pattern(payload_bytes=w.number()), "a token", "known at synth")
-row("LLE106", lambda w: w.pattern(network_max_instances=w.number()), "a token", "at least 1, known")
+row(
+    "LLE106",
+    lambda w: w.pattern(network_max_instances=w.number()),
+    "a token",
+    "at least 1, known at synth",
+)
 row("LLE106", lambda w: w.network(max_instances=w.number()), "a token", "known at synth")
 row("LLE105", lambda w: w.network(subnet_prefix_length=w.number()), "a token", "known at synth")
 row("LLE111", lambda w: w.network(cidr=w.text()), "a token", "known at synth")
@@ -485,7 +669,12 @@ row("LLE703", lambda w: w.alarms(cache_miss_rate=w.number()), "a token", "known 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
 row("LLE366", lambda w: w.alarms(error_rate=0.1, period=SECONDS(45)), "45 seconds", "whole minutes")
-row("LLE366", lambda w: w.endpoint().metric_invocations(period=timedelta(0)), "0 seconds", "whole")
+row(
+    "LLE366",
+    lambda w: w.endpoint().metric_invocations(period=timedelta(0)),
+    "0 seconds",
+    "whole minutes",
+)
 row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
 row("LLE723", lambda w: w.alarms(model_latency=P99 | {"Critical": P99}), "p99, Critical", "forms")
 row("LLE724", lambda w: w.alarms(capacity_at_maximum=True), "does not scale", "scaled variant")
@@ -502,7 +691,12 @@ row("LLE628", lambda _: ScalingSteps(adds={8: 2, 16: 2}), "2 from 16", "rising")
 row("LLE364", lambda _: ScalingSteps(adds={8: 0}), "0", "at least 1")
 STEPPED = ScalingOptions(steps=ScalingSteps(adds={8: 1}))
 row("LLE634", lambda w: w.pattern(scaling=STEPPED), "steps on a fleet of 2", "scaling")
-row("LLE734", lambda w: ShadowAlarms(w.stack, "A", endpoint=w.endpoint()), "without one", "shadow")
+row(
+    "LLE734",
+    lambda w: ShadowAlarms(w.stack, "A", endpoint=w.endpoint()),
+    "without one",
+    "shadow=...",
+)
 row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latency", "ModelLatency")
 out_of("LLE731", lambda w, v: w.alarms(model_latency={v: HOUR}), "p99", "P99", "p101", "mean", "")
 row("LLE732", lambda w: w.alarms(overhead_latency=P99), "p99", "Average")
@@ -517,11 +711,31 @@ row("LLE633", lambda w: w.scaled().track_invocations(**BOTH), "both", "max_tps_p
 row("LLE514", lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"), "neither", "one or both")
 row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "one with variants")
 row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "one with variants")
-row("LLE728", lambda w: w.imported("V").metric_invocations(fleet="new"), "imported", "config")
-row("LLE729", lambda w: w.alarms(endpoint=w.imported("V"), zone_imbalance=2), "V", "network")
+row(
+    "LLE728",
+    lambda w: w.imported("V").metric_invocations(fleet="new"),
+    "imported",
+    "endpoint_config_name",
+)
+row(
+    "LLE729",
+    lambda w: w.alarms(endpoint=w.imported("V"), zone_imbalance=2),
+    "V",
+    "network and instance_types",
+)
 row("LLE370", lambda _: Container(data="s3://models/model.tar.gz"), "neither", "model_package")
-row("LLE371", lambda _: Container(model_package="a", multi_model=True, data=ARCHIVE), "both", "one")
-row("LLE372", lambda _: Container(image=IMAGE, model_cache=False), "model_cache=False", "multi")
+row(
+    "LLE371",
+    lambda _: Container(model_package="a", multi_model=True, data=ARCHIVE),
+    "both",
+    "one of them",
+)
+row(
+    "LLE372",
+    lambda _: Container(image=IMAGE, model_cache=False),
+    "model_cache=False",
+    "multi_model=True",
+)
 
 # --- 8 arguments -------------------------------------------------------------------------------
 row("LLE807", lambda _: environment(N=1), "a number", "text")
@@ -543,11 +757,26 @@ row("LLE807", lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "text", "aws
 row("LLE807", lambda _: ModelOptions(role=iam.Role), "the class Role", "aws_iam.IRole or None")
 row("LLE807", lambda _: ContainerImage.from_dlc(None, "t"), "None", "text")
 row("LLE807", lambda w: w.pattern(alarms=AlarmOptions(model_latency="tight")), "text", "'planned'")
-row("LLE360", lambda w: w.pattern(alarms={"alarm_actions": []}), "'alarm_actions'", "(...), with")
-row("LLE360", lambda w: w.pattern(alarms={"period": None}), "a mapping", "AlarmOptions(period=...)")
-row("LLE360", lambda w: w.pattern(warm_up={"payload": {}, "count": 3}), "'count'", "s(payload=...)")
+row(
+    "LLE360",
+    lambda w: w.pattern(alarms={"alarm_actions": []}),
+    "with no option of AlarmOptions's: 'alarm_actions'",
+    "alarms=AlarmOptions(...), with model_",
+)
+row("LLE360", lambda w: w.pattern(alarms={"period": None}), "a mapping", "alarms=AlarmOptions(")
+row(
+    "LLE360",
+    lambda w: w.pattern(warm_up={"payload": {}, "count": 3}),
+    "'count'",
+    "warm_up=WarmUpOptions(payload=...)",
+)
 PAYLOAD = WarmUpPayload.from_json({})
-row("LLE360", lambda _: WarmUpOptions(payload=PAYLOAD, keep_warm={"every": 1}), "", "s(every=...)")
+row(
+    "LLE360",
+    lambda _: WarmUpOptions(payload=PAYLOAD, keep_warm={"every": 1}),
+    "a mapping",
+    "keep_warm=KeepWarmOptions(every=...)",
+)
 row("LLE360", lambda w: w.model(containers=[{"image": IMAGE}]), "a mapping", "Container(image=...)")
 row("LLE801", lambda w: w.configured(startup_health_check_timeout=300), "300", "a Duration or a")
 row("LLE801", lambda w: w.alarms(model_latency={"p99": 300}), "300", "a Duration or a timedelta")
