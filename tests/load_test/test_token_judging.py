@@ -164,22 +164,11 @@ def test_an_interval_of_gaps_rests_on_the_streams_not_on_the_gaps() -> None:
 
 def seconds_of_gaps(late: Sequence[int], each: int = 1_000) -> list[Progress]:
     """Seconds of a thousand gaps, so many of which are late."""
+    second = Progress(0.0, 10, 10, 0, 10.0, 3.0, 3.0, 0.0, 0.1)
+    gaps = [LatencyHistogram.of([0.06] * count + [0.02] * (each - count)) for count in late]
     return [
-        Progress(
-            n + 1.0,
-            10,
-            10,
-            0,
-            10.0,
-            3.0,
-            3.0,
-            0.0,
-            0.1,
-            tokens=TokenResult(
-                inter_token=LatencyHistogram.of([0.06] * count + [0.02] * (each - count))
-            ),
-        )
-        for n, count in enumerate(late)
+        replace(second, seconds=n + 1.0, tokens=TokenResult(inter_token=of))
+        for n, of in enumerate(gaps)
     ]
 
 
