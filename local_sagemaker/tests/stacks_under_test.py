@@ -60,8 +60,7 @@ def variant(count: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def hosting(role: dict[str, Any], variants: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    config = resource_of(CONFIG, ProductionVariants=variants)
-    return {**model(role), "Config": config}
+    return {**model(role), "Config": resource_of(CONFIG, ProductionVariants=variants)}
 
 
 def endpoint(**more: Any) -> dict[str, Any]:

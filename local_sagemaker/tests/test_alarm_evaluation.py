@@ -165,6 +165,39 @@ def test_a_unit_selects_the_data(aws, cloudwatch):
     assert (state(cloudwatch, "seconds"), state(cloudwatch, "bytes")) == (A, NO_DATA)
 
 
+BOTH = "LessThanLowerOrGreaterThanUpperThreshold"
+UPPER, LOWER = "GreaterThanUpperThreshold", "LessThanLowerThreshold"
+
+
+@pytest.mark.parametrize(
+    ("value", "alarming"),
+    [
+        # Before: 90 and 110 by turns, so mean 100 and standard deviation 10: from 80 to 120.
+        (119, set()),
+        (121, {BOTH, UPPER}),
+        (81, set()),
+        (79, {BOTH, LOWER}),
+    ],
+)
+def test_anomaly_bands(aws, cloudwatch, value, alarming):
+    # The evaluation range is three datapoints, the band comes from what is before them.
+    put(cloudwatch, "m", *[90, 110] * 20, 100, 100, value)
+    stat = {"Metric": {"Namespace": "Test", "MetricName": "m"}, "Period": 60, "Stat": "Average"}
+    band = {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m, 2)", "ReturnData": True}
+    for operator in (BOTH, UPPER, LOWER):
+        cloudwatch.put_metric_alarm(
+            AlarmName=operator,
+            ComparisonOperator=operator,
+            EvaluationPeriods=1,
+            ThresholdMetricId="band",
+            TreatMissingData="ignore",
+            Metrics=[{"Id": "m", "MetricStat": stat, "ReturnData": True}, band],
+        )
+        set_state(cloudwatch, operator, "OK")
+    aws.evaluate_alarms(NOON + 43 * MINUTE)
+    assert {n for n in (BOTH, UPPER, LOWER) if state(cloudwatch, n) == "ALARM"} == alarming
+
+
 # ----------------------------------------------------------------------- states, reasons, actions
 
 
@@ -227,8 +260,7 @@ def test_what_was_set_lasts_until_the_next_evaluation(aws, cloudwatch):
     ("change", "words"),
     [
         ({"DatapointsToAlarm": 2}, "less than or equal to the number of evaluation periods"),
-        ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "is not known"),
-        ({"ThresholdMetricId": "band"}, "ThresholdMetricId"),
+        ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "ThresholdMetricId"),
         ({"Statistic": None}, "One of Statistic and ExtendedStatistic"),
         ({"Statistic": None, "ExtendedStatistic": "p101"}, "p101"),
         ({"Period": 45}, "Period must be"),

@@ -63,8 +63,7 @@ def template(role) -> dict[str, Any]:
 
 
 def test_a_cloud_assembly_with_assets(aws, tmp_path, template):
-    folder = assembly(tmp_path / "cdk.out", template)
-    stack = deploy_template(aws, folder, "App")
+    stack = deploy_template(aws, assembly(tmp_path / "cdk.out", template), "App")
     assert stack.status == "CREATE_COMPLETE"
     answer = aws.client("lambda").invoke(FunctionName=stack.outputs["Fn"])
     assert answer["Payload"].read() == b"7"

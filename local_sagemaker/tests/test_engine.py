@@ -255,8 +255,7 @@ def test_an_export_in_use_cannot_be_changed_or_deleted(aws, stack):
     stack.template(producer("one"))
     user = f"{stack.name}User"
     template = {"Resources": {"P": parameter({"Fn::ImportValue": "shared"})}}
-    imported = deploy_template(aws, template, user)
-    assert read(aws, imported.resources["P"]) == "one"
+    assert read(aws, deploy_template(aws, template, user).resources["P"]) == "one"
     changed = stack.template(producer("two"), expect_failure=True)
     assert changed.status == "UPDATE_ROLLBACK_COMPLETE"
     assert changed.outputs == {"Shared": "one"}
@@ -379,8 +378,7 @@ def taking(**more: Any) -> dict[str, Any]:
 def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(
     aws, stack, giving, more
 ):
-    taken = stack.of(It=taking(**more))
-    assert read(aws, taken.resources["It"]) == f"topic {giving}"
+    assert read(aws, stack.of(It=taking(**more)).resources["It"]) == f"topic {giving}"
     delete_stack(aws, "Giving")  # an export in use could not be deleted
 
 
@@ -395,8 +393,7 @@ def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(
 )
 @pytest.mark.usefixtures("giving")
 def test_a_weak_reference_to_nothing_fails_the_stack_and_says_so(stack, more, reason):
-    failed = stack.of(It=taking(**more), expect_failure=True)
-    assert reason in str(failed.failure_reason)
+    assert reason in str(stack.of(It=taking(**more), expect_failure=True).failure_reason)
 
 
 NESTED = "AWS::CloudFormation::Stack"

@@ -58,8 +58,7 @@ def test_role(aws, stack, role):
 
     policies = [{"PolicyName": "b", "PolicyDocument": document("s3:Put*")}]
     less = {"ManagedPolicyArns": [READ_ONLY], "Policies": policies}
-    changed = stack.deploy("AWS::IAM::Role", {**role["Properties"], **less})
-    assert changed.ref == made.ref
+    assert stack.deploy("AWS::IAM::Role", {**role["Properties"], **less}).ref == made.ref
     found = aws.client("iam").get_role(RoleName=made.ref)["Role"]
     assert (found.get("Description", ""), found["MaxSessionDuration"]) == ("", 3600)
     assert found.get("Tags", []) == []

@@ -48,8 +48,7 @@ def test_percentile_alarm(aws, stack):
     assert (found["Threshold"], found["ActionsEnabled"]) == (15000, False)
     assert found["AlarmActions"] == []
     assert read(ResourceARN=found["AlarmArn"])["Tags"] == []
-    renamed = stack.deploy(ALARM, percentile(AlarmName="named"))
-    assert renamed.ref == "named"
+    assert stack.deploy(ALARM, percentile(AlarmName="named")).ref == "named"
     names = [a["AlarmName"] for a in aws.client("cloudwatch").describe_alarms()["MetricAlarms"]]
     assert "named" in names
     assert made.ref not in names
@@ -75,6 +74,16 @@ def test_metric_math_alarm(aws, stack):
     assert found["rate"]["ReturnData"] is True
     assert found["errors"]["MetricStat"]["Metric"]["MetricName"] == "Invocation5XXErrors"
     assert found["calls"]["MetricStat"]["Stat"] == "Sum"
+
+
+def test_anomaly_alarm(aws, stack):
+    queries = [
+        {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m, 2)", "ReturnData": True},
+        {"Id": "m", "MetricStat": metric("ModelLatency"), "ReturnData": True},
+    ]
+    operator = {"ComparisonOperator": "GreaterThanUpperThreshold", "EvaluationPeriods": 2}
+    made = stack.deploy(ALARM, {**operator, "ThresholdMetricId": "band", "Metrics": queries})
+    assert alarm(aws, made.ref)["ThresholdMetricId"] == "band"
 
 
 def test_composite_alarm(aws, stack):

@@ -168,8 +168,7 @@ def test_requests_that_are_refused(aws: LocalAws, changes: dict[str, Any], words
 
 
 def test_a_name_is_used_once_and_an_unknown_one_is_not_found(aws: LocalAws) -> None:
-    name = start(aws)
-    assert refusal(start, aws=aws, OptimizationJobName=name)[0] == "ResourceInUse"
+    assert refusal(start, aws=aws, OptimizationJobName=start(aws))[0] == "ResourceInUse"
     assert refusal(described, aws=aws, name="nobody")[0] == "ResourceNotFound"
 
 

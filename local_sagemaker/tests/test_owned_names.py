@@ -59,8 +59,7 @@ def test_an_update_cannot_take_the_name_of_another_resource(aws, stack, role):
 def test_a_policy_that_moves_to_another_logical_id_meets_itself(aws, stack, role):
     """The new one is made before the old one goes."""
     stack.of(Old=policy("same", role))
-    failed = stack.of(New=policy("same", role), expect_failure=True)
-    assert REFUSED in failed.failure_reason
+    assert REFUSED in stack.of(New=policy("same", role), expect_failure=True).failure_reason
     assert policies_of(aws, role) == ["same"]
 
 

@@ -170,11 +170,9 @@ def test_cloudformation_makes_changes_and_deletes_it(aws, stack):
     found = described(aws.client("cloudwatch"), "tokens")
     assert made.attributes["Arn"] == found["AlarmArn"]
     assert found["EvaluationCriteria"] == wanted["EvaluationCriteria"]
-    changed = stack.deploy(ALARM, {**wanted, "EvaluationInterval": 20})
-    assert changed.ref == made.ref
+    assert stack.deploy(ALARM, {**wanted, "EvaluationInterval": 20}).ref == made.ref
     assert described(aws.client("cloudwatch"), "tokens")["EvaluationInterval"] == 20
-    renamed = stack.deploy(ALARM, {**wanted, "AlarmName": "others"})
-    assert renamed.ref == "others"
+    assert stack.deploy(ALARM, {**wanted, "AlarmName": "others"}).ref == "others"
     assert aws.client("cloudwatch").describe_alarms(AlarmNames=["tokens"])["MetricAlarms"] == []
 
 

@@ -156,8 +156,7 @@ def test_endpoint_is_updated_in_place_and_follows_its_configuration(aws, stack, 
 
     routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
     slower = hosting(role, [variant(4, RoutingConfig=routing)])
-    changed = stack.deploy(ENDPOINT, properties, **slower)
-    assert changed.ref == made.ref
+    assert stack.deploy(ENDPOINT, properties, **slower).ref == made.ref
     after = described(aws, "followed")
     assert after["ProductionVariants"][0]["CurrentInstanceCount"] == 4
     assert after["ProductionVariants"][0]["RoutingConfig"] == routing

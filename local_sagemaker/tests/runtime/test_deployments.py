@@ -155,8 +155,7 @@ def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, sta
         here.aws.advance(40)
         assert here.described(name)["EndpointStatus"] == "Creating"
         here.aws.advance(30)
-    found = here.settled(name)
-    assert found["EndpointStatus"] == ("InService" if starts else "Failed")
+    assert here.settled(name)["EndpointStatus"] == ("InService" if starts else "Failed")
     assert len(log_groups(here, name)) == starts
 
 
@@ -202,8 +201,7 @@ def test_a_canary_takes_its_share_then_everything(here):
     name = here.endpoint({"InitialInstanceCount": 4})
     before = here.described(name)["EndpointConfigName"]
     config = begin(here, name, "failing", **blue_green(CANARY, TerminationWaitInSeconds=120))
-    pending = baking(here, name)
-    assert pending["EndpointConfigName"] == config
+    assert baking(here, name)["EndpointConfigName"] == config
     found = here.described(name)
     assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("Updating", before)
     assert 70 < fates(here, name, 400)["new"] < 135  # a quarter: 100 +- 4 deviations of 8.7

@@ -29,8 +29,7 @@ def on(site):
         managed: dict[str, Any] | None = MANAGED,
         **options: Any,
     ) -> Components:
-        quick = {"model": taking(0.0)}
-        here = site(servers or quick, **options)
+        here = site(servers or {"model": taking(0.0)}, **options)
         found = Components(here, component_endpoint(here, managed))
         made.append(found)
         return found
@@ -277,8 +276,7 @@ def test_the_component_must_be_named_and_known(on):
     it.create()
     refused("header is required", it.here.invoke, name=it.endpoint)
     refused("not found", it.invoke, name="unknown")
-    other = on()
-    refused("not found", it.invoke, name=other.create())
+    refused("not found", it.invoke, name=on().create())
 
 
 def test_a_session_stays_with_its_component(on):
@@ -384,8 +382,7 @@ def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):
 
 
 def test_the_ten_second_metric_of_copies(on):
-    slow = taking(0.1, concurrency=8)
-    it = on({"model": slow})
+    it = on({"model": taking(0.1, concurrency=8)})
     scaled = ScaledCopies(it, it.create(), least=1)
     scaled.track(2.0, "InferenceComponentConcurrentRequestsPerCopyHighResolution")
     found = []

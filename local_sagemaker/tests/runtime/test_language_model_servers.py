@@ -55,8 +55,7 @@ def gaps(moments: list[float]) -> list[float]:
 
 @pytest.mark.parametrize("in_process", [True, False])
 def test_tokens_come_through_the_event_stream_at_their_pace(served: Any, in_process: bool) -> None:
-    settings = LanguageModelServer(gap_seconds=STEP, in_process=in_process)
-    here, name = served(model=settings)
+    here, name = served(model=LanguageModelServer(gap_seconds=STEP, in_process=in_process))
     moments, sent = stream(here, name, 30)
     assert len(moments) == 30
     assert sent.endswith(b"data: [DONE]\n\n")

@@ -74,8 +74,7 @@ class TestPrefixAware:
 
     def test_prefix_id_tells_applications_apart(self):
         fakes = [Fake(str(n)) for n in range(8)]
-        found = {self.choose(fakes, b"same", str(n)).id for n in range(40)}
-        assert len(found) > 3
+        assert len({self.choose(fakes, b"same", str(n)).id for n in range(40)}) > 3
 
     def test_an_instance_that_goes_moves_only_its_own_prefixes(self):
         fakes = [Fake(str(n)) for n in range(5)]

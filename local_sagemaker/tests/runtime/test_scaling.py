@@ -86,8 +86,7 @@ def test_out_after_three_minutes_in_proportion_and_in_after_fifteen(quick):
 
 def test_the_cooldown_holds_a_second_step_back(quick):
     tracked = Tracked(quick, target=6.0, ScaleOutCooldown=230)
-    counts = [tracked.minute(12) for _ in range(3)]
-    assert counts == [1, 1, 2]
+    assert [tracked.minute(12) for _ in range(3)] == [1, 1, 2]
     # Twice the traffic: three minutes above the target, but the cooldown is almost four.
     assert [tracked.minute(48) for _ in range(3)] == [2, 2, 2]
     assert tracked.minute(48) == 8

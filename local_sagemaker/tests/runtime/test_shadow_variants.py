@@ -75,8 +75,7 @@ def test_callers_wait_for_production_only(shadowed):
     here.invoke(name)
     began = time.perf_counter()
     for _ in range(5):
-        answer = here.invoke(name)
-        assert answer["InvokedProductionVariant"] == "primary"
+        assert here.invoke(name)["InvokedProductionVariant"] == "primary"
     assert time.perf_counter() - began < 0.5  # one of the shadow's answers alone
     assert counted(here, name, wait_for=1) >= 1
     latency = here.statistics(name, "ModelLatency", "Minimum", VariantName="candidate")
@@ -159,8 +158,7 @@ def test_an_update_without_the_shadow_ends_the_copies(shadowed, policy):
     here.update(name, here.config({"InitialInstanceCount": 2}), **policy)
     for _ in range(4):
         here.aws.advance(60)
-    found = here.settled(name)
-    assert not found.get("ShadowProductionVariants")
+    assert not here.settled(name).get("ShadowProductionVariants")
     here.invoke_many(name, 5)
     time.sleep(0.2)
     assert counted(here, name) == 0

@@ -91,8 +91,7 @@ def test_a_handler_that_only_waits_takes_a_rollback_for_success_and_deletes_what
     # The endpoint serves, and can neither be scaled nor updated any more.
     with pytest.raises(ClientError, match="Could not find endpoint configuration"):
         stack.here.scale(NAME, 3)
-    again = stack.deploy("model")
-    assert "Could not find endpoint configuration" in again.failure_reason
+    assert "Could not find endpoint configuration" in stack.deploy("model").failure_reason
 
 
 def test_a_handler_that_compares_fails_and_the_former_configuration_stays(deployed):
@@ -117,8 +116,7 @@ def test_a_failure_reason_stays_until_the_next_update_or_not_at_all(deployed, ke
     wanted = template("model")
     (primary,) = wanted["Resources"]["Configmodel"]["Properties"]["ProductionVariants"]
     primary["InitialInstanceCount"] = 3
-    updated = deploy_template(stack.here.aws, wanted, stack.name)
-    assert updated.status == "UPDATE_COMPLETE"
+    assert deploy_template(stack.here.aws, wanted, stack.name).status == "UPDATE_COMPLETE"
     assert "FailureReason" not in stack.here.described(NAME)
 
 
@@ -132,8 +130,7 @@ def test_a_failure_reason_stays_until_the_next_update_or_not_at_all(deployed, ke
 )
 def test_the_stack_s_own_rollback_sends_the_configuration_that_serves(deployed, unchanged, status):
     stack = deployed(endpoint_handler="compares", unchanged_configuration=unchanged)
-    failed = stack.deploy("sick")
-    assert failed.status == status
+    assert stack.deploy("sick").status == status
     if unchanged == "refused":
         with pytest.raises(ClientError, match="Configmodel"):
             stack.continue_rollback("Configmodel")

@@ -42,8 +42,8 @@ def parse_expression(text: str) -> ast.expr:
 
     Examples
     --------
-    >>> sorted(functions_in(parse_expression("FILL(errors, 0) / SUM([a, b])")))
-    ['FILL', 'SUM']
+    >>> sorted(names_in(parse_expression("errors / SUM([a, b])")))
+    ['a', 'b', 'errors']
     """
     python = " ".join(map(_in_python, _TOKEN.finditer(text)))
     try:
@@ -73,6 +73,12 @@ def _in_python(token: re.Match[str]) -> str:
                 f"Cannot read '{token.string[token.start() :]}' in '{token.string}'"
             )
     return _SPELLINGS.get(token[0], token[0])
+
+
+def names_in(node: ast.expr) -> set[str]:
+    """Give the query ids that an expression reads."""
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return {name for name in names if name[0].islower()}
 
 
 def functions_in(node: ast.expr) -> set[str]:

@@ -6,7 +6,6 @@ data", "Percentile-based alarms and low data samples".
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,13 +23,29 @@ AWS's tables have 5 for 3 and say that it depends on period and resolution; no m
 """
 MAX_METRICS = 10
 
-_COMPARISONS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
-    "GreaterThanOrEqualToThreshold": ("greater than or equal to", operator.ge),
-    "GreaterThanThreshold": ("greater than", operator.gt),
-    "LessThanThreshold": ("less than", operator.lt),
-    "LessThanOrEqualToThreshold": ("less than or equal to", operator.le),
+_Comparison = Callable[[float, float, float, float], bool]
+_COMPARISONS: dict[str, tuple[str, _Comparison]] = {
+    "GreaterThanOrEqualToThreshold": (
+        "greater than or equal to",
+        lambda value, threshold, *_: value >= threshold,
+    ),
+    "GreaterThanThreshold": ("greater than", lambda value, threshold, *_: value > threshold),
+    "LessThanThreshold": ("less than", lambda value, threshold, *_: value < threshold),
+    "LessThanOrEqualToThreshold": (
+        "less than or equal to",
+        lambda value, threshold, *_: value <= threshold,
+    ),
+    "LessThanLowerOrGreaterThanUpperThreshold": (
+        "less than the lower or greater than the upper",
+        lambda value, _, lower, upper: value < lower or value > upper,
+    ),
+    "LessThanLowerThreshold": ("less than the lower", lambda value, _, lower, upper: value < lower),
+    "GreaterThanUpperThreshold": (
+        "greater than the upper",
+        lambda value, _, lower, upper: value > upper,
+    ),
 }
-"""Each comparison in words, and judging a value by the threshold."""
+"""Each operator in words, and judging a value by threshold, lower and upper bound."""
 
 
 class Point(NamedTuple):
@@ -85,7 +100,7 @@ def evaluate(
     count = int(settings["EvaluationPeriods"])
     needed = int(settings.get("DatapointsToAlarm") or count)
     queries = Queries(store, alarm_queries(settings))
-    main = main_query(queries.queries)
+    main = main_query(settings, queries.queries)
     period = queries.period(main)
     end = at - at % (10 if period < 60 else 60)
     window = Window(end - (count + EXTRA_DATAPOINTS) * period, end)
@@ -118,9 +133,12 @@ def alarm_queries(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"Id": "m1", "MetricStat": stat, "ReturnData": True}]
 
 
-def main_query(queries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Give the query whose result is compared with the threshold."""
-    returned = [query for query in queries if query.get("ReturnData", True)]
+def main_query(
+    settings: Mapping[str, Any], queries: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Give the query whose result is compared with the threshold or the band."""
+    band = settings.get("ThresholdMetricId")
+    returned = [q for q in queries if q.get("ReturnData", True) and q["Id"] != band]
     if len(returned) != 1:
         raise ExpressionError("Exactly one element of the metrics list should return data.")
     return returned[0]
@@ -137,13 +155,25 @@ def _points(
     series = queries.result(main["Id"], window)
     if not isinstance(series, Series):
         raise ExpressionError(f"The expression '{main['Id']}' does not give one time series.")
-    threshold = float(settings["Threshold"])
+    uppers: dict[float, float] = {}
+    lowers: dict[float, float] = {}
+    band = settings.get("ThresholdMetricId")
+    if band:
+        pair = queries.result(band, window)
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ExpressionError(f"The expression '{band}' does not give an anomaly band.")
+        uppers, lowers = pair[0].values, pair[1].values
+    threshold = float(settings.get("Threshold") or 0.0)
     violates = _COMPARISONS[settings["ComparisonOperator"]][1]
-    values = [(time, series.values.get(time)) for time in reversed(window.grid(period))]
-    return [
-        None if value is None else Point(time, value, violates(value, threshold))
-        for time, value in values
-    ]
+    points: list[Point | None] = []
+    for time in reversed(window.grid(period)):
+        value = series.values.get(time)
+        if value is None or (band and time not in uppers):
+            points.append(None)
+            continue
+        upper, lower = uppers.get(time, 0.0), lowers.get(time, 0.0)
+        points.append(Point(time, value, violates(value, threshold, lower, upper)))
+    return points
 
 
 def too_few_samples(settings: Mapping[str, Any], store: MetricStore, window: Window) -> bool:
@@ -170,7 +200,7 @@ def _explained(
     missing: str,
 ) -> Outcome:
     real = [point for point in points if point is not None][:count]
-    threshold = float(settings["Threshold"])
+    threshold = settings.get("Threshold")
     data = reason_data(
         version="1.0",
         recentDatapoints=[point.value for point in reversed(real)],
@@ -195,12 +225,13 @@ def _explained(
         f"{point.value} ({as_moment(point.time):%d/%m/%y %H:%M:%S})" for point in shown
     )
     verb = ("was" if len(shown) == 1 else "were") + ("" if state == "ALARM" else " not")
+    against = "threshold" if threshold is None else f"threshold ({float(threshold)})"
     minimum = needed if state == "ALARM" else count - needed + 1
     change = "OK -> ALARM" if state == "ALARM" else "ALARM -> OK"
     return Outcome(
         state,
         f"Threshold Crossed: {len(shown)} out of the last {count} datapoints [{listed}] {verb} "
-        f"{_COMPARISONS[settings['ComparisonOperator']][0]} the threshold ({threshold}) "
+        f"{_COMPARISONS[settings['ComparisonOperator']][0]} the {against} "
         f"(minimum {_count(minimum)} for {change} transition).",
         data,
     )
@@ -214,16 +245,17 @@ def problem_of(settings: Mapping[str, Any]) -> str | None:
     """Say why PutMetricAlarm refuses an alarm; None when it does not."""
     if settings.get("EvaluationInterval") is not None:
         return "EvaluationInterval can only be specified together with EvaluationCriteria"
-    if settings.get("ThresholdMetricId") is not None:
-        return "Anomaly bands (ThresholdMetricId) are not emulated by the local AWS"
-    if settings.get("ComparisonOperator") not in _COMPARISONS:
-        return f"ComparisonOperator {settings.get('ComparisonOperator')} is not known"
+    operator = str(settings.get("ComparisonOperator"))
+    if operator not in _COMPARISONS:
+        return f"ComparisonOperator {operator} is not known"
     if settings.get("EvaluationPeriods") is None:
         return "EvaluationPeriods must be specified"
     periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
     if needed and needed > periods:
         return "Datapoints to alarm must be less than or equal to the number of evaluation periods."
-    if settings.get("Threshold") is None:
+    if ("Upper" in operator or "Lower" in operator) != ("ThresholdMetricId" in settings):
+        return "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
+    if "ThresholdMetricId" not in settings and settings.get("Threshold") is None:
         return "Threshold must be specified"
     if settings.get("EvaluateLowSampleCountPercentile") not in (None, "evaluate", "ignore"):
         return (
@@ -257,7 +289,7 @@ def _problem_of_queries(settings: Mapping[str, Any]) -> str | None:
     if len(stats) > MAX_METRICS:
         return f"An alarm can have {MAX_METRICS} metrics at most"
     try:
-        main = main_query(queries.queries)
+        main = main_query(settings, queries.queries)
         for query in queries.queries:
             if "Expression" in query:
                 if "SEARCH" in functions_in(parse_expression(query["Expression"])):

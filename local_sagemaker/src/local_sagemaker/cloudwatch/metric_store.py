@@ -60,6 +60,11 @@ class MetricStore:
         last = bisect.bisect_left(kept, end, key=lambda s: s.time)
         return [s for s in kept[first:last] if unit in (None, s.unit)]
 
+    def earliest(self, key: MetricKey) -> float | None:
+        """Give the time of a metric's first sample."""
+        kept = self.samples.get(key)
+        return kept[0].time if kept else None
+
 
 def metric_key(namespace: str, name: str, dimensions: Iterable[Mapping[str, str]]) -> MetricKey:
     """Write what identifies a metric."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import expression_functions as functions
 from .expression_functions import Series, Value
-from .expression_parser import ExpressionError, parse_expression
+from .expression_parser import ExpressionError, names_in, parse_expression
 from .metric_store import MetricKey, MetricStore, Sample, metric_key
 from .statistics import compute, parse_statistic
 
@@ -63,6 +64,11 @@ def _label(key: MetricKey, shared: frozenset[tuple[str, str]], order: list[str])
     """The values of the dimensions in which the metrics found differ; of one, all of them."""
     values = dict(key[2] - shared)
     return " ".join(values[name] for name in order if name in values) or key[1]
+
+
+HISTORY_SECONDS = 14 * 24 * 3600
+MINIMUM_HISTORY = 10
+"""Datapoints that the stand-in for anomaly detection needs before it gives a band."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,19 @@ class Queries:
         if text.lstrip().upper().startswith("SELECT"):
             raise ExpressionError("Metrics Insights queries are not emulated by the local AWS")
         return _Evaluation(self, window, self.period(query)).value(parse_expression(text))
+
+    def earliest(self, node: ast.expr) -> float | None:
+        """Give the time of the first sample of the metrics that an expression reads."""
+        found: list[float] = []
+        for name in names_in(node):
+            query = self._by_id.get(name, {})
+            if "MetricStat" in query:
+                first = self.store.earliest(_key(query["MetricStat"]))
+                found += [first] if first is not None else []
+            elif "Expression" in query:
+                first = self.earliest(parse_expression(query["Expression"]))
+                found += [first] if first is not None else []
+        return min(found, default=None)
 
 
 def _key(stat: Mapping[str, Any]) -> MetricKey:
@@ -245,8 +264,40 @@ class _Evaluation:
                 return float(series.period)
         raise ExpressionError("PERIOD takes a time series")
 
+    def _number(self, node: ast.expr, function: str) -> float:
+        value = self.value(node)
+        if not isinstance(value, float):
+            raise ExpressionError(f"{function} takes a number here")
+        return value
+
+    def _band(self, arguments: list[ast.expr]) -> Value:
+        """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
+        node = arguments[0]
+        width = self._number(arguments[1], "The band") if len(arguments) > 1 else 2.0
+        upper, lower = (Series({}, label, self.period) for label in ("upper", "lower"))
+        earliest = self.queries.earliest(node)
+        present = self.value(node)
+        if not isinstance(present, Series):
+            raise ExpressionError("ANOMALY_DETECTION_BAND takes one time series")
+        if earliest is None or earliest >= self.window.start:
+            return [upper, lower]
+        oldest = max(earliest, self.window.start - HISTORY_SECONDS)
+        count = -int(-(self.window.start - oldest) // self.period)
+        past = Window(self.window.start - count * self.period, self.window.start)
+        history = _Evaluation(self.queries, past, self.period).value(node)
+        assert isinstance(history, Series)
+        points = list(history.values.values())
+        if len(points) < MINIMUM_HISTORY:
+            return [upper, lower]
+        mean, spread = statistics.fmean(points), statistics.pstdev(points)
+        for time in self.window.grid(self.period):
+            upper.values[time] = mean + width * spread
+            lower.values[time] = mean - width * spread
+        return [upper, lower]
+
 
 FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
+    "ANOMALY_DETECTION_BAND": _Evaluation._band,
     "FILL": _Evaluation._fill,
     "IF": _Evaluation._if,
     "PERIOD": _Evaluation._period,

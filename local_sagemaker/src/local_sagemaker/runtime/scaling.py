@@ -309,7 +309,7 @@ class TargetTracking:
                 continue
             if alarm.state != "ALARM" or not settings["ActionsEnabled"]:
                 continue
-            if settings.get("Threshold") is None:  # a composite's: no step is known
+            if settings.get("Threshold") is None:  # a composite's, or a band's: no step is known
                 continue
             for value in _values(cloudwatch, settings, at)[:1]:
                 wanted = stepped_capacity(
@@ -402,7 +402,7 @@ def _capacity(place: Place, key: TargetKey) -> int | None:
 def _values(state: CloudWatchState, settings: Mapping[str, Any], at: float) -> list[float]:
     """Give the datapoints that an alarm was judged by, the newest first."""
     queries = alarm_queries(settings)
-    main = main_query(queries)
+    main = main_query(settings, queries)
     stat = main.get("MetricStat") or {}
     period = int(stat.get("Period") or main.get("Period") or 60)
     step = 10 if period < 60 else 60
