@@ -33,7 +33,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from .bearer_tokens import EXPIRED, INVALID, OPENAI_PATH, BadToken, check_token, key_and_session
-from .error_xml import error_xml
 from .signing_times import check_time
 
 TOKEN_HEADER = "X-Local-Aws-Token"
@@ -353,3 +352,19 @@ def without_keys(target: str) -> str:
     '/b/k?X-Amz-Credential=...&X-Amz-Expires=60'
     """
     return _SECRETS.sub(r"\1...", target)
+
+
+_FORMS = {
+    "query": "<ErrorResponse><Error><Type>Sender</Type>{error}</Error>"
+    "<RequestId>{request}</RequestId></ErrorResponse>",
+    "ec2": "<Response><Errors><Error>{error}</Error></Errors><RequestID>{request}</RequestID>"
+    "</Response>",
+    "s3": "<Error>{error}<RequestId>{request}</RequestId></Error>",
+}
+
+
+def error_xml(form: str, code: str, message: str, more: str = "") -> bytes:
+    """Write an error as the services do that answer in XML."""
+    error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>{more}"
+    document = _FORMS[form].format(error=error, request=uuid.uuid4())
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode()

@@ -5,8 +5,8 @@ group and subnets
 (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327, open since 2022;
 https://github.com/hashicorp/terraform-provider-aws/issues/34397). For how long, nobody says, nor
 whether they go at all when their role went first: SageMaker asks the execution role for
-ec2:DeleteNetworkInterface ("SageMaker AI Roles", CreateModel in a VPC). Both can be chosen in
-`RuntimeOptions`; the worse is the default.
+ec2:DeleteNetworkInterface ("SageMaker AI Roles", CreateModel in a VPC). The time can be chosen in
+`RuntimeOptions`; without their role they stay, which is the worse.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from moto.core.model import ServiceModel
 from moto.core.parse import QueryParser
 from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
 
-from .error_xml import error_xml
+from .admission import error_xml
 
 _loader = botocore.loaders.create_loader()
 

@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..admission import Credentials
-from ..error_xml import error_xml
+from ..admission import Credentials, error_xml
 from .conditions import NotJudged
 from .enforcement import DENIED_OBJECTS
 from .judge import Denied, bucket_has_policy, check_call, check_role_exists
