@@ -119,13 +119,14 @@ def test_those_of_a_replaced_fleet_go_and_those_of_the_new_one_stay(world):
     assert not given.in_group & old
 
 
-def test_without_their_role_they_stay_for_good(world):
-    given = world(interfaces_stay=60)
+@pytest.mark.parametrize(("needed", "left"), [(True, 3), (False, 0)])
+def test_without_their_role_they_may_stay_for_good(world, needed, left):
+    given = world(interfaces_stay=60, interfaces_need_role=needed)
     given.aws.client("sagemaker").delete_endpoint(EndpointName="held")
     given.aws.client("iam").delete_role_policy(RoleName="held", PolicyName="rights")
     given.aws.client("iam").delete_role(RoleName="held")
     given.aws.advance(7200)
-    assert len(given.in_group) == 3
+    assert len(given.in_group) == left
 
 
 def test_a_role_that_goes_after_them_is_none_of_their_matter(world):

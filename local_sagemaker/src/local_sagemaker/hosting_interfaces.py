@@ -84,6 +84,8 @@ def let_go(
         for each in held:
             if each not in stays:
                 each.left = lambda: clock.now() >= leaves
+                if not options.interfaces_need_role:
+                    each.made = [(interface, None) for interface, _ in each.made]
 
 
 def remove_expired() -> None:

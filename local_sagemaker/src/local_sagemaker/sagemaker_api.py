@@ -152,7 +152,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
     """CreateEndpointConfig."""
     variants = all_variants(request)
     check_shadows(request)
-    check_component_variants(request)
+    check_component_variants(request, caller.runtime.options)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
         if variant.get("ModelName"):

@@ -12,6 +12,7 @@ from typing import Any
 from .application import Caller
 from .hosting import all_variants, hosts_components, scaling, variant_resource_id
 from .protocols import Invalid
+from .runtime.options import RuntimeOptions
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
@@ -33,11 +34,11 @@ def check_shadows(config: Mapping[str, Any]) -> None:
         )
 
 
-def check_component_variants(config: Mapping[str, Any]) -> None:
+def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions) -> None:
     """Hold a configuration to what inference components need of it, and models forbid.
 
-    That the role is needed was measured (https://github.com/stdapi-ai/stdapi.ai/issues/43); the
-    words about it are ours.
+    That the role is needed was measured (https://github.com/stdapi-ai/stdapi.ai/issues/43), as was
+    the refusal of 0 instances, whose words are AWS's; those about the role are ours.
     """
     for variant in all_variants(config):
         managed = variant.get("ManagedInstanceScaling") or {}
@@ -51,6 +52,11 @@ def check_component_variants(config: Mapping[str, Any]) -> None:
             raise Invalid(
                 f"ExecutionRoleArn must be specified: variant {variant['VariantName']} has no "
                 "ModelName, and is for inference components"
+            )
+        enabled = managed.get("Status") == "ENABLED"
+        if enabled and managed.get("MinInstanceCount") == 0 and not options.managed_scaling_to_zero:
+            raise Invalid(
+                "Min instance count needs to be greater than 0 for enabled managed instance scaling"
             )
 
 

@@ -123,14 +123,16 @@ def test_the_labels_are_sagemakers_and_the_metrics_own(models):
     assert told("model_name") == ["language-model"]
 
 
-def test_nothing_is_found_until_enrichment_is_started(models):
-    here = models()
+@pytest.mark.parametrize(("needed", "found"), [(True, []), (False, [0])])
+def test_nothing_is_found_until_enrichment_that_is_needed_is_started(models, needed, found):
+    here = models(queries_need_enrichment=needed)
     cloudwatch = here.aws.client("cloudwatch")
     cloudwatch.stop_otel_enrichment()
     name = here.endpoint()
     here.to_full_minute()
-    assert values(here.aws, WAITING.format(name)) == []
-    assert prometheus(here.aws, "label/__name__/values", "GET")[1]["data"] == []
+    assert values(here.aws, WAITING.format(name)) == found
+    names = prometheus(here.aws, "label/__name__/values", "GET")[1]["data"]
+    assert bool(names) is bool(found)
     assert cloudwatch.get_otel_enrichment()["Status"] == "Stopped"
     cloudwatch.start_otel_enrichment()
     assert values(here.aws, WAITING.format(name)) == [0]

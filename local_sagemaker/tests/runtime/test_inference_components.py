@@ -139,6 +139,12 @@ def test_what_a_configuration_needs_for_components(on):
     assert found["ProductionVariants"][0]["ManagedInstanceScaling"] == MANAGED
 
 
+def test_where_managed_scaling_does_not_reach_zero(site):
+    create = site({}, managed_scaling_to_zero=False).aws.client("sagemaker").create_endpoint_config
+    refused("Min instance count needs to be greater than 0", create, **configuration())
+    create(**configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MinInstanceCount": 1}}))
+
+
 def test_the_endpoint_goes_after_its_components(on):
     it = on()
     name = it.create()

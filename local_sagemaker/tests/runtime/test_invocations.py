@@ -28,6 +28,14 @@ def error_of(call, *arguments, **more):
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"], response
 
 
+def code_of(here, name):
+    try:
+        here.invoke(name)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return "ok"
+
+
 def test_bytes_and_headers_go_both_ways(served):
     here, name = served()
     body = bytes(range(256)) * 3
@@ -188,6 +196,13 @@ def test_a_stream_opens_no_session(site):
     assert "'sessionId' failed to satisfy constraint" in error["Message"]
 
 
+@pytest.mark.parametrize(("limit", "taken"), [(None, 5), (3, 3)])
+def test_beyond_a_rate_callers_may_be_throttled(served, limit, taken):
+    here, name = served(requests_per_second=limit)
+    found = [code_of(here, name) for _ in range(5)]
+    assert found == ["ok"] * taken + ["ThrottlingException"] * (5 - taken)
+
+
 def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
     here = site({"model": taking(0.5, concurrency=8)})
     sagemaker = here.aws.client("sagemaker")
@@ -203,16 +218,8 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
     )
     sagemaker.create_endpoint(EndpointName="serverless", EndpointConfigName="serverless")
     here.settled("serverless")
-
-    def code(_):
-        try:
-            here.invoke("serverless")
-        except ClientError as error:
-            return error.response["Error"]["Code"]
-        return "ok"
-
     with ThreadPoolExecutor(4) as pool:
-        found = sorted(pool.map(code, range(4)))
+        found = sorted(pool.map(code_of, [here] * 4, ["serverless"] * 4))
     assert found == ["ThrottlingException"] * 2 + ["ok"] * 2
 
 

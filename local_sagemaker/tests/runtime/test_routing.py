@@ -171,3 +171,18 @@ def test_zones_have_listeners_of_their_own(served):
     assert client.invoke_endpoint(EndpointName=name, Body=b"here")["Body"].read() == b"here"
     with pytest.raises(LocalAwsError, match="us-east-1 has no zone euw1-az1"):
         here.aws.runtime_url("euw1-az1")
+
+
+@pytest.mark.parametrize(
+    ("instances", "affinity", "own"), [(4, True, True), (4, False, False), (1, True, False)]
+)
+def test_a_zones_own_instances_may_be_preferred(served, instances, affinity, own):
+    variant = {"InitialInstanceCount": instances}
+    here, name = served(variant, MetricsConfig=ENHANCED, zone_affinity=affinity)
+    url = here.aws.runtime_url("us-east-1b")  # one instance is in us-east-1a
+    client = new_client("sagemaker-runtime", "us-east-1", url, credentials_at(here.aws.url))
+    for _ in range(20):
+        client.invoke_endpoint(EndpointName=name, Body=b"")
+    place = {"AvailabilityZone": "us-east-1b", "InstanceType": "ml.c7i.xlarge"}
+    found = here.statistics(name, "Invocations", "Sum", Region="us-east-1", **place)
+    assert (found == {"Sum": 20}) is own

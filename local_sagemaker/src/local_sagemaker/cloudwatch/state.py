@@ -59,6 +59,8 @@ _LISTS = ("OKActions", "AlarmActions", "InsufficientDataActions")
 class OTelEnrichment:
     """The account's switch, without which what is kept cannot be asked for."""
 
+    # whether queries find nothing while it is off: `RuntimeOptions.queries_need_enrichment`
+    needed: bool = True
     # whether resource tags on telemetry are enabled, without which it cannot be started
     tagged: bool = False
     created: datetime | None = None
@@ -94,12 +96,9 @@ class CloudWatchState:
         return self.clock or now()
 
     def queryable(self) -> SeriesStore:
-        """Give the series that PromQL finds: none while enrichment is off.
-
-        It is "required so that your metrics are queryable" (SageMaker developer guide, "Detailed
-        observability"); by CloudWatch's user guide OTLP metrics can be queried anyway.
-        """
-        return self.series if self.enrichment.running else SeriesStore()
+        """Give the series that PromQL finds: none while enrichment is needed and off."""
+        found = self.enrichment.running or not self.enrichment.needed
+        return self.series if found else SeriesStore()
 
     def find(self, name_or_arn: str) -> AlarmRecord | None:
         """Give an alarm by name or ARN."""

@@ -36,10 +36,11 @@ Kind = Literal["whole", "events", "openai"]
 
 @dataclass(slots=True)
 class Call:
-    """A request on its way: what came, and who is to answer it."""
+    """A request on its way: what came, by which zone's listener, and who is to answer it."""
 
     request: Request
     connection: Connection | Nobody
+    zone: str | None
     kind: Kind
     endpoint: RuntimeEndpoint
     fleet: Fleet
@@ -149,6 +150,8 @@ class Answers:
     ) -> tuple[str, str] | None:
         """Pass the parts of an answer on as they come; gives what went wrong, code and words."""
         assert response.chunks is not None
+        if self._options.hang_up_reaches_model and isinstance(connection, Connection):
+            connection.lost = response.hang_up
         try:
             async with asyncio.timeout(self._options.stream_timeout):
                 async for chunk in response.chunks:
@@ -161,6 +164,8 @@ class Answers:
                 "The model did not finish sending its response in time.",
             )
         except Broken:
+            if isinstance(connection, Connection) and not connection.is_open:
+                return None  # it was the caller who hung up
             return "StreamBroken", "The connection to the model was closed."
         return None
 

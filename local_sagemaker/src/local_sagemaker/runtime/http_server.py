@@ -286,7 +286,9 @@ class Connection(asyncio.Protocol):
     async def _read_by_client(self) -> None:
         """Wait while the client does not read; one that never does is hung up on."""
         try:
-            await asyncio.wait_for(self._writable.wait(), self._limits.idle_seconds)
+            # wait_for of Python 3.11 may swallow a cancellation, which is how a hang-up reaches us.
+            async with asyncio.timeout(self._limits.idle_seconds):
+                await self._writable.wait()
         except TimeoutError:
             if self._transport is not None:
                 self._transport.abort()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from urllib.parse import unquote
@@ -92,6 +93,7 @@ class Invocations:
         self.options = options
         self._region = region
         self._random = random.Random(options.seed)
+        self._recent: deque[float] = deque()
         self._copies: set[asyncio.Task[None]] = set()
         self._answers = Answers(meter, clock, options)
 
@@ -126,11 +128,12 @@ class Invocations:
         check_lengths(headers)
         if kind == "events":
             check_stream_session(headers)
+        self._throttle()
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
         chosen = self._choose(endpoint, headers, component)
-        call = Call(request, connection, kind, endpoint, *chosen)
+        call = Call(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
@@ -185,6 +188,17 @@ class Invocations:
         task.add_done_callback(self._copies.discard)
 
     # ------------------------------------------------------------------------ before a model is met
+
+    def _throttle(self) -> None:
+        limit = self.options.requests_per_second
+        if limit is None:
+            return
+        now = time.monotonic()
+        while self._recent and self._recent[0] <= now - 1.0:
+            self._recent.popleft()
+        if len(self._recent) >= limit:
+            raise Refusal(400, "ThrottlingException", "Rate exceeded")
+        self._recent.append(now)
 
     def _choose(
         self, endpoint: RuntimeEndpoint, headers: dict[str, str], component: str | None
@@ -260,6 +274,8 @@ class Invocations:
             return call.session
         variant, request = call.variant, call.request
         ready = variant.ready
+        if call.zone is not None and self.options.zone_affinity:
+            ready = [instance for instance in ready if instance.zone == call.zone] or ready
         if not ready:
             if variant.component:
                 raise self._no_copy(call.endpoint, variant.name)

@@ -77,6 +77,7 @@ class Observation:
         state = state_at(endpoint.place)
         for (variant, instance, _), page in zip(due, pages, strict=True):
             if page:
+                state.enrichment.needed = options.queries_need_enrichment
                 with state.lock:
                     state.series.ingest(page, _resource(endpoint, variant, instance), at, form)
 

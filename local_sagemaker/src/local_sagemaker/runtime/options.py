@@ -37,6 +37,10 @@ class RuntimeOptions:
     invocation_timeout: float = 60.0  # real seconds that a model may take; by default 60, as at AWS
     # real seconds that a response stream may take; by default 480, as at AWS
     stream_timeout: float = 480.0
+    # whether the runtime hangs up on a model that streams to a caller who has hung up. What AWS
+    # does is not documented; by default it does not, which is the worse: the model generates to
+    # its end for nobody.
+    hang_up_reaches_model: bool = False
     # seconds by the clock from the order of an instance to the start of its container; by default
     # 0. At AWS it is minutes.
     provision_time: float = 0.0
@@ -47,9 +51,15 @@ class RuntimeOptions:
     # ended. By default 20 minutes; by a clock that is not faster than real time one second, and
     # none by one that stands still, so that nobody waits for real minutes.
     interfaces_stay: float | None = None
+    # whether they stay for good when the execution role, or its right to delete them, has gone
+    # before they have. Not documented; by default yes, which is the worse.
+    interfaces_need_role: bool = True
     # routers in front of the instances; connections are dealt to them in turn, and each sees only
     # the outstanding requests it sent itself. By default 1.
     routers: int = 1
+    # send a request that came by a zone's name to that zone's instances when there are any; by
+    # default no: how SageMaker's routing meets zones is not documented
+    zone_affinity: bool = False
     # the account's quota of Lambda functions that run at a time; by default an established
     # account's 1000. New accounts have 10, and let none be reserved.
     concurrent_executions: int = 1000
@@ -59,6 +69,8 @@ class RuntimeOptions:
     # deployment is complete"); of the first one AWS says nothing. By default it has: whoever takes
     # the series for a deployment is wrong for longer.
     configuration_metrics_from_create: bool = True
+    # beyond so many each real second InvokeEndpoint is throttled; by default never
+    requests_per_second: float | None = None
     # what CloudFormation does after UpdateEndpoint; nobody has told what AWS's handler does.
     # ``waits`` (the default, and the worse) takes InService for success, also where SageMaker
     # rolled the update back and serves the former configuration, as Terraform's provider does
@@ -73,11 +85,19 @@ class RuntimeOptions:
     # next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as terraform-
     # provider-aws#49020 reports
     keeps_failure_reason: bool = False
+    # whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by default
+    # yes, as measured in us-east-1. In eu-west-3 it was refused (https://github.com/stdapi-
+    # ai/stdapi.ai/issues/43).
+    managed_scaling_to_zero: bool = True
     # how CloudWatch keeps what containers told at their `/metrics`: see `Form`. By default ``as-
     # scraped`` and ``exponential``; ``underscores`` and ``explicit`` are what another page of
     # AWS's has. Nobody has told which of them returns data.
     metric_names: Names = "as-scraped"
     metric_histograms: Histograms = "exponential"
+    # whether PromQL finds nothing until StartOTelEnrichment has been called: "required so that
+    # your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
+    # CloudWatch's user guide contradicts. By default yes, which is the worse.
+    queries_need_enrichment: bool = True
     # seconds by the clock that an optimization job runs; by default 0: it has ended at the first
     # look. At AWS it is hours.
     optimization_time: float = 0.0
