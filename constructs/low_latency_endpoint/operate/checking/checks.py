@@ -167,18 +167,13 @@ def checks(area: str = "") -> list[Check[Any]]:
     return [_CHECKS[name] for name in sorted(_CHECKS) if name.startswith(area)]
 
 
-def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """Outcomes that say of which part of the check's subject they are."""
-    for each in outcomes:
-        yield replace(each, about=" ".join(filter(None, (part, each.about))))
-
-
 def guarded(
     find: Callable[..., Iterable[Outcome]], *arguments: Any, about: str = ""
 ) -> Iterator[Outcome]:
-    """The outcomes of a function; when AWS refuses midway, the last one is ``unknown``."""
+    """The outcomes of a function, ``about`` a part of the subject; a refusal is ``unknown``."""
     try:
-        yield from find(*arguments)
+        for each in find(*arguments):
+            yield replace(each, about=" ".join(filter(None, (about, each.about))))
     except Unreadable as refusal:
         yield unknown(refusal.evidence or _GIVEN_UP, refusal.fix, about=about)
 

@@ -10,10 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...account.calls import Account
-from ...account.sessions import Unreadable
 from ...account.stacks import stack_description, template_resources
 from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
-from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
+from ..checking.checks import (
+    Outcome,
+    check,
+    endpoint_check,
+    failed,
+    guarded,
+    passed,
+    unknown,
+    warned,
+)
 from .context import PlannedEndpoint, PreflightContext
 
 _QUOTAS = "/servicequotas/latest/userguide/intro.html"
@@ -76,23 +84,17 @@ def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
                 needed[kind] = needed.get(kind, 0) + each.instances_during_update(variant)
                 largest[kind] = largest.get(kind, 0) + variant.plan.largest_fleet
     for kind, count in needed.items():
-        yield _holds(context.account, kind, count, largest[kind])
+        yield from guarded(_holds, context.account, kind, count, largest[kind], about=kind)
 
 
-def _holds(account: Account, instance_type: str, needed: int, largest: int) -> Outcome:
-    try:
-        quota, known = _quota(account, instance_type)
-    except Unreadable as refusal:
-        return unknown(refusal.evidence, refusal.fix, about=instance_type)
+def _holds(account: Account, instance_type: str, needed: int, largest: int) -> list[Outcome]:
+    quota, known = _quota(account, instance_type)
     if quota is None:
-        return unknown("there is no such quota: see LLP301", about=instance_type)
+        return [unknown("there is no such quota: see LLP301")]
     problem = quota.get("ErrorReason")
     if problem or quota.get("Value") is None:
-        return unknown(
-            f"the quota's value is not available: "
-            f"{(problem or {}).get('ErrorMessage', 'no value')}",
-            about=instance_type,
-        )
+        why = (problem or {}).get("ErrorMessage", "no value")
+        return [unknown(f"the quota's value is not available: {why}")]
     value = quota["Value"]
     evidence = (
         f"quota {value:g} ({known}), {largest} at most in service, {needed} during an "
@@ -100,12 +102,12 @@ def _holds(account: Account, instance_type: str, needed: int, largest: int) -> O
     )
     code = quota.get("QuotaCode", "")
     if value >= needed:
-        return passed(evidence, about=instance_type)
+        return [passed(evidence)]
     ask = (
         f"Ask for {needed} or more: `aws service-quotas request-service-quota-increase "
         f"--service-code sagemaker --quota-code {code} --desired-value {needed}`."
     )
-    return failed(evidence, ask, about=instance_type)
+    return [failed(evidence, ask)]
 
 
 _FUNCTIONS = 2  # of a warm-up: controller and sender

@@ -10,16 +10,7 @@ from ...account.calls import Account
 from ...account.keys import described_key
 from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
-from ..checking.checks import (
-    Outcome,
-    endpoint_check,
-    failed,
-    guarded,
-    of_part,
-    passed,
-    unknown,
-    warned,
-)
+from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown, warned
 from .context import PlannedEndpoint, PlannedModel
 
 #: What is assumed of a download: AWS publishes no rate.
@@ -79,7 +70,8 @@ def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
 )
 def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     for about, model, data in _each_data(context):
-        yield from of_part(about, guarded(_exists, context, data, _keys_of_role(context, model)))
+        keys = _keys_of_role(context, model)
+        yield from guarded(_exists, context, data, keys, about=about)
 
 
 def _exists(
@@ -162,7 +154,7 @@ def _without_right(
 @endpoint_check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
 def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
     for about, _, data in _each_data(context):
-        yield from of_part(about, guarded(_in_region, context, data))
+        yield from guarded(_in_region, context, data, about=about)
 
 
 def _in_region(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
@@ -206,7 +198,7 @@ def _region(account: Account, bucket: str) -> str | None:
 )
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
     for about, _, data in _each_data(context):
-        yield from of_part(about, guarded(_in_time, context, data))
+        yield from guarded(_in_time, context, data, about=about)
 
 
 def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:

@@ -12,7 +12,7 @@ from ...account.sessions import Unreadable
 from ...plan.image_names import dlc_account
 from ...plan.instance_types import instance_facts
 from ...settings import ImageSettings
-from ..checking.checks import Outcome, endpoint_check, failed, guarded, of_part, passed, unknown
+from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown
 from .context import Fetch, PlannedEndpoint
 
 _MEDIA_TYPES = [
@@ -86,7 +86,7 @@ def _each_image(
             where = container.image.uri or f"{container.image.dlc} in {context.account.region}"
             yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
         else:
-            yield from of_part(about, guarded(find, context, image))
+            yield from guarded(find, context, image, about=about)
 
 
 def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:

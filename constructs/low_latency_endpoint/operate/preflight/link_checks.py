@@ -63,12 +63,9 @@ def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[s
 
 
 def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
-    about = "interface endpoint"
     owners = private_dns_owners(context, vpc_id)
     if not owners:
-        yield passed(
-            f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}", about=about
-        )
+        yield passed(f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}")
         return
     own = made_at(
         "PrivateLink/Endpoint",
@@ -77,7 +74,7 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
     for each in owners:
         endpoint_id = each["VpcEndpointId"]
         if endpoint_id == own:
-            yield passed(f"{endpoint_id} is this stack's own", about=about)
+            yield passed(f"{endpoint_id} is this stack's own")
             continue
         groups = [group["GroupId"] for group in each.get("Groups", ())]
         yield failed(
@@ -86,7 +83,6 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
             f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or leave the name to it: "
             "private_link: {private_dns: false}.",
-            about=about,
         )
 
 
@@ -110,10 +106,9 @@ def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]
             f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
             f"associated with {vpc_id}: AWS refuses private DNS beside it",
             "Take the VPC out of that hosted zone, or delete it.",
-            about="hosted zone",
         )
     else:
-        yield passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*", about="hosted zone")
+        yield passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*")
 
 
 def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
@@ -127,7 +122,6 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             f"{each['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
             "Route 53 refuses a hosted zone of the name",
             leave_out,
-            about=vpc_id,
         )
         return
     own = made_at(
@@ -140,12 +134,10 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outco
                 f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
                 f"associated with {vpc_id}: Route 53 refuses a second one",
                 leave_out,
-                about=vpc_id,
             )
             return
     yield passed(
-        f"{vpc_id} has no interface endpoint and no other hosted zone for {_zone_name(context)}*",
-        about=vpc_id,
+        f"{vpc_id} has no interface endpoint and no other hosted zone for {_zone_name(context)}*"
     )
 
 
@@ -212,12 +204,9 @@ def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Ite
             f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "
             "callers there",
             "Add a subnet of each of these zones to the endpoint.",
-            about="zones",
         )
     else:
-        yield passed(
-            f"a subnet in each of {', '.join(context.settings.client_zones.zones)}", about="zones"
-        )
+        yield passed(f"a subnet in each of {', '.join(context.settings.client_zones.zones)}")
 
 
 def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -226,24 +215,19 @@ def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
     sources: SecurityGroupSources = https_sources(context.account, groups)
     if stated in groups:
         already = f"; port 443 is open to {sources} already" if sources else ""
-        yield passed(
-            f"{stated} guards it, and the stack lets the callers in there{already}",
-            about="security group",
-        )
+        yield passed(f"{stated} guards it, and the stack lets the callers in there{already}")
     elif sources:
         yield warned(
             f"{stated} does not guard it, {', '.join(groups)} do; they let {sources} in "
             "on port 443",
             "Name one of its own groups as `security_group_id`: rules "
             "added to another have no effect.",
-            about="security group",
         )
     else:
         yield failed(
             f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
             "nobody in on port 443",
             "Name one of its own groups as `security_group_id`.",
-            about="security group",
         )
 
 
@@ -348,7 +332,6 @@ def _fix(context: PreflightContext) -> str:
 
 def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     """The network interfaces that lately connected to the runtime, from the VPC's flow log."""
-    about = "callers"
     logs = context.account.every(
         "ec2",
         "describe_flow_logs",
@@ -361,15 +344,12 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
             f"who they are is not known: {vpc_id} has no flow log of accepted packets in "
             f"CloudWatch Logs in the default format, and {_NOT_IN_CLOUDTRAIL}",
             "Make such a flow log for some hours, or ask the owners of the endpoints.",
-            about=about,
         )
         return
     name = runtime_name(context.account, fips=context.settings.private_link.fips)
     addresses = context.resolve(name)[:_ADDRESSES]
     if not addresses:
-        yield unknown(
-            f"{name} does not resolve here, so that the flow log cannot be searched", about=about
-        )
+        yield unknown(f"{name} does not resolve here, so that the flow log cannot be searched")
         return
     group = str(readable[0]["LogGroupName"])
     connecting = _connecting(context, group, addresses)
@@ -378,12 +358,9 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
         yield unknown(
             f"who they are is not known: nobody is in what was read of {where}",
             "Ask the owners of the endpoints.",
-            about=about,
         )
         return
-    yield warned(
-        f"in {where}: {', '.join(_described(context, connecting))}", _fix(context), about=about
-    )
+    yield warned(f"in {where}: {', '.join(_described(context, connecting))}", _fix(context))
 
 
 def _is_readable(log: Mapping[str, Any]) -> bool:

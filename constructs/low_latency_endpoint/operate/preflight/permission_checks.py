@@ -188,25 +188,23 @@ def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
         ),
     ):
         if arn:
-            yield from guarded(_enabled, context.account, arn, about, about=about)
+            yield from guarded(_enabled, context.account, arn, about=about)
 
 
-def _enabled(account: Account, arn: str, about: str) -> Iterator[Outcome]:
+def _enabled(account: Account, arn: str) -> Iterator[Outcome]:
     if arn.split(":")[3] != account.region:
         yield failed(
-            f"{arn} is in another region than {account.region}",
-            "Name a key of the stack's region.",
-            about=about,
+            f"{arn} is in another region than {account.region}", "Name a key of the stack's region."
         )
         return
     key = described_key(account, arn)
     if key is None:
-        yield failed(f"there is no key {arn}", "Correct the ARN.", about=about)
+        yield failed(f"there is no key {arn}", "Correct the ARN.")
         return
     evidence = f"{key['KeyId']}: {key.get('KeyState', '?')}, {key.get('KeyUsage', '?')}"
     if key.get("KeyState") != "Enabled":
-        yield failed(evidence, "Enable the key, or cancel its deletion.", about=about)
+        yield failed(evidence, "Enable the key, or cancel its deletion.")
     elif key.get("KeyUsage", "ENCRYPT_DECRYPT") != "ENCRYPT_DECRYPT":
-        yield failed(evidence, "Name a symmetric key for encryption.", about=about)
+        yield failed(evidence, "Name a symmetric key for encryption.")
     else:
-        yield passed(evidence, about=about)
+        yield passed(evidence)

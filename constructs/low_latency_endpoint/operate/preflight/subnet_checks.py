@@ -84,13 +84,12 @@ def _offered(context: PreflightContext, service: str) -> Iterator[Outcome]:
         yield failed(
             f"{context.account.region} has no endpoint service {service}",
             "Choose a region that has it, or leave `fips` out.",
-            about=service,
         )
         return
     names = set(details[0].get("AvailabilityZones") or ())
     ids = set(details[0].get("AvailabilityZoneIds") or ())
     if not names and not ids:
-        yield unknown("EC2 names no zones for this service", about=service)
+        yield unknown("EC2 names no zones for this service")
         return
     pairs = zone_pairs(context)
     missing = [zone for zone, name, zone_id in pairs if not {name, zone_id} & (names | ids)]
@@ -99,12 +98,11 @@ def _offered(context: PreflightContext, service: str) -> Iterator[Outcome]:
             f"not in {', '.join(missing)}; offered in {', '.join(sorted(ids or names))}",
             "Let these callers run in a zone that has it, or leave the zone out of "
             "`client_zones` and give its callers another zone's name.",
-            about=service,
         )
     elif len(pairs) < len(context.settings.client_zones.zones):
-        yield unknown("not all client zones are zones of this account: see LLP201", about=service)
+        yield unknown("not all client zones are zones of this account: see LLP201")
     else:
-        yield passed(f"offered in {', '.join(zone for zone, _, _ in pairs)}", about=service)
+        yield passed(f"offered in {', '.join(zone for zone, _, _ in pairs)}")
 
 
 Subnet = Mapping[str, Any]
@@ -241,29 +239,32 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
     spread = -(-free_needed // zones)
     deployed = stack_description(context.account, context.settings.stack_name) is not None
     for zone, subnets in subnets_by_zone(context).items():
-        if not subnets:
-            yield unknown("the subnet is not known: see LLP206", about=zone)
-        for subnet in subnets:
-            free = subnet["AvailableIpAddressCount"]
-            evidence = (
-                f"{subnet['SubnetId']} has {free} free addresses; {free_needed} hold two "
-                f"fleets of {fleet}"
+        yield from guarded(_room, subnets, free_needed, spread, fleet, deployed, about=zone)
+
+
+def _room(
+    subnets: list[Subnet], needed: int, spread: int, fleet: int, deployed: bool
+) -> Iterator[Outcome]:
+    if not subnets:
+        yield unknown("the subnet is not known: see LLP206")
+    for subnet in subnets:
+        free = subnet["AvailableIpAddressCount"]
+        evidence = (
+            f"{subnet['SubnetId']} has {free} free addresses; {needed} hold two fleets of {fleet}"
+        )
+        if free >= needed:
+            yield passed(evidence)
+        elif free >= spread or deployed:
+            taken = "; the running fleet's addresses count as taken" if deployed else ""
+            yield warned(
+                f"{evidence}, {spread} when they spread evenly{taken}",
+                "Free addresses, or lower `instances.max`: an update may find no room.",
             )
-            if free >= free_needed:
-                yield passed(evidence, about=zone)
-            elif free >= spread or deployed:
-                taken = "; the running fleet's addresses count as taken" if deployed else ""
-                yield warned(
-                    f"{evidence}, {spread} when they spread evenly{taken}",
-                    "Free addresses, or lower `instances.max`: an update may find no room.",
-                    about=zone,
-                )
-            else:
-                yield failed(
-                    f"{evidence}, {spread} even when they spread evenly",
-                    "Name a larger subnet, free addresses, or lower `instances.max`.",
-                    about=zone,
-                )
+        else:
+            yield failed(
+                f"{evidence}, {spread} even when they spread evenly",
+                "Name a larger subnet, free addresses, or lower `instances.max`.",
+            )
 
 
 @check(
@@ -280,10 +281,10 @@ def s3_reachable(context: PreflightContext) -> Iterator[Outcome]:
         return
     for zone, subnets in subnets_by_zone(context).items():
         for subnet in subnets:
-            yield from guarded(_reaches_s3, context, zone, subnet, about=zone)
+            yield from guarded(_reaches_s3, context, subnet, about=zone)
 
 
-def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterator[Outcome]:
+def _reaches_s3(context: PreflightContext, subnet: Subnet) -> Iterator[Outcome]:
     table = route_table(context.account, subnet)
     way = way_to_s3(context.account, subnet)
     name = table["RouteTableId"] if table else "no route table"
@@ -294,21 +295,18 @@ def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterato
             f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "
             "containers without public addresses cannot use",
             fix,
-            about=zone,
         )
     elif way:
-        yield passed(f"{subnet['SubnetId']}: {way}", about=zone)
+        yield passed(f"{subnet['SubnetId']}: {way}")
     elif isolated:
         yield failed(
             f"{subnet['SubnetId']} ({name}) has no way to S3; with network isolation "
             f"the model data of {', '.join(isolated)} comes through the VPC",
             fix,
-            about=zone,
         )
     else:
         yield warned(
             f"{subnet['SubnetId']} ({name}) has no way to S3: SageMaker fetches the "
             "model data by itself, but containers that read S3 cannot",
             fix,
-            about=zone,
         )

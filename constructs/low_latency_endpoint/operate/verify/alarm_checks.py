@@ -293,61 +293,53 @@ def find_data(context: VerificationContext) -> Iterator[Outcome]:
     for logical_id, name in sorted(stated.items()):
         alarm = found.get(name)
         if alarm is not None:  # one that is gone is LLV501's affair
-            yield from guarded(_looked_at, account, logical_id, alarm, now, about=logical_id)
+            yield from guarded(_looked_at, account, alarm, now, about=logical_id)
 
 
-def _looked_at(
-    account: Account, about: str, alarm: Mapping[str, Any], now: datetime
-) -> Iterator[Outcome]:
+def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Iterator[Outcome]:
     query = alarm_query(alarm)
     if not query:
-        yield unknown("this boto3 does not tell its query", "Upgrade boto3.", about=about)
+        yield unknown("this boto3 does not tell its query", "Upgrade boto3.")
         return
     data = data_part(query)
     if data is None:
         yield unknown(
             f"which part of its query is data and which a threshold cannot be told: {query[:120]}",
             "Run it without the threshold in CloudWatch's Query Studio.",
-            about=about,
         )
         return
     values = [each.value for each in query_samples(account, data, now)]
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
-        yield passed(f"finds {max(measured):.4g} now{many}", about=about)
+        yield passed(f"finds {max(measured):.4g} now{many}")
     elif values:
-        yield warned("its metric is there, but nothing was measured lately", _SEND, about=about)
+        yield warned("its metric is there, but nothing was measured lately", _SEND)
     else:
-        yield from _nothing_found(account, about, query, data, now)
+        yield from _nothing_found(account, query, data, now)
 
 
-def _nothing_found(
-    account: Account, about: str, query: str, data: str, now: datetime
-) -> Iterator[Outcome]:
+def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Iterator[Outcome]:
     """Tell a wrong name, no data of late, and missing enrichment apart, as far as can be."""
     wanted = metric_names_in(data)
     known = label_values(account, "__name__", now - WINDOW, now)
     there = [name for name in wanted if name in known]
     if there:
-        yield _not_now(account, about, there, label_in(query, ENDPOINT_LABEL), now)
+        yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
     elif any(name.startswith(_SERVERS) for name in known):
         yield failed(
             f"CloudWatch has no metric of {_listed(wanted) or 'its names'}, so it never alarms; "
             f"it has {_listed(_alike(wanted, known))}",
             "Use a name that is there, for instance that of another server or version; without "
             "one, tell us: AWS's pages contradict each other on the names.",
-            about=about,
         )
     else:
-        yield _no_metrics_at_all(account, about)
+        yield _no_metrics_at_all(account)
 
 
-def _not_now(
-    account: Account, about: str, there: Sequence[str], endpoint: str, now: datetime
-) -> Outcome:
+def _not_now(account: Account, there: Sequence[str], endpoint: str, now: datetime) -> Outcome:
     if not endpoint:
-        return warned(f"{_listed(there)} had data in the last 3 hours, not now", _SEND, about=about)
+        return warned(f"{_listed(there)} had data in the last 3 hours, not now", _SEND)
     owners = {
         owner
         for name in there
@@ -357,7 +349,6 @@ def _not_now(
         return warned(
             f"{endpoint} had {_listed(there)} in the last 3 hours, and has none now",
             f"Is an instance in service? `low-latency diagnose {endpoint}`. {_SEND}",
-            about=about,
         )
     return failed(
         f"CloudWatch has {_listed(there)} of {_listed(sorted(owners)) or 'no endpoint'}, not of "
@@ -365,11 +356,10 @@ def _not_now(
         "Some minutes after the deploy, verify again. Else: MetricsConfig."
         "EnableDetailedObservability, and the server's own metrics (SGLang: "
         "SM_SGLANG_ENABLE_METRICS=true).",
-        about=about,
     )
 
 
-def _no_metrics_at_all(account: Account, about: str) -> Outcome:
+def _no_metrics_at_all(account: Account) -> Outcome:
     none = "CloudWatch has no metrics of any language model's server, so it never alarms"
     try:
         status = enrichment_status(account)
@@ -380,14 +370,12 @@ def _no_metrics_at_all(account: Account, about: str) -> Outcome:
         return failed(
             f"{none}; OTel enrichment is stopped, which SageMaker's guide calls required",
             START_ENRICHMENT,
-            about=about,
         )
     return warned(
         f"{none}{'; OTel enrichment runs' if status else ''}",
         "Some minutes after the deploy, verify again. Else: MetricsConfig."
         "EnableDetailedObservability, and whether the server answers /metrics (SGLang: "
         "SM_SGLANG_ENABLE_METRICS=true).",
-        about=about,
     )
 
 

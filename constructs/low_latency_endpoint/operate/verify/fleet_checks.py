@@ -9,7 +9,16 @@ from typing import Any
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
 from ...account.stacks import stack_endpoints, stack_ids, template_resources
-from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
+from ..checking.checks import (
+    Outcome,
+    check,
+    endpoint_check,
+    failed,
+    guarded,
+    passed,
+    unknown,
+    warned,
+)
 from .context import VerificationContext, VerifiedEndpoint
 
 
@@ -172,28 +181,29 @@ def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     stated = _stated_targets(context)
     scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
     for name in endpoint.variants:
-        target = scaled.get(name)
-        if name not in stated and target is None:
-            yield passed("off, as the template has it", about=name)
-        elif name not in stated:
-            yield warned(
-                "registered, which the template does not state",
-                "Deregister it, or turn scaling on in the settings.",
-                about=name,
-            )
-        elif target is None:
-            yield failed(
-                "not registered: the number of instances does not follow the load",
-                _DEPLOY,
-                about=name,
-            )
-        else:
-            yield from _registered(context, name, target, *stated[name])
+        yield from guarded(_scales, context, name, scaled.get(name), stated.get(name), about=name)
 
 
-def _stated_targets(
-    context: VerifiedEndpoint,
-) -> dict[str, tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+Stated = tuple[Mapping[str, Any], list[Mapping[str, Any]]]  # a scalable target and its policies
+
+
+def _scales(
+    context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: Stated | None
+) -> Iterator[Outcome]:
+    if stated is None and target is None:
+        yield passed("off, as the template has it")
+    elif stated is None:
+        yield warned(
+            "registered, which the template does not state",
+            "Deregister it, or turn scaling on in the settings.",
+        )
+    elif target is None:
+        yield failed("not registered: the number of instances does not follow the load", _DEPLOY)
+    else:
+        yield from _registered(context, variant, target, *stated)
+
+
+def _stated_targets(context: VerifiedEndpoint) -> dict[str, Stated]:
     """Variant name to its scalable target and policies, as the template states them."""
     resources = template_resources(context.account, context.stack.stack_name)
     found = {}
@@ -266,16 +276,15 @@ def _registered(
         ]
     )
     if problems:
-        yield failed("; ".join(problems), _DEPLOY, about=variant)
+        yield failed("; ".join(problems), _DEPLOY)
     elif suspended:
         yield warned(
             f"{evidence}; suspended: {', '.join(suspended)}",
             "Resume it: `aws application-autoscaling register-scalable-target "
             "--suspended-state ...`.",
-            about=variant,
         )
     else:
-        yield passed(evidence, about=variant)
+        yield passed(evidence)
 
 
 def _metric(policy: Mapping[str, Any]) -> str:

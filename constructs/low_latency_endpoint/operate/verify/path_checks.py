@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...account.calls import Account, json_object
@@ -113,38 +114,27 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
             "Turn private DNS on.",
             about="private DNS",
         )
-    yield _zones_equal(
-        context,
-        name,
-        describe_subnets(context.account, link.get("SubnetIds", ())),
-        context.client_zones,
-    )
+    subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
+    yield replace(_zones_equal(name, subnets, context.client_zones), about="zones")
 
 
 def _zones_equal(
-    context: VerificationContext,
-    what: str,
-    subnets: Iterable[Mapping[str, Any]],
-    wanted: Iterable[str],
+    what: str, subnets: Iterable[Mapping[str, Any]], wanted: Collection[str]
 ) -> Outcome:
-    wanted = tuple(wanted)
     if not wanted:
-        return unknown(_NO_PLAN, about="zones")
+        return unknown(_NO_PLAN)
     zones = zones_of(subnets, wanted)
     missing = [zone for zone in wanted if zone not in zones]
     more = sorted(zones - set(wanted))
     evidence = f"{what} is in {', '.join(sorted(zones)) or 'no zone'}"
     if missing:
-        return failed(
-            f"{evidence}, not in {', '.join(missing)}, where callers run", _DEPLOY, about="zones"
-        )
+        return failed(f"{evidence}, not in {', '.join(missing)}, where callers run", _DEPLOY)
     if more:
         return warned(
             f"{evidence}; no callers are planned in {', '.join(more)}",
             "Add the zone to `client_zones` if callers run there: others can reach it too.",
-            about="zones",
         )
-    return passed(f"{evidence}, the callers' zones", about="zones")
+    return passed(f"{evidence}, the callers' zones")
 
 
 @endpoint_check(
@@ -160,8 +150,8 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if not subnets:
             yield failed(f"the model of {variant} is in no VPC", _DEPLOY, about=variant)
             continue
-        outcome = _zones_equal(context.stack, f"the model of {variant}", subnets, wanted)
-        yield Outcome(outcome.status, outcome.evidence, outcome.fix, variant)
+        outcome = _zones_equal(f"the model of {variant}", subnets, wanted)
+        yield replace(outcome, about=variant)
         others = {each["SubnetId"] for each in subnets} ^ link_subnets
         if link and others:
             yield warned(
@@ -292,7 +282,7 @@ def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
         yield unknown(_OUTSIDE, _GO_INSIDE)
     else:
         for zone, name in names.items():
-            yield _tls(context, zone, name)
+            yield replace(_tls(context, name), about=zone)
 
 
 def zonal_names(link: Mapping[str, Any]) -> dict[str, str]:
@@ -308,7 +298,7 @@ def zonal_names(link: Mapping[str, Any]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
+def _tls(context: VerificationContext, name: str) -> Outcome:
     try:
         covered = context.machine.tls_names(name)
     except ssl.SSLCertVerificationError as error:
@@ -316,15 +306,13 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
             f"{name}: {getattr(error, 'verify_message', '') or error}",
             "Use the runtime's own name, or runtime_client(), which checks the "
             "certificate against it.",
-            about=zone,
         )
     except OSError as error:
         return failed(
             f"{name} does not answer: {error}",
             "Let this machine in on port 443: security group (LLV303), network ACLs, routes.",
-            about=zone,
         )
-    return passed(f"{name}: certificate for {', '.join(covered[:3])}", about=zone)
+    return passed(f"{name}: certificate for {', '.join(covered[:3])}")
 
 
 @check(
