@@ -58,18 +58,34 @@ class Desk:
 
     folder: Path
     environment: dict[str, str]
-    aws: LocalAws | None = None
+    aws: LocalAws = field(init=False)
+    """Of a page that needs one."""
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""
         (self.folder / name).write_text(text, "utf-8")
+
+    def run(self, *command: str) -> None:
+        """Run a command before the reader's first."""
+        subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            check=True,
+            capture_output=True,
+        )
+
+    def modules(self) -> None:
+        """What `npm ci` brings."""
+        (self.folder / "node_modules").symlink_to(ROOT / "node_modules")
 
     def app(self) -> None:
         """What `cdk deploy` needs of this repository, and the settings that ship."""
         for name in ("app.py", "cdk.json"):
             shutil.copy(ROOT / name, self.folder)
         shutil.copytree(ROOT / "stacks", self.folder / "stacks")
-        (self.folder / "node_modules").symlink_to(ROOT / "node_modules")
+        self.modules()
         shutil.copy(ROOT / "endpoint.yaml", self.folder)
         shutil.copy(ROOT / "endpoint.schema.json", self.folder)
 
@@ -83,7 +99,6 @@ class Desk:
 
     def images_and_models(self, text: str) -> None:
         """Put into the account what settings name: images, and model data in a bucket."""
-        assert self.aws
         stated = parse_settings(text)
         list(stand_ins_for_images(self.aws, stated))
         s3 = self.aws.client("s3")
@@ -101,15 +116,7 @@ class Desk:
 
     def bootstrap(self) -> None:
         """What `cdk bootstrap` makes, once for each account."""
-        assert self.aws
-        subprocess.run(
-            ["npx", "cdk", "bootstrap", "--no-notices", f"aws://{self.aws.account}/us-east-1"],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            check=True,
-            capture_output=True,
-        )
+        self.run("npx", "cdk", "bootstrap", "--no-notices", f"aws://{self.aws.account}/us-east-1")
 
     def deployed(
         self, text: str, *, stack: str = "LowLatencyEndpoint", with_fleet: bool = False
@@ -119,7 +126,6 @@ class Desk:
 
         from low_latency_endpoint import LoadTestFleetStack, LowLatencyEndpointStack
 
-        assert self.aws
         self.write("endpoint.yaml", text)
         out = self.folder / ".assembly"
         context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
@@ -135,7 +141,6 @@ class Desk:
 
     def load(self, requests: int = 60) -> None:
         """Some minutes of callers."""
-        assert self.aws
         runtime = self.aws.client("sagemaker-runtime")
         for _ in range(requests):
             runtime.invoke_endpoint(EndpointName="sentiment", Body=REQUEST.encode())
@@ -178,12 +183,18 @@ def at_desk(reader: Reader, folder: Path) -> Iterator[Desk]:
             desk.aws.set_clock_speed(60)
             desk.environment = {**environment, **desk.aws.exports()}
         reader.has(desk)
-        if desk.aws and not reader.deploys:
+        if reader.needs_aws and not reader.deploys:
             desk.aws.set_clock_speed(1)  # or scaling ends its cooldowns within a load test
         yield desk
 
 
 # ------------------------------------------------------------------------------------- each reader
+
+
+def _shown(page: str, language: str) -> list[str]:
+    """The blocks of a how-to page in a language."""
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def _deployed(desk: Desk, **changes: Any) -> None:
@@ -203,10 +214,7 @@ def _two_variants(desk: Desk) -> None:
 
 def _and_chat(desk: Desk) -> None:
     """A language model beside the variants, with the settings that the page shows of it."""
-    page = (ROOT / "docs" / "how-to" / "compare-routing.md").read_text("utf-8")
-    (shown,) = (
-        text for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S) if "tokens:" in text
-    )
+    (shown,) = (text for text in _shown("compare-routing", "yaml") if "tokens:" in text)
     template = Template((TEMPLATES / "language-model.yaml").read_text("utf-8"))
     given = {"name": "chat", "model_data": "s3://my-bucket/chat/"}
     chat = yaml.safe_load(template.safe_substitute(given))["endpoints"]["chat"]
@@ -254,7 +262,6 @@ def _pull_request(desk: Desk) -> None:
 
 
 def _existing_vpc(desk: Desk) -> None:
-    assert desk.aws
     ec2 = desk.aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     for name in ("EnableDnsSupport", "EnableDnsHostnames"):
@@ -283,15 +290,9 @@ def _init(*arguments: str, bootstrapped: bool = True) -> Callable[[Desk], None]:
 
     def has(desk: Desk) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(
-                ["low-latency", "init", folder, *arguments],
-                env=desk.environment,
-                stdin=subprocess.DEVNULL,
-                check=True,
-                capture_output=True,
-            )
+            desk.run("low-latency", "init", folder, *arguments)
             desk.images_and_models((Path(folder) / "endpoint.yaml").read_text("utf-8"))
-        (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
+        desk.modules()
         if bootstrapped:
             desk.bootstrap()
         desk.write("body.json", REQUEST)
@@ -303,16 +304,14 @@ def _init(*arguments: str, bootstrapped: bool = True) -> Callable[[Desk], None]:
 def _without_bootstrap(desk: Desk) -> None:
     """The page's app.py, which the reader writes over that of init, and a bucket for assets."""
     _init(*_DATA, *_INIT, bootstrapped=False)(desk)
-    page = (ROOT / "docs" / "how-to" / "terraform-and-other-languages.md").read_text("utf-8")
-    (shown,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    (shown,) = _shown("terraform-and-other-languages", "python")
     desk.write("app.py", shown)
-    assert desk.aws
     desk.aws.client("s3").create_bucket(Bucket="my-assets")
 
 
 def _chat(desk: Desk) -> None:
     """The page starts its own local AWS; the result of its search is here already."""
-    (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
+    desk.modules()
     result = {
         "schema": "low-latency-endpoint/load-test-result/1",
         "source": "load test on ml.g5.xlarge",
@@ -329,13 +328,12 @@ def _chat(desk: Desk) -> None:
 
 def _hugging_face(desk: Desk) -> None:
     """Pinned already: what pinning does is tried at a Hub of tiny models."""
-    (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
+    desk.modules()
     written_lock(desk.folder, replace(QWEN, commit="b968826d9c46dd6066d109eabc6255188de91218"))
 
 
 def _jumpstart(desk: Desk) -> None:
-    page = (ROOT / "docs" / "how-to" / "jumpstart.md").read_text("utf-8")
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    (shown,) = _shown("jumpstart", "yaml")
     desk.write("endpoint.yaml", shown)
 
 
@@ -353,26 +351,17 @@ def _costs(desk: Desk) -> None:
 
 
 def _regulated(desk: Desk) -> None:
-    assert desk.aws
     (desk.folder / "examples").mkdir()
     shutil.copy(ROOT / "examples" / "regulated.yaml", desk.folder / "examples")
     desk.aws.client("logs").create_log_group(logGroupName="/aws/sagemaker/Endpoints/sentiment")
 
 
+_VLLM = {"repository": "vllm", "tag": "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"}
+
+
 def _optimized(desk: Desk) -> None:
-    assert desk.aws
     llm = {
-        "containers": [
-            {
-                "image": {
-                    "dlc": {
-                        "repository": "vllm",
-                        "tag": "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
-                    }
-                },
-                "data": {"s3_prefix": "s3://my-bucket/llm/"},
-            }
-        ],
+        "containers": [{"image": {"dlc": _VLLM}, "data": {"s3_prefix": "s3://my-bucket/llm/"}}],
         "instance_type": "ml.g5.12xlarge",
         "latency": {"p99": "10s"},
     }

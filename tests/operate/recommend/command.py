@@ -17,7 +17,6 @@ from low_latency_endpoint.cli import main
 class Done:
     """What a run left behind."""
 
-    status: int
     out: str
     err: str
 
@@ -33,10 +32,11 @@ class Command:
     def __call__(
         self,
         *arguments: str,
+        ends: int = 0,
         answer: str | None = None,
         sleep: Callable[[float], None] = lambda seconds: None,
     ) -> Done:
-        """Run it; ``answer`` is what is typed at the question, ``None`` is no terminal."""
+        """Run it, to end so; ``answer`` is typed at the question, ``None`` is no terminal."""
 
         def open_clients(
             profile: str | None, region: str | None, otherwise: str | None = None
@@ -50,7 +50,9 @@ class Command:
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self.capsys.readouterr()
-        return Done(int(ended.value.code or 0), out, err)
+        assert int(ended.value.code or 0) == ends, (out, err)
+        assert "Traceback" not in err
+        return Done(out, err)
 
 
 class _Terminal:

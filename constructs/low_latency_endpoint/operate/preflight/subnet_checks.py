@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...account.network import (
@@ -41,21 +42,20 @@ def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
     found = zone_pairs(context)
     here = ", ".join(f"{name} {zone_id}" for name, zone_id in zones(context.account).items())
     for zone in context.settings.client_zones.zones:
-        match = next((pair for pair in found if pair[0] == zone), None)
-        if match is None:
-            yield failed(
+        name, zone_id = next((pair[1:] for pair in found if pair[0] == zone), ("", ""))
+        if not name:
+            outcome = failed(
                 f"{zone} is no zone of this account in {context.account.region}; these are: {here}",
                 "Name one of these zones under `client_zones`.",
-                about=zone,
             )
-        elif states[match[1]] != "available":
-            yield warned(
-                f"{match[1]} is {match[2]}, and {states[match[1]]}",
+        elif states[name] != "available":
+            outcome = warned(
+                f"{name} is {zone_id}, and {states[name]}",
                 "AWS reports trouble in the zone: see the AWS Health Dashboard.",
-                about=zone,
             )
         else:
-            yield passed(f"{match[1]} is {match[2]} in this account", about=zone)
+            outcome = passed(f"{name} is {zone_id} in this account")
+        yield replace(outcome, about=zone)
 
 
 @check(
@@ -182,41 +182,35 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
 def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
     if context.settings.network.vpc_id is None:
         return
-    named = context.settings.network.subnets
     for zone, subnets in subnets_by_zone(context).items():
-        if named is not None:
-            yield _named(context, zone, named[zone], subnets)
-        elif not subnets:
-            yield failed(
-                f"{context.settings.network.vpc_id} has no subnet without a route to an "
-                f"internet gateway in {zone}",
-                "Make one, or leave the zone out of `client_zones`.",
-                about=zone,
-            )
-        elif len(subnets) > 1:
-            ids = ", ".join(each["SubnetId"] for each in subnets)
-            yield warned(
-                f"{ids} would do: the lookup takes one of them",
-                "Name the subnet under `network.subnets`.",
-                about=zone,
-            )
-        else:
-            yield passed(f"{subnets[0]['SubnetId']} {subnets[0]['CidrBlock']}", about=zone)
+        named = (context.settings.network.subnets or {}).get(zone)
+        yield replace(_subnet_in_zone(context, zone, named, subnets), about=zone)
 
 
-def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Subnet]) -> Outcome:
+def _subnet_in_zone(
+    context: PreflightContext, zone: str, named: str | None, found: list[Subnet]
+) -> Outcome:
     vpc_id = context.settings.network.vpc_id
+    if named and not found:
+        fix = f"Name {zone}'s subnet under `network.subnets`."
+        return failed(f"{named} is no subnet of {vpc_id}", fix)
     if not found:
         return failed(
-            f"{subnet_id} is no subnet of {vpc_id}",
-            f"Name {zone}'s subnet under `network.subnets`.",
-            about=zone,
+            f"{vpc_id} has no subnet without a route to an internet gateway in {zone}",
+            "Make one, or leave the zone out of `client_zones`.",
         )
+    if len(found) > 1:
+        ids = ", ".join(each["SubnetId"] for each in found)
+        fix = "Name the subnet under `network.subnets`."
+        return warned(f"{ids} would do: the lookup takes one of them", fix)
     subnet = found[0]
+    shown = f"{subnet['SubnetId']} {subnet['CidrBlock']}"
+    if not named:
+        return passed(shown)
     place = f"{subnet['AvailabilityZone']} ({subnet['AvailabilityZoneId']})"
     if zone not in (subnet["AvailabilityZone"], subnet["AvailabilityZoneId"]):
-        return failed(f"{subnet_id} lies in {place}", f"Name a subnet of {zone}.", about=zone)
-    return passed(f"{subnet_id} {subnet['CidrBlock']} in {place}", about=zone)
+        return failed(f"{named} lies in {place}", f"Name a subnet of {zone}.")
+    return passed(f"{shown} in {place}")
 
 
 @check(

@@ -70,37 +70,36 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     names = stack_ids(context.account, context.stack_name, ALARM)
     resources = template_resources(context.account, context.stack_name)
     found = alarms_named(context.account, names.values())
-    fine = 0
+    wrong: list[Outcome] = []
     for logical_id, name in sorted(names.items()):
-        alarm = found.get(name)
         stated = resources.get(logical_id, {}).get("Properties") or {}
-        if alarm is None:
-            yield failed(
-                f"{name} is gone",
-                f"{_DEPLOY} CloudFormation makes it again once its "
-                "resource changes; or recreate the stack's alarms.",
-                about=logical_id,
-            )
-            continue
-        problems = list(
-            differences({key: stated[key] for key in _COMPARED if key in stated}, alarm)
+        wrong += guarded(_not_as_stated, name, found.get(name), stated, about=logical_id)
+    yield from wrong
+    if len(wrong) < len(names):
+        yield passed(f"{len(names) - len(wrong)} of {len(names)} alarms as stated")
+
+
+def _not_as_stated(
+    name: str, alarm: Mapping[str, Any] | None, stated: Mapping[str, Any]
+) -> Iterator[Outcome]:
+    if alarm is None:
+        yield failed(
+            f"{name} is gone",
+            f"{_DEPLOY} CloudFormation makes it again once its "
+            "resource changes; or recreate the stack's alarms.",
         )
-        if problems:
-            yield failed(
-                f"{name}: {'; '.join(problems)}",
-                "Set it back: CloudFormation does so once the resource changes.",
-                about=logical_id,
-            )
-        elif not alarm.get("ActionsEnabled", True) and stated.get("ActionsEnabled", True):
-            yield warned(
-                f"{name} notifies nobody: its actions are off",
-                f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
-                about=logical_id,
-            )
-        else:
-            fine += 1
-    if fine:
-        yield passed(f"{fine} of {len(names)} alarms as stated")
+    elif problems := list(
+        differences({key: stated[key] for key in _COMPARED if key in stated}, alarm)
+    ):
+        yield failed(
+            f"{name}: {'; '.join(problems)}",
+            "Set it back: CloudFormation does so once the resource changes.",
+        )
+    elif not alarm.get("ActionsEnabled", True) and stated.get("ActionsEnabled", True):
+        yield warned(
+            f"{name} notifies nobody: its actions are off",
+            f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
+        )
 
 
 @endpoint_check(
