@@ -21,6 +21,7 @@ from acceptance.evidence import FOLDER, evidence_files
 from acceptance.run import NotThisRun, read_state
 from acceptance.world import ROOT, World
 from local_sagemaker import LocalAws
+from tests.fake_aws import FakeAws
 from tests.hub_of_files import FakeHub
 
 from .conftest import HUB_MODEL, REGION, SPEED, started, two_commits
@@ -39,32 +40,28 @@ def at(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAws]:
     assert aws.leftovers() == []
 
 
-@pytest.mark.parametrize("missing", ["--hub-model", "--hub-revisions"])
-def test_the_hub_s_model_and_two_commits_of_it_are_asked_for(
-    missing: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = list(HUB[2:] if missing == "--hub-model" else HUB[:2])
-    with pytest.raises(SystemExit) as ended:
-        main([*RUN, *given, "--yes"])
-    assert ended.value.code == 2
-    assert missing in capsys.readouterr().err
+ASKED_FOR = ("--account", "--region", "--budget")
 
 
-@pytest.mark.parametrize("missing", ["--account", "--region", "--budget"])
-@pytest.mark.parametrize("how", ["left out", "empty"])
-def test_account_region_and_budget_are_asked_for(
-    missing: str, how: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = list(RUN)
+@pytest.mark.parametrize("missing", [*ASKED_FOR, "--hub-model", "--hub-revisions"])
+def test_what_is_left_out_is_asked_for(missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [*RUN, *HUB]
     place = given.index(missing)
-    if how == "empty":  # as `make accept` passes a variable that is not set
-        given[place + 1] = ""
-    else:
-        del given[place : place + 2]
+    del given[place : place + (3 if missing == "--hub-revisions" else 2)]
     with pytest.raises(SystemExit) as ended:
-        main([*given, *HUB, "--yes"])
+        main([*given, "--yes"])
     assert ended.value.code == 2
     assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("empty", ASKED_FOR)  # as `make accept` passes a variable that is not set
+def test_what_is_empty_is_asked_for(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [*RUN, *HUB]
+    given[given.index(empty) + 1] = ""
+    with pytest.raises(SystemExit) as ended:
+        main([*given, "--yes"])
+    assert ended.value.code == 2
+    assert empty in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -101,48 +98,32 @@ def test_it_says_hours_dollars_prices_and_steps_before_it_starts(
     assert "destroy" in told
 
 
-def test_without_credentials_nothing_starts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_aws_asks_for_credentials_and_has_one_speed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, *HUB, "--yes"]) == 2
     assert "no credentials" in capsys.readouterr().err
-
-
-def test_a_fast_clock_is_refused_at_aws(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, *HUB, "--yes", "--clock-speed", "60"]) == 2
     assert "one speed" in capsys.readouterr().err
 
 
-class Pricing:
-    """A Price List that answers with one product, or has none."""
-
-    def __init__(self, *dollars: str) -> None:
-        self.dollars = dollars
-
-    def get_products(self, **request: Any) -> dict[str, Any]:
-        assert {"Type": "TERM_MATCH", "Field": "component", "Value": "Hosting"} in request[
-            "Filters"
-        ]
-        return {
-            "PriceList": [
-                json.dumps(
-                    {
-                        "publicationDate": "2026-11-01T00:00:00Z",
-                        "terms": {
-                            "OnDemand": {
-                                "A": {"priceDimensions": {"B": {"pricePerUnit": {"USD": each}}}}
-                            }
-                        },
-                    }
-                )
-                for each in self.dollars
-            ]
-        }
-
-
 def test_the_account_s_price_list_goes_before_ours() -> None:
-    read = prices_of(Pricing("0.134"), "eu-west-1")["instance"]
-    assert (read.usd_per_hour, read.source) == (0.134, "AWS Price List, eu-west-1, 2026-11-01")
-    assert prices_of(Pricing(), "us-east-1") == PRICES
-    dearer = prices_of(Pricing("1", "2"), "eu-west-1")["instance"]
+    def read(region: str, *dollars: str) -> Any:
+        """As a Price List is read that answers with one product, or has none."""
+        prices = (
+            {"A": {"priceDimensions": {"B": {"pricePerUnit": {"USD": usd}}}}} for usd in dollars
+        )
+        about = {"publicationDate": "2026-11-01T00:00:00Z"}
+        listed = [json.dumps({**about, "terms": {"OnDemand": each}}) for each in prices]
+        aws = FakeAws({"pricing.GetProducts": {"PriceList": listed}})
+        found = prices_of(aws("pricing"), region)
+        filters = aws.sent("pricing.GetProducts")[0]["Filters"]
+        assert {"Type": "TERM_MATCH", "Field": "component", "Value": "Hosting"} in filters
+        return found
+
+    instance = read("eu-west-1", "0.134")["instance"]
+    assert instance.usd_per_hour == 0.134
+    assert instance.source == "AWS Price List, eu-west-1, 2026-11-01"
+    assert read("us-east-1") == PRICES
+    dearer = read("eu-west-1", "1", "2")["instance"]
     assert dearer.usd_per_hour == PRICES["instance"].usd_per_hour * REGION_MARGIN
     assert "unverified" in dearer.source
 
@@ -183,31 +164,12 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(
 ) -> None:
     environment = {**fresh.environment(), "HF_ENDPOINT": hub.endpoint}
     committed = set(FOLDER.glob("*"))
-    command = [
-        sys.executable,
-        "-m",
-        "acceptance",
-        *RUN,
-        "--hub-model",
-        HUB_MODEL,
-        "--hub-revisions",
-        *two_commits(hub),
-        "--yes",
-        "--clock-speed",
-        str(SPEED),
-        "--state",
-        str(tmp_path / "state.json"),
-        "--only",
-        "update",
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    acceptance, speed = (sys.executable, "-m", "acceptance"), ("--clock-speed", str(SPEED))
+    model = ("--hub-model", HUB_MODEL, "--hub-revisions", *two_commits(hub))
+    which = ("--state", str(tmp_path / "state.json"), "--only", "update")
+    command = [*acceptance, *RUN, *model, "--yes", *speed, *which]
+    at_root: Any = {"cwd": ROOT, "env": environment, "text": True}
+    process = subprocess.Popen(command, **at_root, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("update:"):
@@ -225,9 +187,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(
     process.communicate()
     assert found["StackStatus"] == "UPDATE_IN_PROGRESS"
 
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, **at_root, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("deploy:")] == []
@@ -241,13 +201,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(
         assert verdicts[claim] is Verdict.SEEN, claim
     path.unlink()
 
-    swept = subprocess.run(
-        [sys.executable, "-m", "acceptance", "sweep", *RUN[1:5], "--clock-speed", str(SPEED)],
-        cwd=ROOT,
-        env=fresh.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [*acceptance, "sweep", *RUN[1:5], *speed]
+    swept = subprocess.run(command, **at_root, capture_output=True, check=False)
     assert (swept.returncode, swept.stdout) == (0, "Nothing is left.\n")
     assert fresh.leftovers() == []

@@ -174,15 +174,11 @@ def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
     service, vpc_id = endpoint["ServiceName"], endpoint["VpcId"]
     evidence = f"{endpoint['VpcEndpointId']}: {service} in {vpc_id}, {endpoint['State'].lower()}"
     if not service.endswith((".sagemaker.runtime", ".sagemaker.runtime-fips")):
-        yield failed(
-            evidence, f"Name the endpoint of service {context.runtime_service}.", about="service"
-        )
+        fix = f"Name the endpoint of service {context.runtime_service}."
+        yield failed(evidence, fix, about="service")
     elif vpc_id != context.settings.network.vpc_id:
-        yield failed(
-            evidence,
-            f"Name one in {context.settings.network.vpc_id}, or another `vpc_id`.",
-            about="VPC",
-        )
+        fix = f"Name one in {context.settings.network.vpc_id}, or another `vpc_id`."
+        yield failed(evidence, fix, about="VPC")
     elif endpoint["State"].lower() != "available":
         yield failed(evidence, "Wait until it is available, or fix it.", about="state")
     elif not endpoint.get("PrivateDnsEnabled"):
@@ -241,28 +237,23 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
     for each in context.endpoints:
         name = each.settings.endpoint_name
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
-        found = verdict(
-            policy,
-            _INVOKE,
-            resource,
-            {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id},
-        )
+        caller = {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id}
+        found = verdict(policy, _INVOKE, resource, caller)
+        about = f"policy {each.key}"
         if found.allowed:
-            yield passed(
-                f"its policy lets {name or 'new endpoints'} be invoked", about=f"policy {each.key}"
-            )
+            yield passed(f"its policy lets {name or 'new endpoints'} be invoked", about=about)
         elif found.allowed is None:
             yield unknown(
                 "whether its policy lets new endpoints be invoked depends on what is "
                 f"not read here: {', '.join(found.depends_on)}",
-                about=f"policy {each.key}",
+                about=about,
             )
         else:
             yield warned(
                 f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
                 "far as it can be read here",
                 f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
-                about=f"policy {each.key}",
+                about=about,
             )
 
 
