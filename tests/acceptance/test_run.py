@@ -117,41 +117,24 @@ def test_its_evidence_has_nothing_of_the_account(walked: Walked, aws: LocalAws) 
     assert walked.state["kept"]["group"] not in walked.text
 
 
+#: The issue's own claims, whatever else the local AWS comes to show.
+SHOWN = {
+    *("create", "warm-up", "verify", "subnets-by-zone-id", "alarms-have-data", "update", "pages"),
+    *("crash-fails", "alarm-fails", "two-endpoints", "hub-staged", "repin", "former-files"),
+    *("renamed-served", "new-name", "former-names", "removed", "shared-role", "delete"),
+    "nothing-left",
+}
+NOT_SHOWN = {
+    *("private-dns", "zonal-names", "tls", "same-zone", "endpoint-policy", "rolling-back"),
+    "capture",
+}
+
+
 def test_what_a_local_aws_can_show_of_the_claims_it_shows(walked: Walked) -> None:
     told = {name: judge(claim, walked.evidence) for name, claim in CLAIMS.items()}
-    # The issue's own claims, whatever else the local AWS comes to show.
-    for claim in (
-        "create",
-        "warm-up",
-        "verify",
-        "subnets-by-zone-id",
-        "alarms-have-data",
-        "update",
-        "pages",
-        "crash-fails",
-        "alarm-fails",
-        "two-endpoints",
-        "hub-staged",
-        "repin",
-        "former-files",
-        "renamed-served",
-        "new-name",
-        "former-names",
-        "removed",
-        "shared-role",
-        "delete",
-        "nothing-left",
-    ):
+    for claim in SHOWN:
         assert told[claim] is Verdict.SEEN, claim
-    for claim in (
-        "private-dns",
-        "zonal-names",
-        "tls",
-        "same-zone",
-        "endpoint-policy",
-        "rolling-back",
-        "capture",
-    ):
+    for claim in NOT_SHOWN:
         assert told[claim] is Verdict.OPEN, claim
 
 
@@ -205,17 +188,13 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     logs.create_log_group(logGroupName=f"/aws/sagemaker/Endpoints/llee-accept-{suffix}")
     logs.create_log_group(logGroupName="/of/somebody-else")
     sqs.create_queue(QueueName="lost", tags={TAG: suffix})
-    vpc = ec2.create_vpc(
-        CidrBlock="10.9.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": tag}]
-    )["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(
-        VpcId=vpc,
-        CidrBlock="10.9.0.0/24",
-        TagSpecifications=[{"ResourceType": "subnet", "Tags": tag}],
-    )["Subnet"]["SubnetId"]
-    ec2.create_network_interface(
-        SubnetId=subnet, TagSpecifications=[{"ResourceType": "network-interface", "Tags": tag}]
+    vpc, subnet, interface = (
+        {"TagSpecifications": [{"ResourceType": kind, "Tags": tag}]}
+        for kind in ("vpc", "subnet", "network-interface")
     )
+    vpc_id = ec2.create_vpc(CidrBlock="10.9.0.0/16", **vpc)["Vpc"]["VpcId"]
+    made = ec2.create_subnet(VpcId=vpc_id, CidrBlock="10.9.0.0/24", **subnet)["Subnet"]
+    ec2.create_network_interface(SubnetId=made["SubnetId"], **interface)
     topic = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
     deploy_template(aws, topic, f"llee-accept-{suffix}", tags={TAG: suffix})
     assert len(remaining(world)) == 8

@@ -34,17 +34,9 @@ class Folder:
         environment.pop("PYTHONPATH", None)
         if str(python) == sys.executable:  # not the wheel's
             environment["PYTHONPATH"] = str(ROOT / "constructs")
-        self._environment = {
-            **environment,
-            "PATH": os.pathsep.join(
-                [
-                    str(python.parent),
-                    str(ROOT / "node_modules" / ".bin"),
-                    str(Path(sys.executable).parent),  # node
-                    os.environ["PATH"],
-                ]
-            ),
-        }
+        node = Path(sys.executable).parent
+        folders = (python.parent, ROOT / "node_modules" / ".bin", node, os.environ["PATH"])
+        self._environment = {**environment, "PATH": os.pathsep.join(map(str, folders))}
 
     def run(self, *command: str, **more: str) -> str:
         done = subprocess.run(

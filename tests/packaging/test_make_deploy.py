@@ -28,15 +28,13 @@ def aws() -> Iterator[LocalAws]:
 
 
 def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
-    environment = aws.environment() if aws else dict(os.environ)
+    environment = aws.environment() if aws else os.environ
+    # Not the variables of a make that runs this test.
+    inner = {name: value for name, value in environment.items() if name not in OUTER_MAKE}
     done = subprocess.run(
         ["make", "--no-print-directory", *INSTALLED, target, *more],
         cwd=ROOT,
-        # Not the variables of a make that runs this test.
-        env={
-            **{name: value for name, value in environment.items() if name not in OUTER_MAKE},
-            "COLUMNS": "140",
-        },
+        env={**inner, "COLUMNS": "140"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.recommend.jobs import Job, parse_limit
 from low_latency_endpoint.operate.recommend.optimization_requests import (
@@ -404,24 +404,16 @@ def test_the_stacks_own_bucket_is_found(
     optimize = Optimize(low_latency, aws, written(tmp_path, body))
     to = ("--quantize", "fp8", "--role-arn", ROLE, "--s3-output", "s3://my-bucket/q/", "--dry-run")
     assert "LLR112" in optimize(*to, ends=2).err
-    template = {
-        "Resources": {
-            "HubModelsB3C0FFEE": {
-                "Type": "AWS::S3::Bucket",
-                "Properties": {"BucketName": "made-by-the-stack"},
-            },
-            "Other": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "not-this"}},
-        }
+    buckets = {"HubModelsB3C0FFEE": "made-by-the-stack", "Other": "not-this"}
+    resources = {
+        logical_id: {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket}}
+        for logical_id, bucket in buckets.items()
     }
     name = load_settings(optimize.path).stack_name
-    cloudformation = aws.client("cloudformation")
-    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
-    cloudformation.get_waiter("stack_create_complete").wait(
-        StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
-    )
+    deploy_template(aws, {"Resources": resources}, name)
     done = optimize(*to)
     assert f"s3://made-by-the-stack/{QWEN.prefix}" in done.out
-    cloudformation.delete_stack(StackName=name)
+    delete_stack(aws, name)
 
 
 def test_a_job_that_fails_says_why(optimize: Optimize) -> None:
