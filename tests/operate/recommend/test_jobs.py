@@ -47,13 +47,8 @@ def chosen(job: Job, number: int) -> Recommendation:
 
 # --- reading -----------------------------------------------------------------------------------
 def test_a_recorded_answer() -> None:
-    slower = result(
-        "ml.c5.xlarge",
-        latency=450,
-        invocations=648,
-        cost=0.204,
-        environment={"OMP_NUM_THREADS": "2"},
-    )
+    threads = {"OMP_NUM_THREADS": "2"}
+    slower = result("ml.c5.xlarge", latency=450, invocations=648, cost=0.204, environment=threads)
     threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
     job = job_of(RECORDED, slower, StoppingConditions={"ModelLatencyThresholds": [threshold]})
     fast, slow = recommendations(job)
@@ -62,7 +57,7 @@ def test_a_recorded_answer() -> None:
     assert fast.tps_per_instance == pytest.approx(27.4167, abs=1e-4)
     assert fast.model_latency_ms == 171
     assert (fast.cpu_percent, fast.memory_percent) == (71.4, 22.5)
-    assert slow.environment == {"OMP_NUM_THREADS": "2"}
+    assert slow.environment == threads
     assert stopping_threshold(job) == P95_200
     assert [each.within(P95_200) for each in (fast, slow)] == [True, False]
 
@@ -150,13 +145,9 @@ def test_payloads_that_are_refused(
 
 # --- taking a result over ----------------------------------------------------------------------
 def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSettings) -> None:
-    job = job_of(
-        RECORDED,
-        result(
-            "ml.c6i.4xlarge", latency=88, invocations=9000, environment={"OMP_NUM_THREADS": "8"}
-        ),
-    )
-    adoption = adopt(chosen(job, 2), P95_200, "sentiment", endpoint)
+    threads = {"OMP_NUM_THREADS": "8"}
+    found = result("ml.c6i.4xlarge", latency=88, invocations=9000, environment=threads)
+    adoption = adopt(chosen(job_of(RECORDED, found), 2), P95_200, "sentiment", endpoint)
     edit = edited_yaml(SHIPPED.read_text(), adoption.values)
     parse_settings(edit.after)
     assert [line for line in edit.diff().splitlines() if line[0] in "+-"][2:] == [
