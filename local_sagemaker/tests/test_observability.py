@@ -146,7 +146,8 @@ def test_log_group(aws, stack):
     kind = "AWS::Logs::LogGroup"
 
     def groups() -> dict[str, Any]:
-        return {group["logGroupName"]: group for group in logs.describe_log_groups()["logGroups"]}
+        pages = logs.get_paginator("describe_log_groups").paginate()  # other tests made many
+        return {group["logGroupName"]: group for page in pages for group in page["logGroups"]}
 
     tags = [{"Key": "k", "Value": "v"}]
     named = {"LogGroupName": "/mine"}

@@ -8,9 +8,7 @@ bytes go to the caller as they come.
 from __future__ import annotations
 
 import asyncio
-import binascii
 import json
-import struct
 import time
 import uuid
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from typing import Literal
 
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
+from .event_stream import exception_event, payload_part
 from .fleet import Fleet, Variant
 from .http_client import Broken, Response
 from .http_server import Connection, Request
@@ -136,11 +135,11 @@ class Answers:
                 *self._returned(call, instance, response),
             ],
         )
-        problem = await self._relay(response, connection, _payload_part)
+        problem = await self._relay(response, connection, payload_part)
         ended = time.perf_counter()
         if problem:
             document = json.dumps({"Message": problem[1], "ErrorCode": problem[0]}).encode()
-            await connection.send_chunk(_exception_event("ModelStreamError", document))
+            await connection.send_chunk(exception_event("ModelStreamError", document))
         self._count_stream_errors(call, bool(problem))
         connection.end_stream()
         return 0 if problem else response.status, ended
@@ -226,29 +225,3 @@ class Answers:
         if call.model is not None:
             self._loaded.add((instance.id, call.model))
         return found
-
-
-_STRING = 7
-
-
-def _event(kind: str, name: str, content_type: str, payload: bytes) -> bytes:
-    """Write a message of AWS's event stream: "Amazon Transcribe streaming: event stream encoding"."""
-    headers = {":message-type": kind, f":{kind}-type": name, ":content-type": content_type}
-    encoded = b"".join(
-        struct.pack("!B", len(key))
-        + key.encode()
-        + struct.pack("!BH", _STRING, len(value))
-        + value.encode()
-        for key, value in headers.items()
-    )
-    prelude = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
-    message = prelude + struct.pack("!I", binascii.crc32(prelude)) + encoded + payload
-    return message + struct.pack("!I", binascii.crc32(message))
-
-
-def _payload_part(data: bytes) -> bytes:
-    return _event("event", "PayloadPart", "application/octet-stream", data)
-
-
-def _exception_event(name: str, document: bytes) -> bytes:
-    return _event("exception", name, "application/json", document)
