@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from check_jsonschema.cli.main_command import main as check_jsonschema
 from click.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +34,9 @@ def jobs():
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_they_are_of_the_published_form(schema):
+    # Here: it brings grammars that take seconds, for each process that collects tests.
+    from check_jsonschema.cli.main_command import main as check_jsonschema
+
     assert SCHEMAS[schema]
     arguments = ["--builtin-schema", schema, *map(str, SCHEMAS[schema])]
     done = CliRunner().invoke(check_jsonschema, arguments)
