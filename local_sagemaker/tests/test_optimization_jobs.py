@@ -27,6 +27,7 @@ def aws() -> Iterator[LocalAws]:
     """A local AWS whose jobs take an hour, by a clock that only tests move."""
     options = RuntimeOptions(optimization_time=3600, clock_speed=0)
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
+        running.reset()  # of what other modules of this process have left
         s3 = running.client("s3")
         s3.create_bucket(Bucket="models")
         for name in ("config.json", "model.safetensors", "deep/er/file"):
