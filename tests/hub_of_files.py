@@ -16,6 +16,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -58,7 +59,8 @@ class Repository:
             self.commit(files, branch)
 
     def commit(self, files: Mapping[str, bytes], branch: str = "main") -> str:
-        said = repr((self.name, len(self.commits), sorted(files.items())))
+        contents = sorted((path, _git_id(content)) for path, content in files.items())
+        said = repr((self.name, len(self.commits), contents))
         self.branches[branch] = commit = hashlib.sha1(said.encode()).hexdigest()
         self.commits[commit] = dict(files)
         return commit
@@ -91,6 +93,7 @@ def _is_large(path: str, content: bytes) -> bool:
     return path.endswith((".safetensors", ".bin", ".gguf")) or len(content) > 10_000_000
 
 
+@lru_cache(maxsize=64)
 def _git_id(content: bytes) -> str:
     """The only hash that the Hub has of a small file."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

@@ -211,7 +211,8 @@ class TestInANewAccount:
     """AWS gives new accounts 10 concurrent executions and lets none of them be reserved."""
 
     @pytest.fixture(scope="class")
-    def aws(self):
+    @classmethod
+    def aws(cls):
         with LocalAws.in_process(runtime=RuntimeOptions(concurrent_executions=10)) as running:
             yield running
 

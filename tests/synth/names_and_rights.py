@@ -113,13 +113,14 @@ def narrowed(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, s
 
     Each with the policy's place, principal and condition, action and resource.
     """
-    changes = resource_changes(before, after)
+    changes, documents = resource_changes(before, after), _documents(after)
+    former = _former(before, after)
     lost = []
     for place, old in _documents(before).items():
-        new = _documents(after).get(place)
+        new = documents.get(place)
         if new is None or changes[place[0]].effect in (Effect.REPLACED, Effect.DELETED):
             continue
-        have = list(_rights(new, "Allow", _former(before, after)))
+        have = list(_rights(new, "Allow", former))
         gone = [
             right
             for right in _rights(old, "Allow", {})

@@ -260,7 +260,8 @@ class ClientBase:
         self._hedging = options.hedging_state(self.counts)
         # Its own: times to the first token are no latencies of whole calls.
         self._generation_hedging = options.hedging_state(self.counts)
-        assert options.tls  # reads the authorities now
+        if self._regional.startswith("https:"):
+            assert options.tls  # reads the authorities now
         self._begin()
 
     def __repr__(self) -> str:

@@ -168,7 +168,7 @@ def test_direction(routed):
 
 def test_direction_of_p99(routed):
     """Surely shorter over all sizes together, at which each instance has as many users."""
-    found = changes([pair.pair for each in routed.values() for pair in each.pairs], confidence=0.99)
+    found = changes([pair for each in routed.values() for pair in each.pairs], confidence=0.99)
     assert found["p99"].high < 0
     assert found["mean"].high < 0
     assert found["throughput"].low > 0
@@ -220,8 +220,7 @@ def test_the_intervals_hold_what_is_simulated(routed, simulated):
     """
     missed = []
     for size, comparison in routed.items():
-        pairs = [pair.pair for pair in comparison.pairs]
-        found, wide = (changes(pairs, confidence=each) for each in (0.99, 0.9999))
+        found, wide = (changes(comparison.pairs, confidence=each) for each in (0.99, 0.9999))
         papers = {"throughput": simulated[size].throughput, "p99": simulated[size].p99}
         for statistic, paper in papers.items():
             assert wide[statistic].low <= paper.mean <= wide[statistic].high, (size, statistic)
