@@ -134,6 +134,7 @@ def _repository(name: str) -> tuple[str, str] | None:
     return None
 
 
+@cache
 def image_needs(image: str) -> ImageNeeds:
     """What an image needs, by AWS's naming rules."""
     if "${Token[" in image.rpartition("/")[2]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from tests.fake_aws import FakeAws, Refused, page_of
@@ -141,19 +144,15 @@ def by_period(
 
 
 def _statistic(samples: Samples, statistic: str) -> float:
-    count = sum(weight for _, weight in samples)
+    values, weights = zip(*samples, strict=True)
     if statistic == "SampleCount":
-        return count
-    if statistic == "Sum":
-        return sum(value * weight for value, weight in samples)
-    if statistic == "Average":
-        return sum(value * weight for value, weight in samples) / count
+        return sum(weights)
+    if statistic in ("Sum", "Average"):
+        whole = sum(map(mul, values, weights))
+        return whole / sum(weights) if statistic == "Average" else whole
     if statistic == "Maximum":
-        return max(value for value, _ in samples)
+        return max(values)
     assert statistic.startswith("p"), statistic
-    wanted, seen = float(statistic[1:]) / 100 * count, 0.0
-    for value, weight in samples:
-        seen += weight
-        if seen >= wanted - 1e-9:
-            return value
-    return samples[-1][0]
+    seen = list(accumulate(weights))
+    wanted = float(statistic[1:]) / 100 * seen[-1]
+    return values[min(bisect_left(seen, wanted - 1e-9), len(values) - 1)]
