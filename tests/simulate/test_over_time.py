@@ -77,6 +77,22 @@ def test_taking_instances_away_takes_time_and_money() -> None:
     assert run.instance_hours == pytest.approx((8 * 1080 + 4 * (1800 - 1080)) / 3600)
 
 
+def test_scaling_in_keeps_what_the_busiest_of_the_quiet_minutes_needs() -> None:
+    """4 and then 2 requests a second: four instances stay until 15 minutes have needed only two."""
+    levels = ((600.0, 1.0), (2400.0, 0.5))
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=ShapedLoop(4.0, Shape("less", "", levels), poisson=False),
+            instances=8,
+            scaling=policy(),
+        ),
+        2400.0,
+    )
+    serving = [line.serving for line in run.timeline]
+    assert (serving[14], serving[17], serving[24], serving[-1]) == (8, 4, 4, 2)
+
+
 def test_nothing_scales_out_while_instances_are_taken_away() -> None:
     """A step at 965 s, right after the fleet was halved: seen by 1,200 s, and acted on only when
     the endpoint is in service again."""
