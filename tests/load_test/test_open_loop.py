@@ -191,6 +191,16 @@ def test_slow_failures_are_told_though_they_are_in_no_percentile() -> None:
     assert (read.refused, read.unanswered) == (result.refused, result.unanswered)
 
 
+def test_each_time_is_in_the_result_by_its_own_name() -> None:
+    """Above all the latency, which counts from when a request was due, not from when it was sent."""
+    records, names = Records(), ("latency", "service", "first_byte", "send_lag", "refused")
+    for seconds, name in enumerate(names, 1):
+        getattr(records, name).record(seconds)
+    result = result_of(Step("s", 1, ConstantArrivals(50)), records, 0.0, streaming=True)
+    found = {name: round(getattr(result, name).percentile(50)) for name in names}
+    assert found == {name: seconds for seconds, name in enumerate(names, 1)}
+
+
 @pytest.mark.parametrize("load", [{"arrivals": ConstantArrivals(100)}, {"users": 3}])
 def test_what_is_under_way_when_a_run_is_killed_failed(load: dict[str, Any]) -> None:
     """The first requests are answered; then nobody is, and the run is killed."""
