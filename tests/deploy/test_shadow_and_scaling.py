@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.deploy.small_stacks import (
     synthesised,
     variant_of,
 )
+from tests.load_test.locust_runs import until
 
 SERVERS = {
     "now": SimulatedModelServer(service_time=ServiceTime.constant(0.002)),
@@ -99,27 +99,23 @@ def described(aws: LocalAws) -> dict[str, Any]:
     return aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
 
 
-def wait_for_copies(aws: LocalAws, number: int) -> None:
-    """Until the candidate has answered so many copies of requests in this minute."""
-    found, end = 0.0, time.monotonic() + 60
-    while found < number:
-        assert time.monotonic() < end, f"{found} of {number} copies"
-        time.sleep(0.1)
-        aws.flush_metrics()
-        now = aws.runtime_time()
-        points = aws.client("cloudwatch").get_metric_statistics(
-            Namespace="AWS/SageMaker",
-            MetricName="ModelLatency",
-            Dimensions=[
-                {"Name": "EndpointName", "Value": NAME},
-                {"Name": "VariantName", "Value": "candidate"},
-            ],
-            StartTime=now.replace(second=0, microsecond=0),
-            EndTime=now + timedelta(minutes=1),
-            Period=60,
-            Statistics=["SampleCount"],
-        )["Datapoints"]
-        found = sum(each["SampleCount"] for each in points)
+def copies(aws: LocalAws) -> float:
+    """How many copies of requests the candidate has answered in this minute."""
+    aws.flush_metrics()
+    now = aws.runtime_time()
+    points = aws.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/SageMaker",
+        MetricName="ModelLatency",
+        Dimensions=[
+            {"Name": "EndpointName", "Value": NAME},
+            {"Name": "VariantName", "Value": "candidate"},
+        ],
+        StartTime=now.replace(second=0, microsecond=0),
+        EndTime=now + timedelta(minutes=1),
+        Period=60,
+        Statistics=["SampleCount"],
+    )["Datapoints"]
+    return sum(each["SampleCount"] for each in points)
 
 
 def test_both_variants_run(deployed: LocalAws) -> None:
@@ -141,7 +137,7 @@ def test_the_comparison_alarms_on_a_slower_candidate_and_pages_stay_quiet(
         answer = runtime.invoke_endpoint(EndpointName=NAME, Body=b"{}")
         assert answer["InvokedProductionVariant"] == "primary"
     cloudwatch = deployed.client("cloudwatch")
-    wait_for_copies(deployed, 40)
+    until(lambda: copies(deployed) >= 40, 60)
     deployed.advance(60)
     states = {
         alarm["AlarmName"]: alarm["StateValue"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import struct
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
+from low_latency_endpoint.load_test.engine.connections import _STAMP, _STAMPED, GeneratorConnection
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 #: For how long the generator does something else while a part comes.
@@ -57,13 +56,13 @@ def stamping() -> Iterator[None]:
     """The kernel notes arrivals: it begins a moment after the first socket asks, if it is busy."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
         own.bind(("127.0.0.1", 0))
-        own.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+        own.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
         late = 0.0
         while late < 0.01:
             own.sendto(b".", own.getsockname())
             time.sleep(0.02)
             _, notes, _, _ = own.recvmsg(1, 64)
-            seconds, nanoseconds = struct.unpack("@ll", notes[0][2])
+            seconds, nanoseconds = _STAMP.unpack(notes[0][2])
             late = time.time() - seconds - nanoseconds / 1e9
         yield
 

@@ -139,18 +139,6 @@ def test_subnets_and_groups_and_roles_and_keys_by_their_names():
     assert let_in == {"sg-0123456789abcdef0", "pl-1", "10.2.0.0/16"}
 
 
-def test_public_subnets_of_a_default_vpc_for_who_says_so(parts):
-    """And what has to outlive the stack is kept."""
-    stack = stack_of(an_app(), "Ml")
-    vpc = parts.vpc(stack, private_subnet_ids=None, public_subnet_ids=SUBNETS)
-    selection = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC)
-    endpoint = serve(stack, vpc=vpc, subnet_selection=selection, private_dns=True)
-    cdk.RemovalPolicies.of(endpoint).retain()
-    (model,) = resources(stack, "AWS::SageMaker::Model").values()
-    assert model["Properties"]["VpcConfig"]["Subnets"] == SUBNETS
-    assert model["DeletionPolicy"] == "Retain"
-
-
 # --- callers -------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import Duration, Size
+from aws_cdk import Size
 from aws_cdk import aws_iam as iam
 
 from low_latency_endpoint import (
@@ -145,42 +145,6 @@ def test_a_stated_deployment_is_the_teams(new_stack, parts, template_of):
         for each in template_of(made.stack).of_type("AWS::SageMaker::Endpoint").values()
     }
     assert types == {"ALL_AT_ONCE", "CANARY"}
-
-
-def test_copies_go_to_none_and_come_back(new_stack, parts, template_of):
-    made = Parts(new_stack(), parts, min_instances=0, max_instances=2)
-    llama = made.component(
-        copies=1,
-        startup_health_check_timeout=Duration.hours(1),
-        model_data_download_timeout=Duration.hours(1),
-    )
-    scaling = llama.scale(min_copies=0, max_copies=2)
-    scaling.track_invocations(target_invocations_per_copy=1).from_zero()
-    template = template_of(made.stack)
-    assert "ModelName" not in template.variant
-    assert template.variant["ManagedInstanceScaling"] == {
-        "Status": "ENABLED",
-        "MinInstanceCount": 0,
-        "MaxInstanceCount": 2,
-    }
-    component = template.only("AWS::SageMaker::InferenceComponent")
-    assert component["RuntimeConfig"] == {"CopyCount": 1}
-    assert component["Specification"]["StartupParameters"] == {
-        "ContainerStartupHealthCheckTimeoutInSeconds": 3600,
-        "ModelDataDownloadTimeoutInSeconds": 3600,
-    }
-    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
-    assert target["ResourceId"] == "inference-component/llama"
-    assert (target["MinCapacity"], target["MaxCapacity"]) == (0, 2)
-    policies = template.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
-    of_kind = {policy["PolicyType"]: policy for policy in policies}
-    tracking = of_kind["TargetTrackingScaling"]["TargetTrackingScalingPolicyConfiguration"]
-    assert tracking["TargetValue"] == 1
-    step = of_kind["StepScaling"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
-    assert step == [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]
-    alarm = template.only("AWS::CloudWatch::Alarm")
-    assert (alarm["MetricName"], alarm["Statistic"]) == ("NoCapacityInvocationFailures", "Sum")
-    assert alarm["Dimensions"] == [{"Name": "InferenceComponentName", "Value": "llama"}]
 
 
 def test_rights_to_call_name_endpoint_and_component(made, template_of):

@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import LatencyAlarms, RuntimePrivateLink
+from low_latency_endpoint import LatencyAlarms
 
 from .conftest import warnings_in
 
@@ -73,15 +73,6 @@ def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
             )
         )
     assert left == [1, 0]
-
-
-def test_what_a_team_has_not_measured_is_said_once_for_the_app(stack, parts):
-    shared = {"network": parts.network(stack)}
-    shared["private_link"] = RuntimePrivateLink(stack, "Link", **shared)
-    for number in range(3):
-        parts.pattern(stack, f"Endpoint{number}", latency=None, **shared)
-    for warning in ("plan:no-latency-target", "plan:no-throughput"):
-        assert len(warnings_in(stack, warning)) == 1, warning
 
 
 def test_alarms_that_notify_nobody_warn(new_stack, parts):

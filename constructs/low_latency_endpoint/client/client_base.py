@@ -30,7 +30,7 @@ from .hedging import Hedging, HedgingState
 from .runtime_wire import Wire, body_bytes
 from .sessions import NEW_SESSION, OPENED_BY_STREAM
 from .sigv4 import CredentialsSource, Sigv4Signer
-from .tls_trust import tls_context, trusted_authorities
+from .tls_trust import name_of, tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
 
 Owner = TypeVar("Owner")
@@ -260,8 +260,8 @@ class ClientBase:
         self._hedging = options.hedging_state(self.counts)
         # Its own: times to the first token are no latencies of whole calls.
         self._generation_hedging = options.hedging_state(self.counts)
-        if self._regional.startswith("https:"):
-            assert options.tls  # reads the authorities now
+        _, _, secure = name_of(self._regional)
+        assert not secure or options.tls  # reads the authorities now
         self._begin()
 
     def __repr__(self) -> str:

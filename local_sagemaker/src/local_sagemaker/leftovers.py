@@ -22,7 +22,13 @@ def find_leftovers(client: Client, account: str, region: str) -> list[str]:
     bootstrap = _bootstrap_resources(client)
     found = []
     names = [(each.service, name) for each in _LISTINGS for name in each.names(client)]
-    for service, name in [*names, *_network_parts(client), *_keys(client), *_clusters(client)]:
+    for service, name in [
+        *names,
+        *_network_parts(client),
+        *_roles(client),
+        *_keys(client),
+        *_clusters(client),
+    ]:
         if not any(own and (own == name or name.endswith(f"/{own}")) for own in bootstrap):
             found.append(f"{service}: {name}")
     return sorted(found)
@@ -34,7 +40,8 @@ def _bootstrap_resources(client: Client) -> set[str]:
     except ClientError:
         # Not bootstrapped; what in-process deployments need instead is theirs in the same way.
         return set()
-    return {resource["PhysicalResourceId"] for resource in answer["StackResources"]}
+    own = {resource["PhysicalResourceId"] for resource in answer["StackResources"]}
+    return {_BOOTSTRAP_STACK, *own}
 
 
 def _pages(client: Any, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
@@ -72,7 +79,7 @@ class _Listing:
 # Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
 _LOGS = ("/aws/lambda/", "/aws/sagemaker/Endpoints/", "/aws/sagemaker/InferenceComponents/")
 _LISTINGS = (
-    _Listing("cloudformation", "describe_stacks", "Stacks", "StackName", (_BOOTSTRAP_STACK,)),
+    _Listing("cloudformation", "describe_stacks", "Stacks", "StackName"),
     _Listing("sagemaker", "list_models", "Models", "ModelArn"),
     _Listing("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigArn"),
     _Listing("sagemaker", "list_endpoints", "Endpoints", "EndpointArn"),
@@ -100,7 +107,6 @@ _LISTINGS = (
     _Listing("ecr", "describe_repositories", "repositories", "repositoryName"),
     _Listing("ecs", "list_task_definitions", "taskDefinitionArns", given={"status": "ACTIVE"}),
     _Listing("events", "list_rules", "Rules", "Name"),
-    _Listing("iam", "list_roles", "Roles", "RoleName", ("AWSServiceRoleFor",)),
     _Listing("iam", "list_policies", "Policies", "Arn", given={"Scope": "Local"}),
     _Listing("kms", "list_aliases", "Aliases", "AliasName", ("alias/aws/",)),
     _Listing("lambda", "list_functions", "Functions", "FunctionName"),
@@ -139,6 +145,12 @@ def _network_parts(client: Client) -> Iterator[tuple[str, str]]:
                 and entry.get("State") not in _GONE
             ):
                 yield "ec2", str(entry[name])
+
+
+def _roles(client: Client) -> Iterator[tuple[str, str]]:
+    for role in _pages(client("iam"), "list_roles", "Roles"):
+        if not role["Path"].startswith("/aws-service-role/"):
+            yield "iam", role["RoleName"]
 
 
 def _keys(client: Client) -> Iterator[tuple[str, str]]:

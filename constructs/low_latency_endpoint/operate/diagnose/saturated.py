@@ -100,9 +100,8 @@ _SPIKE_FACTOR = 3.0
 
 def saturated(view: VariantView) -> Iterator[Finding]:
     """The reason why the fleet was full while the model was slow: one finding, where it was full."""
-    times = view.slow_times or view.busy_times
-    if view.saturation(times):
-        yield _reason(view, times)
+    if view.full:
+        yield _reason(view, view.bad_times)
 
 
 def _finding(
@@ -117,10 +116,7 @@ def _finding(
     risk: str = "",
 ) -> Finding:
     """A finding after what shows that the instances were full; a risk is known by something else."""
-    seen: list[Evidence] = []
-    if not risk:
-        full = view.saturation(view.slow_times or view.busy_times)
-        seen = [*view.slow_evidence(), *([full] if full else [])]
+    seen = [] if risk or not view.full else [*view.slow_evidence(), view.full]
     root = (risk,) if risk else _ROOT if view.slow_times else _ROOT[1:]
     return view.finding(
         made,

@@ -178,7 +178,7 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
 
 def _cause(view: VariantView) -> Iterator[Finding]:
     """The cause of one slow time window: the first that fits."""
-    skewed = partial(skew, full=view.saturation(view.slow_times) is not None)
+    skewed = partial(skew, full=view.full is not None)
     for rule in (skewed, saturated, new_version, cold_start, slow_container):
         found = list(rule(view))
         if found:

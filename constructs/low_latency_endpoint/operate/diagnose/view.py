@@ -164,9 +164,7 @@ class VariantView:
     ) -> Finding:
         """One cause that measurements point to: words are of these periods, else of the slow ones."""
         shown = tuple(
-            self.over(times or self.slow_times or self.busy_times, each)
-            if isinstance(each, str)
-            else each
+            self.over(times or self.bad_times, each) if isinstance(each, str) else each
             for each in evidence
         )
         return Finding(
@@ -358,6 +356,16 @@ class VariantView:
         seen = tracked.series.only(times)
         value = seen.median if tracked.concurrency else seen.weighted_mean(weights)
         return tracked.words(value) if value is not None and tracked.too_much(value) else ""
+
+    @cached_property
+    def bad_times(self) -> list[datetime]:
+        """Slow periods; where none is slow, those of full instances."""
+        return self.slow_times or self.busy_times
+
+    @cached_property
+    def full(self) -> Evidence | None:
+        """What shows that the instances were full in the bad periods."""
+        return self.saturation(self.bad_times)
 
     def saturation(self, times: list[datetime]) -> Evidence | None:
         """What shows that the instances were full at these times; ``None`` when nothing does."""
