@@ -177,6 +177,42 @@ def _by_concurrency(most: int, used: float, **more: Any) -> Scenario:
     return _gpu(**(values | more))
 
 
+def _started_too_early(metric: str, took: float = 4) -> Scenario:
+    """The first minute of each new instance fails."""
+    return Scenario(
+        instances=lambda m: 5 if m < 24 else 6 if m < 44 else 7,
+        tps=lambda m: 500 if m < 15 else 600 if m < 35 else 700,
+        errors={metric: lambda m: 0.22 if m in (24, 44) else 0},
+        activities=[Scaled(20, 6, took=took), Scaled(40, 7, took=took)],
+    )
+
+
+def _one_core(**more: Any) -> Scenario:
+    """A single worker on four CPUs, with more to do than it can."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.m5.xlarge",
+        "instances": constant(1),
+        "tps": constant(13),
+        "latency": slow(0, 60, 145),
+        "spread": 0.4,
+        "cpu": constant(24),
+        "in_flight": constant(3),
+        "scaling": None,
+        "planned": None,
+    }
+    return Scenario(**(values | more))
+
+
+def _slow_dependency(**more: Any) -> Scenario:
+    """Ten times slower at the same rate: so many more are in flight, and the CPU has less to do."""
+    values: dict[str, Any] = {
+        "cpu": from_minute(20, 45, 12),
+        "latency": slow(20, 60, 400),
+        "in_flight": from_minute(20, 24, 240),
+    }
+    return Scenario(**(values | more))
+
+
 def _every(period: int, length: int = 1) -> Callable[[int, int], float]:
     """Ten times slower for the first minutes of each period."""
     return lambda m, i: 400 if m % period < length else 40
@@ -405,6 +441,12 @@ _ROWS = {
         arrives={2: 25},
         latency=slow(25, 31, 400, instances=range(2, 3)),
     ),
+    "LLD121: an instance that starts cold, long before the activity ends": fault(
+        "the scale-out to 8 instances at 03:27",
+        "instances.min",
+        of=_cold_after_scale_out,
+        activities=[Scaled(21, 8, took=14)],
+    ),
     "LLD501: a new instance that stays slow, metrics per instance": fault(
         "i-5: ModelLatency 4 & the 5 others 4",
         "routing: least_outstanding_requests",
@@ -604,8 +646,75 @@ _ROWS = {
     "LLD405: requests that reach the time limit": fault(
         "60.0 s",
         "containers[].environment",
-        errors={"Invocation5XXErrors": from_minute(30, 0, 0.03)},
+        errors={"InvocationModelErrors": from_minute(30, 0, 0.03)},
         longest_ms=from_minute(30, 0, 60_000),
+    ),
+    "LLD405: half of all requests reach the time limit": fault(
+        "60.0 s & 50 % of the requests",
+        tps=constant(3),
+        latency=slow(0, 60, 30_000),
+        errors={"InvocationModelErrors": constant(0.5)},
+        longest_ms=constant(60_000),
+    ),
+    "LLD408: a ping that answers before the model is loaded": fault(
+        "22 % & the scale-out to 6 instances at 03:24, the scale-out to 7 instances at 03:44",
+        "containers[].environment & instances.min",
+        of=_started_too_early,
+        metric="Invocation5XXErrors",
+    ),
+    "LLD408: connections refused by new instances, long before the activity ends": fault(
+        "model errors & none before", of=_started_too_early, metric="InvocationModelErrors", took=9
+    ),
+    "LLD111: one worker on four CPUs, and what its full queue refuses": fault(
+        "0.96 of 4 CPUs busy & 5XX errors",
+        "containers[].environment",
+        of=_one_core,
+        errors={"Invocation5XXErrors": constant(0.23)},
+    ),
+    "LLD111: one worker fast enough, and what its full queue refuses": fault(
+        "0.96 of 4 CPUs busy & 5XX errors",
+        of=_one_core,
+        thresholds={},
+        errors={"Invocation5XXErrors": constant(0.23)},
+    ),
+    "LLD111: one worker under a load that rises": fault(
+        "3.7 times the rate",
+        of=_one_core,
+        tps=from_minute(30, 3, 11),
+        latency=lambda m, i: 80 if m < 30 else 400,
+        cpu=from_minute(30, 6, 24),
+        in_flight=from_minute(30, 1, 6),
+    ),
+    "LLD108: one CPU that cannot feed its GPU": fault(
+        "1.00 of 4 CPUs busy & GPU at 15 %",
+        of=_one_core,
+        instance_type="ml.g4dn.xlarge",
+        tps=constant(9),
+        latency=slow(0, 60, 420),
+        cpu=constant(25),
+        gpu=constant(15),
+    ),
+    "LLD123: what the model calls becomes slow": fault(
+        "1 times the rate, 0.27 times the CPU", "containers[].environment", of=_slow_dependency
+    ),
+    "LLD123: what the model calls becomes slow, CPU as before": fault(
+        "1 times the CPU", of=_slow_dependency, cpu=constant(45), in_flight=from_minute(20, 3, 30)
+    ),
+    "LLD123: what the model calls is slow all the time": fault(
+        "5.8 CPUs busy for 31 requests in work",
+        of=_slow_dependency,
+        cpu=constant(12),
+        latency=slow(0, 60, 400),
+        in_flight=constant(240),
+    ),
+    "LLD124: a burstable type without credits": fault(
+        "CPU at 20 % & baseline of ml.t2.medium",
+        "instance_type",
+        of=_one_core,
+        instance_type="ml.t2.medium",
+        tps=constant(4),
+        cpu=from_minute(20, 60, 20),
+        latency=slow(20, 60, 900),
     ),
     "LLD501: a slow instance under RANDOM, metrics per instance": fault(
         "i-3: ModelLatency 4 & the 7 others 4 & routing strategy RANDOM",

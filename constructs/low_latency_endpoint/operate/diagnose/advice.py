@@ -98,16 +98,9 @@ def target_remedy(
 
 
 def unfilled(view: VariantView, times: list[datetime]) -> str:
-    """Why the requests cannot be what fills the processors; empty where they may be.
-
-    Little's law: requests in work at once are their rate times their time.
-    """
-    load = view.load.only(times).median
-    latency = view.get("ModelLatency", "Average").only(times).median
-    if load is None or latency is None or not _full(view, times):
-        return ""
-    in_work = load / 60 * latency / 1000
-    if in_work >= _IN_WORK:
+    """Why the requests cannot be what fills the processors; empty where they may be."""
+    in_work = view.in_work(times)
+    if in_work is None or in_work >= _IN_WORK or not _full(view, times):
         return ""
     return (
         f"{in_work:.2g} requests in work on an instance at once do not fill its processors: "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from ...account.metrics import Series
 from ...report.numbers import milliseconds
 from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .measurements import Activity, Measurements
@@ -42,9 +43,13 @@ def instance_starts(view: VariantView) -> list[Start]:
     ]
     told = [(each.first, each.last) for each in found]
     for activity in scale_outs(view):
-        served = activity.end or activity.start
-        found.append(Start(served, served, f"the scale-out to {activity.capacity} instances"))
-        told.append((activity.start, served))
+        # AWS documents no order of its end and the first request: what was seen counts.
+        end = activity.end or activity.start
+        near = activity.start - view.period, end + 3 * view.period
+        seen = [each.time for each in view.whole.rises if near[0] <= each.time <= near[1]]
+        first, last = (min(seen), max(seen)) if seen else (activity.start, end)
+        found.append(Start(first, last, f"the scale-out to {activity.capacity} instances"))
+        told.append((activity.start, max(last, end)))
     counted = [
         Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
         for rise in view.whole.rises
@@ -111,6 +116,15 @@ def _first_seen(view: VariantView) -> Iterator[Start]:
         yield Start(time, time, f"the start of {name}")
 
 
+EARLY_ERRORS = kind(
+    "LLD408",
+    "New instances answer with errors until their model is loaded",
+    (
+        "four fifths of the failing periods (1 % of the requests) come within 10 minutes after "
+        "instances start, none before, and they end"
+    ),
+    GUIDE + "your-algorithms-inference-code.html",
+)
 COLD_MODEL = kind(
     "LLD121",
     "New instances answer slowly until they are warm",
@@ -222,9 +236,8 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         if each.first or not slow:
             continue
         after = [t for t in slow if t > each.time - view.period]
-        latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
-        before = latency.between(view.measurements.start, each.time)
-        since = latency.between(each.time, view.measurements.end)
+        before = view.typical.between(view.measurements.start, each.time)
+        since = view.typical.between(each.time, view.measurements.end)
         lasted = view.measurements.end - each.done > WARMING + 3 * view.period
         # Around the threshold the slow periods come in several time windows.
         late = [t for t in view.whole.slow_times if t > each.done + WARMING]
@@ -275,8 +288,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     found = after_starts(view, slow)
     if not found:
         return
-    latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
-    rest = latency.without(set(view.whole.slow_times))
+    rest = view.typical.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
     yield view.finding(
@@ -298,6 +310,29 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
             + "Warm the model before /ping answers, or send requests before callers do."
         ),
     )
+
+
+def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Iterator[Finding]:
+    """Errors only in the minutes after new instances began to serve, and not for good."""
+    came = view.get("Invocations", "Sum")
+    times = [t for t in came.times if failed.points.get(t, 0) >= 0.01 * came.points[t] > 0]
+    found = after_starts(view, times)
+    if found and times[-1] < came.times[-1]:
+        yield view.finding(
+            EARLY_ERRORS,
+            "high",
+            ("errors", "after new instances started"),
+            evidence,
+            f"errors within {WARMING.seconds // 60} minutes of {named(view, found)}, none before",
+            times=times,
+            remedies=[
+                Remedy(
+                    "containers[].environment", "have /ping answer 200 once the model is loaded"
+                ),
+                *colder(found, "new", " at the rise of traffic"),
+            ],
+            besides="SageMaker sends requests to an instance as soon as its /ping answers 200.",
+        )
 
 
 def named(view: VariantView, found: list[Start]) -> str:

@@ -9,6 +9,7 @@ from statistics import quantiles
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, percent, rate
+from .events import MOST, early_errors
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -19,6 +20,7 @@ from .findings import (
     Remedy,
     kind,
 )
+from .slow_container import queueing
 from .view import VariantView, runs
 
 #: Periods with refusals that are needed, and the share of refused requests that counts as one.
@@ -104,7 +106,7 @@ MODEL_ERRORS = kind(
 TIMEOUTS = kind(
     "LLD405",
     "Requests reach the time limit of an invocation",
-    "5XX while the longest ModelLatency is at least 58 s",
+    "model errors beside 4XX and 5XX, the longest ModelLatency in their periods at least 58 s",
     GUIDE + "deploy-model-options.html",
 )
 BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", "1 % of the streams", MONITORING)
@@ -155,7 +157,7 @@ def errors(view: VariantView) -> Iterator[Finding]:
     """
     yield from _disk(view)
     server = _unexplained(view, "Invocation5XXErrors")
-    client = view.get("Invocation4XXErrors", "Sum")
+    client = _unexplained(view, "Invocation4XXErrors")
     container = _unexplained(view, "InvocationModelErrors")
     if share := _too_many(view, server, "error_rate"):
         yield _server(view, server, share)
@@ -164,20 +166,7 @@ def errors(view: VariantView) -> Iterator[Finding]:
     known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
     other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
     if share := _too_many(view, other, "model_error_rate"):
-        yield view.finding(
-            MODEL_ERRORS,
-            "medium",
-            ("errors", "model errors"),
-            _count(view, other, "model errors beside 4XX and 5XX", share),
-            remedies=[
-                Remedy("containers[].environment", "what the log asks for"),
-                Remedy("alarms.model_error_rate", "says so next time", "0.01"),
-            ],
-            besides=(
-                "Socket errors, malformed answers and timeouts of the container count here: its log "
-                "says which."
-            ),
-        )
+        yield _unanswered(view, other, share)
     streams = view.get("MidStreamErrors", "Sum")
     if share := _too_many(view, streams, "model_error_rate"):
         yield view.finding(
@@ -208,10 +197,11 @@ def _refused(view: VariantView, client: Series, share: float) -> Finding:
                 Remedy("alarms.client_error_rate", "says so next time", "0.05"),
             ],
             besides=(
-                "Look at the error that callers get: a ThrottlingException is SageMaker's, and "
-                "Service Quotas raises it; a ModelError with OriginalStatusCode 429 is the "
-                "container's, and more instances let more in. Callers wait longer and longer "
-                "between attempts, at random, and come evenly."
+                "Look at the error that callers get. 400 ThrottlingException, often without a "
+                "message, is SageMaker's: public reports name a dynamic limit by number and type of "
+                "instances, and a faster type or more instances ended it. A ModelError with "
+                "OriginalStatusCode 429 is the container's. Callers wait longer and longer between "
+                "attempts, at random, and come evenly; boto3 makes three attempts."
             ),
         )
     return view.finding(
@@ -223,7 +213,8 @@ def _refused(view: VariantView, client: Series, share: float) -> Finding:
         besides=(
             "Look at what callers changed: content type, payload size, names of endpoint, variant "
             "or model, permissions. SageMaker refuses these before the model, the container with "
-            "its own 4xx. Throttling is not excluded where the load is even: is it 429?"
+            "its own 4xx. Throttling is not excluded where the load is even: is it 400 "
+            "ThrottlingException? 429 ModelNotReadyException is a model that is still loading."
         ),
     )
 
@@ -266,24 +257,6 @@ def _count(view: VariantView, series: Series, words: str, share: float) -> Evide
 def _server(view: VariantView, server: Series, share: float) -> Finding:
     times = sorted(t for t, v in server.points.items() if v > 0)
     evidence = _count(view, server, "5XX errors", share)
-    longest = view.get("ModelLatency", "Maximum").only(times).max
-    if longest is not None and longest >= _LIMIT_MS:
-        return view.finding(
-            TIMEOUTS,
-            "high",
-            ("errors", "5XX", "at the time limit"),
-            evidence,
-            f"longest ModelLatency then {milliseconds(longest)}",
-            times=times,
-            remedies=[
-                Remedy("containers[].environment", "limit the work of one request"),
-                Remedy("instance_type", "a faster one"),
-            ],
-            besides=(
-                "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
-                "belongs to asynchronous inference."
-            ),
-        )
     full = view.saturation(times)
     if full:
         return view.finding(
@@ -297,6 +270,9 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
                 Remedy("throughput.safety_factor", "lower: instances stay emptier"),
             ],
         )
+    early = next(early_errors(view, server, evidence), None) or queueing(view, times, evidence)
+    if early:
+        return early
     since = next(
         (d for d in view.measurements.deployments if abs(d.time - times[0]) <= 5 * view.period),
         None,
@@ -325,6 +301,47 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
             Remedy("deployment.rollback_on_alarms", value="true"),
         ],
         besides="The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
+    )
+
+
+def _unanswered(view: VariantView, other: Series, share: float) -> Finding:
+    """Model errors that are no answer of the container: time-outs are among them, by AWS's words."""
+    evidence = _count(view, other, "model errors beside 4XX and 5XX", share)
+    times = sorted(t for t, v in other.points.items() if v > 0)
+    longest = view.get("ModelLatency", "Maximum").only(times)
+    at_limit = [t for t, value in longest.points.items() if value >= _LIMIT_MS]
+    if at_limit and other.only(at_limit).sum >= MOST * other.sum:
+        return view.finding(
+            TIMEOUTS,
+            "high",
+            ("errors", "model errors", "at the time limit"),
+            evidence,
+            f"longest ModelLatency then {milliseconds(longest.max or 0)}",
+            times=times,
+            remedies=[
+                Remedy("containers[].environment", "limit the work of one request"),
+                Remedy("instance_type", "a faster one"),
+            ],
+            besides=(
+                "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
+                "belongs to asynchronous inference."
+            ),
+        )
+    early = next(early_errors(view, other, evidence), None)
+    return early or view.finding(
+        MODEL_ERRORS,
+        "medium",
+        ("errors", "model errors"),
+        evidence,
+        remedies=[
+            Remedy("containers[].environment", "what the log asks for"),
+            Remedy("alarms.model_error_rate", "says so next time", "0.01"),
+        ],
+        besides=(
+            "Socket errors and malformed answers of the container count here, and time-outs: its log "
+            "says which. On a multi-model endpoint so may a 429 ModelNotReadyException: the model is "
+            "still loading."
+        ),
     )
 
 

@@ -82,7 +82,7 @@ TARGET_TOO_HIGH = kind(
 GPU_WAITS = kind(
     "LLD108",
     "The CPU is saturated while the GPU waits for it",
-    "CPU full, GPU below 50 %",
+    "CPU full, or as many CPUs as LLD111 says, and GPU below 50 %",
     MONITORING,
 )
 SPIKE = kind(

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from statistics import StatisticsError, correlation
 
 from ...account.metrics import Series
+from ...errors import AWS_DOCS
 from ...report.numbers import milliseconds
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
     LOAD_TESTING,
     ROUTING,
+    Confidence,
     Evidence,
     Finding,
     Remedy,
     kind,
 )
-from .view import FULL_MEMORY_PERCENT, VariantView
+from .saturated import GPU_WAITS
+from .view import FULL_MEMORY_PERCENT, IDLE_PERCENT, PERIODS, VariantView
 
 WORKERS = kind(
     "LLD111",
     "Requests queue in the container: too few workers",
     (
-        "instances have room; requests in flight are twice the workers in the environment, or "
-        "latency follows them (correlation from 0.7, both doubled)"
+        "instances have room; requests in flight are twice the workers in the environment, or both "
+        "they and latency doubled after the rate rose by a tenth, or a whole number of up to four "
+        "CPUs is busy (within a tenth of one) and half as many requests more are in work (CPU and "
+        "GPU idle: LLD108)"
     ),
     LOAD_TESTING,
+)
+WAITING = kind(
+    "LLD123",
+    "Requests wait for something other than the processor: a slow dependency",
+    (
+        "latency and requests in flight doubled while neither rate nor CPU nor GPU rose by a tenth; "
+        "or CPUs work for less than half of the time of the requests in work, without an accelerator"
+    ),
+    KNOWLEDGE_CENTER,
+)
+BASELINE = kind(
+    "LLD124",
+    "A burstable type has used up its CPU credits",
+    "slow on a T2 whose CPU is within a tenth of its size's baseline, while more is in work",
+    AWS_DOCS + "/AWSEC2/latest/UserGuide/burstable-credits-baseline-concepts.html",
 )
 SLOW_MODEL = kind(
     "LLD112",
@@ -60,8 +79,14 @@ UNEVEN = kind(
     ROUTING,
 )
 
+#: Percent of each vCPU by size of T2, without credits (AWS: CPU credits and baseline utilization).
+_BASELINES = {"medium": 20.0, "large": 30.0, "xlarge": 22.5, "2xlarge": 17.0}
+#: Rate or utilization is the same; a number of CPUs is whole.
+_SAME, _WHOLE = 1.1, 0.1
+#: Workers that a whole number of CPUs may show; more in work than these by so many times wait.
+_FEW, _MORE = 4, 1.5
 _ROOT = ("ModelLatency high", "instances not saturated")
-_TAIL_FACTOR = 3.0
+_TAIL_FACTOR, _DOUBLED = 3.0, 2.0
 #: Environment variables that set the number of workers, by the servers that read them.
 _WORKER_VARIABLES = (
     "SAGEMAKER_MODEL_SERVER_WORKERS",
@@ -74,7 +99,7 @@ _WORKER_VARIABLES = (
 
 def slow_container(view: VariantView) -> Iterator[Finding]:
     """Exactly one finding: the first cause that the measurements fit."""
-    rules = (_gpu_idle, _memory, _workers, _tail)
+    rules = (_gpu_idle, _memory, _baseline, _waiting, _workers, _tail, _idle)
     yield next((found for rule in rules if (found := rule(view))), None) or _slow_model(view)
 
 
@@ -121,29 +146,118 @@ def _memory(view: VariantView) -> Finding | None:
     )
 
 
-def _workers(view: VariantView) -> Finding | None:
-    """Latency follows the requests in flight although the instances have room."""
-    in_flight = view.in_flight
-    latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
-    slow = in_flight.only(view.slow_times).median
-    if slow is None or not latency:
-        return None
-    stated = _stated_workers(view)
-    text = f"{slow:.0f} requests in flight at once, {view.utilization_words(view.slow_times)}"
-    instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
-    # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
-    each = slow / max(instances, 1)
+def _worse_and_calm(view: VariantView) -> tuple[list[datetime], list[datetime]]:
+    """When a request usually took more than half of what it does when slow, and when less."""
     # Another slow time window may have another cause.
     elsewhere = set(view.whole.slow_times) - set(view.slow_times)
-    follows = _correlation(in_flight, latency.without(elsewhere))
-    if stated and each >= 2 * int(stated):
-        text += f"; workers per instance by its environment: {stated}"
-        sure = True
-    elif follows is not None and follows >= 0.7 and _rises(view, in_flight, latency):
-        text += f"; ModelLatency rises with it (correlation {follows:.2f})"
-        sure = False
-    else:
+    latency = view.typical.without(elsewhere)
+    half = (latency.only(view.slow_times).median or 0) / 2
+    calm = [time for time, value in latency.points.items() if value <= half]
+    return [t for t in view.slow_times if t not in set(calm)], calm
+
+
+def _grown(series: Series, worse: list[datetime], calm: list[datetime]) -> float:
+    """How many times as high it was when worse; 1 where nobody knows."""
+    high, low = series.only(worse).median, series.only(calm).median
+    return high / low if high is not None and low else 1.0
+
+
+def _baseline(view: VariantView) -> Finding | None:
+    """A T2 without credits has its baseline, however much is asked of it."""
+    facts, (worse, _) = view.variant.facts, _worse_and_calm(view)
+    share = _BASELINES.get(facts.size) if facts and facts.burstable else None
+    used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
+    if not facts or share is None or used is None or abs(used / share - 1) > _WHOLE:
         return None
+    if waiting is None or waiting < _MORE * share / 100 * (facts.vcpus or 1):
+        return None
+    return view.finding(
+        BASELINE,
+        "medium",
+        (*_ROOT, "burstable", "CPU at its baseline"),
+        *view.slow_evidence(),
+        f"CPU at {used:.0f} %, and {share:g} % is the baseline of {view.variant.instance_type}, with "
+        f"{waiting:.2g} requests in work on an instance",
+        remedies=[
+            Remedy("instance_type", "one that is not burstable", "ml.m5.large or ml.c5.large")
+        ],
+        besides="SageMaker publishes no balance of credits; new instances begin with some.",
+    )
+
+
+def _waiting(view: VariantView) -> Finding | None:
+    """Little's law: at the same rate latency and requests in flight rise together; no queue yet."""
+    worse, calm = _worse_and_calm(view)
+    names = ("CPUUtilization", "GPUUtilization")
+    used = [_grown(view.get(name, "Average"), worse, calm) for name in names]
+    rate, flight = (_grown(each, worse, calm) for each in (view.load or view.tps, view.in_flight))
+    same = max(used) <= _SAME and (rate <= _SAME or max(used) < 1 / _SAME)
+    if len(calm) < PERIODS or not same or (view.in_flight and flight < _DOUBLED):
+        return None
+    return _waits(view, f"{rate:.2g} times the rate, {used[0]:.2g} times the CPU", "medium")
+
+
+def _idle(view: VariantView) -> Finding | None:
+    """The CPUs work for a small part of the time that requests take."""
+    facts, times = view.variant.facts, view.slow_times
+    cores, waiting = view.busy_cores(times), view.in_work(times)
+    if not facts or facts.accelerator or not waiting or cores is None or cores >= waiting / 2:
+        return None
+    return _waits(view, f"{cores:.2g} CPUs busy for {waiting:.2g} requests in work at once", "low")
+
+
+def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
+    return view.finding(
+        WAITING,
+        confidence,
+        (*_ROOT, "the container waits"),
+        *view.slow_evidence(),
+        f"{words} when slow; {view.utilization_words(view.slow_times)}",
+        remedies=[
+            Remedy("containers[].environment", "time limit and connections of what the model calls")
+        ],
+        besides=(
+            "Measure what the container calls: a database, a feature store, another service; or a "
+            "lock. More in flight follows from the latency: more or larger instances, and scaling by "
+            "concurrency, send more to what is slow."
+        ),
+    )
+
+
+def one_core(view: VariantView, times: list[datetime]) -> str:
+    """What shows that as many single-threaded workers as CPUs are busy, while requests wait."""
+    cores, waiting = view.busy_cores(times), view.in_work(times)
+    count = round(cores or 0)
+    if cores is None or not waiting or not 1 <= count <= _FEW or waiting < _MORE * count:
+        return ""
+    vcpus = view.variant.facts.vcpus if view.variant.facts else None
+    if abs(cores - count) > _WHOLE or count == vcpus:
+        return ""
+    return f"{cores:.2f} of {vcpus} CPUs busy, with {waiting:.2g} requests in work on an instance"
+
+
+def _workers(view: VariantView) -> Finding | None:
+    """Requests queue although the instances have room."""
+    worse, calm = _worse_and_calm(view)
+    rate, flight = (_grown(each, worse, calm) for each in (view.load or view.tps, view.in_flight))
+    follows = rate > _SAME and flight >= _DOUBLED
+    text = f"{rate:.2g} times the rate, and latency rose with it" if follows else ""
+    return queueing(view, worse, *view.slow_evidence(), more=text)
+
+
+def queueing(
+    view: VariantView, times: list[datetime], *evidence: Evidence, more: str = ""
+) -> Finding | None:
+    """Too few workers at these times, by what shows it or else by ``more``."""
+    stated, slow = _stated_workers(view), view.in_flight.only(times).median
+    sure, core = workers_stated_too_few(view, times), one_core(view, times)
+    if not (core or sure or more):
+        return None
+    feeding = bool(core) and view.utilization(times).get("GPU", IDLE_PERCENT) < IDLE_PERCENT
+    words = [core, f"{slow:.0f} requests in flight at once" if slow is not None else ""]
+    words += [view.utilization_words(times), more]
+    words += [f"workers per instance by its environment: {stated}" if stated else ""]
+    text = "; ".join(filter(None, words))
     facts = view.variant.facts
     by_concurrency = [
         Remedy("scaling.metric", "scales on requests in flight, queued ones too", "concurrency"),
@@ -161,11 +275,12 @@ def _workers(view: VariantView) -> Finding | None:
         ]
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
     return view.finding(
-        WORKERS,
+        GPU_WAITS if feeding else WORKERS,
         "high" if sure else "medium",
         (*_ROOT, "requests queue in the container"),
-        *view.slow_evidence(),
+        *evidence,
         text,
+        times=times,
         remedies=[
             Remedy(
                 "containers[].environment",
@@ -192,36 +307,9 @@ def _stated_workers(view: VariantView) -> str | None:
 def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
     """Whether twice as many requests as stated workers were in flight on an instance."""
     stated, waiting = _stated_workers(view), view.in_flight.only(times).median
+    # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
     instances = view.instances.only(times).median or view.variant.current_instances or 1
     return bool(stated and waiting and waiting / max(instances, 1) >= 2 * int(stated))
-
-
-def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:
-    """Whether both are at least twice as high when slow as otherwise."""
-    rest = latency.without(set(view.whole.slow_times)).points
-    pairs = [
-        (each.only(view.slow_times).median, each.only(rest).median) for each in (in_flight, latency)
-    ]
-    return all(slow and other and slow >= 2 * other for slow, other in pairs)
-
-
-def _correlation(one: Series, other: Series) -> float | None:
-    """Pearson's correlation over the common periods; ``None`` of fewer than ten or of constants.
-
-    >>> from datetime import datetime, timedelta
-    >>> times = [datetime(2026, 11, 20) + timedelta(minutes=n) for n in range(10)]
-    >>> up = Series({t: float(n) for n, t in enumerate(times)})
-    >>> _correlation(up, Series({t: 2 * v + 1 for t, v in up.points.items()}))
-    1.0
-    """
-    common = [time for time in one.points if time in other.points]
-    if len(common) < 10:
-        return None
-    try:
-        found = correlation(*([each.points[time] for time in common] for each in (one, other)))
-    except StatisticsError:  # one of them is constant
-        return None
-    return round(found, 6)
 
 
 def _tail(view: VariantView) -> Finding | None:

@@ -278,13 +278,10 @@ def alarms_text(m: Measurements) -> Iterator[str]:
     """Which alarms watch the endpoint, and which of them fire."""
     if m.alarms is None:
         return
-    if not m.alarms:
+    # Application Auto Scaling's own watch no latency, and are on whenever it may scale in.
+    watching = [each for each in m.alarms if not each.name.startswith("TargetTracking-")]
+    if not watching:
         yield "no alarm watches this endpoint"
-    # Application Auto Scaling's own are on whenever it may scale in: nothing is wrong then.
-    firing = [
-        each.name
-        for each in m.alarms
-        if each.state == "ALARM" and not each.name.startswith("TargetTracking-")
-    ]
+    firing = [each.name for each in watching if each.state == "ALARM"]
     if firing:
         yield f"in ALARM now: {', '.join(firing)}"

@@ -151,16 +151,25 @@ def _variant(view: VariantView) -> Iterator[Finding]:
         failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
-    yield from model_time
+    yield from _together(model_time, list(errors(failing)))
     yield from token_times(view)
     if not any(each.id in ("LLD102", "LLD103") for each in model_time):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
     if not models:
         yield from _overhead(view, parts)
-    yield from errors(failing)
     yield from silence(view)
     yield from client(view)
+
+
+def _together(slow: list[Finding], failing: list[Finding]) -> Iterator[Finding]:
+    """What is slow and fails of one cause is one finding; at the time limit all is slow."""
+    late = any(each.id == "LLD405" for each in failing)
+    for finding in slow:
+        more = [text for each in failing if each.id == finding.id for text in each.evidence]
+        if not late or (finding.id != "LLD112" and finding.confidence != "low"):
+            yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *more))))
+    yield from (each for each in failing if each.id not in {one.id for one in slow})
 
 
 def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:

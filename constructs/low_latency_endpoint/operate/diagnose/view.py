@@ -271,6 +271,23 @@ class VariantView:
         return found
 
     @cached_property
+    def typical(self) -> Series:
+        """What a request usually takes: the median, else the mean."""
+        return self.get("ModelLatency", "p50") or self.get("ModelLatency", "Average")
+
+    def in_work(self, times: Iterable[datetime]) -> float | None:
+        """Requests on an instance at once, in the mean: their rate times their time (Little)."""
+        wanted = list(times)
+        load = self.load.only(wanted).median
+        latency = self.get("ModelLatency", "Average").only(wanted).median
+        return None if load is None or latency is None else load / 60 * latency / 1000
+
+    def busy_cores(self, times: Iterable[datetime]) -> float | None:
+        """How many CPUs of an instance are busy."""
+        cpu, facts = self.get("CPUUtilization", "Average").only(times).mean, self.variant.facts
+        return None if cpu is None or not facts or not facts.vcpus else cpu / 100 * facts.vcpus
+
+    @cached_property
     def instances(self) -> Series:
         return serving(self.variant.series)
 
