@@ -187,6 +187,37 @@ def _started_too_early(metric: str, took: float = 4) -> Scenario:
     )
 
 
+def _pinned(**more: Any) -> Scenario:
+    """All instances that scaling may start, with next to nothing to do."""
+    values: dict[str, Any] = {
+        "instances": constant(16),
+        "cpu": constant(12),
+        "planned": None,
+        "scaling": up_to(16, 100.0),
+    }
+    return Scenario(**(values | more))
+
+
+def _stuck(**more: Any) -> Scenario:
+    """Six times the target for an hour, and no activity."""
+    values: dict[str, Any] = {
+        "instances": constant(2),
+        "cpu": constant(55),
+        "scaling": up_to(16, 3000.0),
+    }
+    return Scenario(**(values | more))
+
+
+def _flapping(**more: Any) -> Scenario:
+    """Out and in every ten minutes."""
+    values: dict[str, Any] = {
+        "tps": constant(300),
+        "instances": lambda m: 3 if m % 20 < 10 else 2,
+        "activities": [Scaled(10 * n - 1, 2 if n % 2 else 3, took=1) for n in range(6)],
+    }
+    return Scenario(**(values | more))
+
+
 def _one_core(**more: Any) -> Scenario:
     """A single worker on four CPUs, with more to do than it can."""
     values: dict[str, Any] = {
@@ -344,6 +375,59 @@ _ROWS = {
         scaling=up_to(16) | {"cooldown": 600},
         activities=[Scaled(49, 6), Scaled(62, 12)],
     ),
+    "LLD109: a target per second where the metric counts per minute": fault(
+        "2,250 invocations per instance and minute against a target of 100 & CPU at 12 %"
+        " & 100 a second are 6,000 a minute",
+        "throughput.tps_per_instance: 100",
+        of=_pinned,
+    ),
+    "LLD109: a target of 70 that keeps instances, below the maximum": fault(
+        "0.049 requests in work & a target of up to 2,300",
+        of=_pinned,
+        tps=constant(17.5),
+        instances=constant(15),
+        cpu=constant(2),
+        scaling=up_to(64, 70.0),
+    ),
+    "LLD109: a target per second, and what the instances wait for": fault(
+        "against a target of 100",
+        of=_pinned,
+        companion="LLD123",
+        cpu=from_minute(20, 30, 12),
+        latency=slow(20, 60, 400),
+        in_flight=from_minute(20, 24, 240),
+    ),
+    "LLD102: instances that are full at the same counts": fault(
+        "up to 2,250 invocations", of=_pinned, cpu=constant(93), scaling=up_to(16, 2000.0)
+    ),
+    "LLD110: scaling that never acts": fault(
+        "18,000 invocations per instance and minute against a target of 3,000 for 60 min"
+        " & no alarm TargetTracking-",
+        of=_stuck,
+        cpu=constant(97),
+        latency=slow(0, 60, 400),
+    ),
+    "LLD110: scaling that never acts, while latency holds": fault("for 60 min", of=_stuck),
+    "LLD110: scaling by concurrency that never acts, while latency holds": fault(
+        "40 requests in flight on an instance against a target of 4",
+        of=_stuck,
+        tps=constant(60),
+        in_flight=constant(40),
+        scaling=up_to(16, 4.0)
+        | {"metric": "SageMakerVariantConcurrentRequestsPerModelHighResolution"},
+    ),
+    "LLD122: a fleet that goes out and in at the same load": fault(
+        "6 scaling activities between 2 and 3 instances & 10 min apart",
+        "instances.min: 3",
+        of=_flapping,
+    ),
+    "LLD122: a fleet that goes out and in, each new instance cold and failing at first": fault(
+        "6 scaling activities & of all requests came then",
+        "scaling.scale_in_cooldown",
+        of=_flapping,
+        latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
+        errors={"Invocation5XXErrors": lambda m: 0.1 if m % 20 == 0 else 0},
+    ),
     "LLD105: a saturated fleet that does not scale": fault(
         "CPU at 97 %", "scaling.enabled: true & throughput", of=saturated, scaling=None
     ),
@@ -479,6 +563,7 @@ _ROWS = {
         of=_by_concurrency,
         most=16,
         used=97,
+        activities=[Scaled(50, 9, "InProgress")],
     ),
     "LLD107: a target of concurrency above what instances hold": fault(
         "only 4 requests in flight on an instance against a target of 4",

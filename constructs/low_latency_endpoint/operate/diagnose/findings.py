@@ -27,6 +27,8 @@ ROUTING = (
 GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 MONITORING = GUIDE + "monitoring-cloudwatch.html"
 SCALING = GUIDE + "endpoint-auto-scaling.html"
+#: Where the path of a finding begins that is about a number that somebody stated.
+STATED_NUMBER = "contradicted by what was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,9 @@ class Finding:
 
 
 def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Faults before risks, then by confidence, then as the tree met them."""
+    """Wrong numbers, faults, then risks; these by confidence, then as the tree met them."""
     order = {"high": 0, "medium": 1, "low": 2}
-    return sorted(findings, key=lambda each: (each.risk, order[each.confidence]))
+    return sorted(
+        findings,
+        key=lambda each: (each.path[0] != STATED_NUMBER, each.risk, order[each.confidence]),
+    )

@@ -61,6 +61,7 @@ class ScalingReading:
     target: float | None = None
     scale_out_cooldown: float | None = None
     scale_out_suspended: bool = False
+    doubt: str = ""  # why the tracked metric cannot be this variant's
     activities: tuple[Activity, ...] | None = ()
 
 
@@ -178,6 +179,7 @@ class Measurements:
     configuration: str = ""
     failure_reason: str = ""
     data_capture_percent: int = 0
+    asynchronous: bool = False
     deployments: tuple[ObservedDeployment, ...] = ()
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()

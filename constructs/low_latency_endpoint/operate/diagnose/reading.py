@@ -169,6 +169,7 @@ def diagnose(
         configuration=found.configuration_name,
         failure_reason=found.failure_reason,
         data_capture_percent=_capture(found.description),
+        asynchronous="AsyncInferenceConfig" in found.configuration,
         variants=variants,
         deployments=tuple(_deployments(found, series, variants, start, end, period)),
         alarms=alarms,

@@ -12,6 +12,7 @@ from .findings import (
     LOAD_TESTING,
     MONITORING,
     SCALING,
+    STATED_NUMBER,
     Confidence,
     Evidence,
     Finding,
@@ -20,7 +21,7 @@ from .findings import (
     kind,
 )
 from .measurements import Activity, ScalingReading
-from .view import PERIODS, VariantView
+from .view import ADVISED_PERCENT, PERIODS, VariantView, runs
 
 _ACTIVITIES = (
     AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
@@ -85,6 +86,25 @@ GPU_WAITS = kind(
     "CPU full, or as many CPUs as LLD111 says, and GPU below 50 %",
     MONITORING,
 )
+TARGET_TOO_LOW = kind(
+    "LLD109",
+    "The scaling target is far below what an instance does",
+    (
+        "instances that are not full do ten times the target; or at the target a tenth of a request would be in work "
+        "and utilization at a tenth of the 65 % that AWS advises"
+    ),
+    MONITORING,
+)
+NEVER_ACTS = kind(
+    "LLD110",
+    "Scaling does not act",
+    (
+        "below the maximum, without any scaling activity: at three times the target for 10 minutes "
+        "and its cooldown, or as far above as LLD101 says for 30; no data of what is tracked; or a "
+        "metric that cannot be this variant's; a risk while latency holds"
+    ),
+    _TRACKING,
+)
 SPIKE = kind(
     "LLD601",
     "A spike of traffic is shorter than scaling can follow",
@@ -96,6 +116,8 @@ _ROOT = ("ModelLatency high", "instances saturated")
 #: An alarm on the metric takes three minutes, an instance several more to start.
 _SCALING_REACTS = timedelta(minutes=10)
 _SPIKE_FACTOR = 3.0
+#: So many times its target nobody mistakes for noise; for less an update may hold scaling back.
+_SEVERAL = 3.0
 
 
 def saturated(view: VariantView) -> Iterator[Finding]:
@@ -196,13 +218,111 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         return _failed(view, failed)
     if _at_maximum(view, scaling, times):
         return _maximum(view, scaling, times)
+    if words := _never_acts(view, scaling):
+        return _no_activity(view, words)
     return _too_slow(view, scaling, times, needed)
+
+
+def target_too_low(view: VariantView) -> Iterator[Finding]:
+    """What was measured contradicts the target: then nothing else is judged by it."""
+    stated, times = view.stated, view.mistyped
+    load, used = view.load.only(times).median, max(view.utilization(times).values(), default=0.0)
+    if not stated or not times or not load:
+        return
+    most = load * ADVISED_PERCENT / used if used else load
+    a_minute = 60 * stated.target
+    typed = load / 2 <= a_minute <= 1.5 * max(most, load)
+    right = a_minute if typed else float(f"{most:.2g}")
+    plan = view.measurements.plan
+    each = right / 60 / ((plan.safety_factor if plan else None) or 1)
+    per_second = f"{stated.target:g} a second are {a_minute:,.0f} a minute; " if typed else ""
+    yield view.finding(
+        TARGET_TOO_LOW,
+        "high",
+        (STATED_NUMBER, "scaling target"),
+        f"{stated.words(load)}, with {view.utilization_words(times)} and "
+        f"{view.in_work(times) or 0:.2g} requests in work on an instance: {per_second}"
+        f"a target of {'' if typed else 'up to '}{right:,.0f} fits what was seen",
+        times=times,
+        remedies=[
+            Remedy(
+                "throughput.tps_per_instance", "at most; the target follows from it", f"{each:.3g}"
+            )
+        ],
+        besides=(
+            f"Without this library: TargetValue={right:.0f} in put-scaling-policy. The metric counts "
+            "per minute. Until then the fleet is larger than its load needs; a load test says how "
+            "much one instance holds."
+        ),
+    )
+
+
+def _never_acts(view: VariantView, scaling: ScalingReading) -> str:
+    """Why nothing came of the policy, in words; empty where it acts, or has nothing to do."""
+    stated, counts = view.tracked, view.instances.points
+    came = view.get("ModelLatency", "SampleCount")
+    if scaling.activities != () or scaling.scale_out_suspended or scaling.maximum is None:
+        return ""
+    if scaling.doubt:
+        return f"the policy's metric: {scaling.doubt}"
+    if stated is None or len(came) < PERIODS:
+        return ""
+    if not stated.series:
+        return f"{scaling.metric} has no data while requests come" + (
+            "; AWS publishes none of it for asynchronous endpoints: track ApproximateBacklogSize"
+            "PerInstance"
+            if view.measurements.asynchronous
+            else ""
+        )
+    now = view.variant.current_instances or 0
+    above = [
+        time
+        for time, value in stated.series.points.items()
+        if stated.too_much(value) and counts.get(time, now) < scaling.maximum - 0.5
+        if time not in view.explained
+    ]
+    cooldown = timedelta(seconds=scaling.scale_out_cooldown or 0)
+    for first, last in runs(above, 2 * view.period):
+        seen = stated.series.between(first, last + view.period).median or 0
+        least = _SCALING_REACTS if seen >= _SEVERAL * stated.target else 3 * _SCALING_REACTS
+        if last - first >= max(least, cooldown):
+            minutes = (last - first + view.period) / timedelta(minutes=1)
+            return f"{stated.words(seen)} for {minutes:.0f} min"
+    return ""
+
+
+def _no_activity(view: VariantView, words: str, risk: str = "") -> Finding:
+    alarms = [
+        each.name for each in view.measurements.alarms or () if "TargetTracking-" in each.name
+    ]
+    return _finding(
+        view,
+        NEVER_ACTS,
+        "no scaling activity",
+        Evidence(
+            f"{words}; below the maximum of {view.variant.scaling and view.variant.scaling.maximum}, "
+            "and no scaling activity"
+            + ("" if alarms else "; no alarm TargetTracking-... on this endpoint"),
+            view.measurements.start,
+            view.measurements.end,
+        ),
+        remedies=[Remedy("scaling.enabled", "deploy it again: policy and alarms are made anew")],
+        besides=(
+            "Target tracking acts three minutes after its alarms see it. Are its alarms "
+            "(TargetTracking-...-AlarmHigh) there and in ALARM, is the metric this variant's, and may "
+            "the service-linked role change the endpoint?"
+        ),
+        risk=risk,
+    )
 
 
 def at_the_limit(view: VariantView) -> Iterator[Finding]:
     """Latency is fine, but the next rise will find no more instances."""
     scaling = view.variant.scaling
-    if scaling is None or scaling.maximum is None:
+    if scaling is None or scaling.maximum is None or view.mistyped:
+        return
+    if words := _never_acts(view, scaling):
+        yield _no_activity(view, words, risk="scaling activities")
         return
     failed = [activity for activity in view.activities if activity.failed]
     if failed:

@@ -16,7 +16,7 @@ from .measurements import Measurements
 from .not_started import not_started
 from .overhead import client, overhead
 from .patterns import patterns
-from .saturated import at_the_limit, saturated
+from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import slow_container
 from .tokens import has_tokens, token_times
@@ -153,7 +153,8 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     model_time = [] if models else list(_model_latency(view, parts))
     yield from _together(model_time, list(errors(failing)))
     yield from token_times(view)
-    if not any(each.id in ("LLD102", "LLD103") for each in model_time):
+    yield from target_too_low(view)
+    if not any(each.id in ("LLD102", "LLD103", "LLD110") for each in model_time):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
     if not models:

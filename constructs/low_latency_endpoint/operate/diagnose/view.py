@@ -76,6 +76,9 @@ def tracked_unit(scaling: ScalingReading | None) -> str | None:
 #: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
 #: (the load-testing post).
 SATURATED_PERCENT = 85.0
+#: AWS: 60 to 70 percent is good (the same post).
+ADVISED_PERCENT = 65.0
+_TENTH = 0.1
 #: Below this, "it's not your hardware but something at the container or model level" (same post).
 IDLE_PERCENT = 50.0
 FULL_MEMORY_PERCENT = 90.0
@@ -333,7 +336,35 @@ class VariantView:
 
     @cached_property
     def tracked(self) -> TrackedMetric | None:
-        """What scaling tracks, with its target; ``None`` without either."""
+        """What scaling tracks, with its target; ``None`` without, or where it cannot be meant."""
+        return None if self.mistyped else self.stated
+
+    @cached_property
+    def mistyped(self) -> list[datetime]:
+        """When instances contradicted the target by an order of magnitude.
+
+        They did ten times as much; or at the target a tenth of one request would be in work, and a
+        tenth of the utilization that AWS advises. Only while scaling keeps instances for it, and
+        they are not full.
+        """
+        stated, scaling = self.stated, self.variant.scaling
+        if stated is None or stated.concurrency or scaling is None or scaling.maximum is None:
+            return []
+        least, counts = min((scaling.minimum or 0) + 1, scaling.maximum), self.instances.points
+        loads = stated.series.points.items()
+        times = [t for t, v in loads if 2 * v >= stated.target and counts.get(t, 0) >= least - 0.5]
+        load, used = stated.series.only(times).median, self.utilization(times)
+        if len(times) < PERIODS or not load or self.whole.busy_times:
+            return []
+        work, share = self.in_work(times), stated.target / load
+        neuron = self.variant.facts and self.variant.facts.accelerator not in (None, "nvidia")
+        idle = used and work is not None and not neuron and work * share <= _TENTH
+        idle = idle and max(used.values()) * share <= _TENTH * ADVISED_PERCENT
+        return sorted(times) if share <= _TENTH or idle else []
+
+    @cached_property
+    def stated(self) -> TrackedMetric | None:
+        """What scaling tracks, with the target that somebody stated; ``None`` without either."""
         unit, scaling = tracked_unit(self.variant.scaling), self.variant.scaling
         if unit is None or scaling is None or scaling.target is None:
             return None
@@ -452,7 +483,7 @@ class VariantView:
         """Instances that would have been as busy at these times as AWS advises."""
         used, count = self.utilization(times), self.instances.only(times).max
         if used and count:
-            return math.ceil(round(count, 3) * max(used.values()) / 65)  # AWS: 60 to 70 percent
+            return math.ceil(round(count, 3) * max(used.values()) / ADVISED_PERCENT)
         return None
 
 

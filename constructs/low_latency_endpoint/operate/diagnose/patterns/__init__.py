@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ..view import VariantView
 from .after_idle import after_idle
+from .flapping import flapping
 from .growing import growing
 from .lost_instances import lost_instances
 from .periodic import periodic
@@ -21,7 +22,7 @@ __all__ = ["Pattern", "patterns"]
 
 def patterns(view: VariantView) -> Iterator[Pattern]:
     """All patterns, the most specific first; each sees what those before leave unexplained."""
-    for rule in (saw_tooth, lost_instances, after_idle, growing, periodic, scattered):
+    for rule in (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered):
         for found in rule(view):
             yield found
             view = view.without(found.explains)

@@ -59,6 +59,9 @@ def periodic(view: VariantView) -> Iterator[Pattern]:
     clock = view.measurements.clock
     shown = ", ".join(clock(time) for time in _onsets(times, view.period)[:_SHOWN])
     utilization = view.utilization_words(times)
+    failed = view.get("InvocationModelErrors", "Sum") or view.get("Invocation5XXErrors", "Sum")
+    if count := failed.only(times).sum:
+        utilization += f", {count:,.0f} errors of the container"
     rest = sorted(set(requests(view).points) - set(times))
     work = (
         f"{load:.1f} times the load then: callers come in bursts"
@@ -94,6 +97,7 @@ def periodic(view: VariantView) -> Iterator[Pattern]:
             risk=kept(view, times),
         ),
         frozenset(times),
+        errors=True,
     )
 
 

@@ -1,0 +1,66 @@
+"""Scaling that goes out and in again and again at the same load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+
+from ..events import MOST, after_starts
+from ..findings import SCALING, Remedy, kind
+from ..view import PERIODS, VariantView
+from .yardstick import Pattern, all_slow, hit_words, kept
+
+FLAPPING = kind(
+    "LLD122",
+    "Scaling goes out and in again and again",
+    "three turns from out to in or back, with requests within 25 % at all of them",
+    SCALING,
+)
+_TURNS, _FLAT = 3, 1.25
+
+
+def flapping(view: VariantView) -> Iterator[Pattern]:
+    """At most one finding: the starts, and what is slow or fails because of them, are its work."""
+    done = [
+        each
+        for each in sorted(view.activities, key=lambda activity: activity.start)
+        if each.status == "Successful" and each.capacity is not None
+    ]
+    steps = [(b, (b.capacity or 0) > (a.capacity or 0)) for a, b in pairwise(done)]
+    turns = [later for (_, one), (later, other) in pairwise(steps) if one != other]
+    before = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
+    came = [each for each in before if each]
+    if len(came) < _TURNS or max(came) > _FLAT * min(came):
+        return
+    counts, slow = view.instances, all_slow(view)
+    fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
+    if not after_starts(view, slow) and len(fewer) < MOST * len(slow):
+        slow = []
+    failed = view.get("InvocationModelErrors", "Sum") or view.get("Invocation5XXErrors", "Sum")
+    failing = [t for t, count in failed.points.items() if count]
+    explains = {*slow, *(failing if after_starts(view, failing) else ())}
+    sizes = [each.capacity or 0 for each in done]
+    yield Pattern(
+        view.finding(
+            FLAPPING,
+            "high",
+            ("patterns over time", "scaling flaps"),
+            f"{len(done)} scaling activities between {min(sizes)} and {max(sizes)} instances, "
+            f"{(turns[-1].start - turns[0].start) / (len(turns) - 1) / timedelta(minutes=1):.0f} min "
+            f"apart, at {min(came):.3g} to {max(came):.3g} requests a second"
+            + (f"; {hit_words(view, slow)}" if slow else ""),
+            times=[done[0].start, done[-1].start],
+            remedies=[
+                Remedy("instances.min", "what this load needs, at all times", str(max(sizes))),
+                Remedy("scaling.scale_in_cooldown", "longer: instances stay", "900s"),
+            ],
+            besides=(
+                "Is there a second policy, or a scheduled action, that wants another number? One "
+                "instance more or less moves a small fleet past both alarms of target tracking."
+            ),
+            risk=not explains or (not failing and kept(view, slow)),
+        ),
+        frozenset(explains),
+        errors=True,
+    )
