@@ -187,6 +187,25 @@ def _started_too_early(metric: str, took: float = 4) -> Scenario:
     )
 
 
+def _named(**dimensions: str) -> list[dict[str, str]]:
+    return [{"Name": name, "Value": value} for name, value in dimensions.items()]
+
+
+def _custom(statistic: str, **dimensions: str) -> dict[str, Any]:
+    """A customized metric of a policy."""
+    return {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "InvocationsPerInstance",
+        "Dimensions": _named(EndpointName=ENDPOINT, **dimensions),
+        "Statistic": statistic,
+    }
+
+
+def _limited(milliseconds: float) -> dict[str, Any]:
+    """One alarm on p99, and no plan."""
+    return {"thresholds": {("ModelLatency", "p99"): milliseconds}, "planned": None}
+
+
 def _pinned(**more: Any) -> Scenario:
     """All instances that scaling may start, with next to nothing to do."""
     values: dict[str, Any] = {
@@ -427,6 +446,51 @@ _ROWS = {
         of=_flapping,
         latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
         errors={"Invocation5XXErrors": lambda m: 0.1 if m % 20 == 0 else 0},
+    ),
+    "LLD110: scaling by a metric of another variant": fault(
+        "no VariantName AllTraffic; there is primary",
+        scaling=up_to(16) | {"custom": _custom("Sum", VariantName="AllTraffic")},
+    ),
+    "LLD110: scaling by the mean of ones": fault(
+        "take the Sum", scaling=up_to(16) | {"custom": _custom("Average", VariantName="primary")}
+    ),
+    "LLD604: a threshold in milliseconds": fault(
+        "above 160 microseconds, which is 0.16 ms; for 160 ms it is 160000", **_limited(0.16)
+    ),
+    "LLD604: a threshold in seconds": fault("for 200 ms it is 200000", **_limited(0.0002)),
+    "LLD604: a threshold in nanoseconds": fault("for 160 ms it is 160000", **_limited(160_000)),
+    "LLD604: a threshold in milliseconds, beside the plan's, which is missed": fault(
+        "160 microseconds",
+        companion="LLD112",
+        latency=slow(20, 60, 400),
+        thresholds={("ModelLatency", "p99"): 0.16},
+    ),
+    "LLD605: alarms without a variant": fault(
+        "ModelLatency has the dimensions EndpointName and VariantName, not EndpointName",
+        alarm={"Dimensions": _named(EndpointName=ENDPOINT)},
+    ),
+    "LLD605: alarms on another variant": fault(
+        "no VariantName AllTraffic",
+        alarm={"Dimensions": _named(EndpointName=ENDPOINT, VariantName="AllTraffic")},
+    ),
+    "LLD605: alarms in milliseconds": fault(
+        "published in Microseconds, not in Milliseconds", alarm={"Unit": "Milliseconds"}
+    ),
+    "LLD605: alarms in the other namespace": fault(
+        "/aws/sagemaker/Endpoints has no ModelLatency; AWS/SageMaker has ModelLatency",
+        alarm={"Namespace": "/aws/sagemaker/Endpoints"},
+    ),
+    "LLD605: an alarm on percentiles that there are not": fault(
+        "OverheadLatency has no percentiles",
+        thresholds={("ModelLatency", "p99"): 160.0, ("OverheadLatency", "p99"): 40.0},
+    ),
+    "LLD605: alarms more often than the metric": fault(
+        "comes every 60 s, not every 10 s", alarm={"Period": 10}
+    ),
+    "LLD605: an alarm on a share above one": fault(
+        "share of the requests, 1 at most",
+        alarm={"MetricName": "Invocation5XXErrors", "Threshold": 5.0},
+        thresholds={("ModelLatency", "Average"): 160.0},
     ),
     "LLD105: a saturated fleet that does not scale": fault(
         "CPU at 97 %", "scaling.enabled: true & throughput", of=saturated, scaling=None

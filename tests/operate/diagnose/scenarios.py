@@ -48,7 +48,8 @@ class Scenario:
 
     ``latency`` gives the median of one instance's ModelLatency in ms and ``spread`` the sigma of
     its log-normal law, so that p99 is about ``exp(2.33 * spread)`` times the median.
-    ``arrives`` is the minute in which an instance took another's place.
+    ``arrives`` is the minute in which an instance took another's place; ``alarm`` is what the
+    alarms on thresholds have besides.
     """
 
     minutes: int = 60
@@ -85,6 +86,7 @@ class Scenario:
             ("OverheadLatency", "Average"): 40.0,
         }
     )
+    alarm: dict[str, Any] = field(default_factory=dict)
     silence_alarm: bool = False
     planned: dict[str, float] | None = field(
         default_factory=lambda: {
@@ -192,11 +194,17 @@ class Scenario:
                 "TargetTrackingScalingPolicyConfiguration": {
                     "TargetValue": self.scaling["target"],
                     "ScaleOutCooldown": self.scaling.get("cooldown", 60),
-                    "PredefinedMetricSpecification": {
-                        "PredefinedMetricType": self.scaling.get(
-                            "metric", "SageMakerVariantInvocationsPerInstance"
-                        )
-                    },
+                    **(
+                        {"CustomizedMetricSpecification": self.scaling["custom"]}
+                        if "custom" in self.scaling
+                        else {
+                            "PredefinedMetricSpecification": {
+                                "PredefinedMetricType": self.scaling.get(
+                                    "metric", "SageMakerVariantInvocationsPerInstance"
+                                )
+                            }
+                        }
+                    ),
                 },
             }
         ]
@@ -231,6 +239,7 @@ class Scenario:
                     "Threshold": milliseconds * 1000,
                     "ComparisonOperator": "GreaterThanThreshold",
                     "StateValue": "OK",
+                    **self.alarm,
                 }
             )
         # Another endpoint's alarm: never this one's threshold.

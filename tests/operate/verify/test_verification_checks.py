@@ -6,6 +6,7 @@ import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from operator import getitem
 from typing import Any
@@ -128,6 +129,18 @@ def data(parsed: dict[str, Any], *, metrics: int | None = None) -> None:
     """The first metrics have data, or all."""
     for number, each in enumerate(parsed["MetricDataResults"]):
         each["Values"] = [1.0] if metrics is None or number < metrics else []
+
+
+def seen(value: float) -> Change:
+    """All metrics are this, latencies in microseconds, in each of forty minutes."""
+
+    def changed(parsed: dict[str, Any]) -> None:
+        begin = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=50)
+        for each in parsed["MetricDataResults"]:
+            each["Timestamps"] = [begin + timedelta(minutes=n) for n in range(40)]
+            each["Values"] = [value] * 40
+
+    return changed
 
 
 def ingress(*rules: Mapping[str, Any]) -> Change:
@@ -537,6 +550,25 @@ CASES = [
         DescribeAlarms=alarms("ModelLatency", StateValue="ALARM", StateReason="too slow"),
     ),
     passes("LLV503", "alarms have data", GetMetricData=data, DescribeAlarms=deploying),
+    fails(
+        "LLV503",
+        "for 160 ms it is 160000",
+        "CloudWatch's latencies are in microseconds",
+        GetMetricData=seen(40_000.0),
+        DescribeAlarms=alarms("ModelLatency", Threshold=160.0),
+    ),
+    fails(
+        "LLV503",
+        "published in Microseconds, not in Milliseconds",
+        GetMetricData=data,
+        DescribeAlarms=alarms("ModelLatency", Unit="Milliseconds"),
+    ),
+    fails(
+        "LLV503",
+        "against a target of 7,800 for 40 min",
+        "Target tracking acts three minutes after",
+        GetMetricData=seen(40_000.0),
+    ),
     # What else is found, test_query_alarm_checks.py asks a server that has metrics.
     unknown("LLV504", "cannot be told", **asking("a > 1 or b > 1")),
 ]

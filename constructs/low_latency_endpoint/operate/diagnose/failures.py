@@ -227,6 +227,7 @@ def _too_many(view: VariantView, series: Series, option: str) -> float:
     """Share of requests that failed, over the window or its worst stretch; 0 when few."""
     limit = view.variant.thresholds.get((option, "Rate"))
     rate = limit.value if limit else _RATE
+    rate = rate if rate < 1 else rate / 100  # stated in percent
     invocations = view.get("Invocations", "Sum")
     total = invocations.sum
     if series.sum >= _LEAST and total and series.sum / total >= rate:

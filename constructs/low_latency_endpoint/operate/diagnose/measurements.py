@@ -140,6 +140,7 @@ class AlarmReading:
     state: str
     since: datetime | None = None
     variant: str = ""
+    doubt: str = ""  # why CloudWatch has nothing that it watches
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,7 @@ from .measurements import (
     Threshold,
 )
 from .read_tokens import token_alarms
+from .stated_alarms import unmatched
 from .tokens import MEASURES, TOKEN_TIMES
 
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
@@ -53,13 +55,14 @@ def read_scaling(
     activities = account.known(
         f"scaling activities of {variant}", scaling_activities, endpoint, variant
     )
-    metric, target, cooldown = _tracking(policies or [])
+    metric, target, cooldown, doubt = _tracking(policies or [], endpoint, variant)
     return ScalingReading(
         minimum=targets[variant]["MinCapacity"],
         maximum=targets[variant]["MaxCapacity"],
         metric=metric,
         target=target,
         scale_out_cooldown=cooldown,
+        doubt=doubt,
         scale_out_suspended=targets[variant]
         .get("SuspendedState", {})
         .get("DynamicScalingOutSuspended", False),
@@ -67,20 +70,25 @@ def read_scaling(
     )
 
 
-def _tracking(policies: list[Mapping[str, Any]]) -> tuple[str, float | None, float | None]:
-    """Metric, target and scale-out cooldown of the policy that tracks a target."""
+def _tracking(
+    policies: list[Mapping[str, Any]], endpoint: str, variant: str
+) -> tuple[str, float | None, float | None, str]:
+    """Metric, target, scale-out cooldown and doubts of the policy that tracks a target."""
     configuration = "TargetTrackingScalingPolicyConfiguration"
     tracking = [policy for policy in policies if configuration in policy]
     # Invocations first: the load of each minute is measured against their target.
     for policy in sorted(
         tracking, key=lambda each: "Invocations" not in json.dumps(each[configuration], default=str)
     ):
+        own = policy[configuration].get("CustomizedMetricSpecification", {})
+        names = {"EndpointName": (endpoint,), "VariantName": (variant,)}
         return (
             tracked_metric(policy) or "metric math",
             tracked_value(policy),
             policy[configuration].get("ScaleOutCooldown", 300),
+            unmatched(own, own.get("Statistic", ""), names, own.get("Unit", "")),
         )
-    return (policies[0]["PolicyType"] if policies else "", None, None)
+    return (policies[0]["PolicyType"] if policies else "", None, None, "")
 
 
 def _activities(
@@ -105,13 +113,28 @@ def _activities(
 # ------------------------------------------------------------------------------------------ alarms
 
 
-def read_alarms(alarms: Iterable[Alarm], endpoint: str) -> tuple[AlarmReading, ...]:
+def read_alarms(
+    alarms: Iterable[Alarm], endpoint: str, variants: Collection[str], publish: int
+) -> tuple[AlarmReading, ...]:
     """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
     listed = list(alarms)
     on_metrics = (
-        _alarm(alarm) for alarm in listed if alarm_dimensions(alarm).get("EndpointName") == endpoint
+        replace(_alarm(alarm), doubt=_doubt(alarm, {"VariantName": variants}, publish))
+        for alarm in listed
+        if alarm_dimensions(alarm).get("EndpointName") == endpoint
     )
     return (*on_metrics, *token_alarms(listed, endpoint))
+
+
+def _doubt(alarm: Alarm, names: Mapping[str, Collection[str]], publish: int) -> str:
+    for each in alarm_metrics(alarm):
+        metric = {**each["Metric"], "Threshold": alarm.get("Threshold", 0)}
+        unit, period = ({**alarm, **each}.get(key) for key in ("Unit", "Period"))
+        # What is published more often than by default is in the endpoint's MetricsConfig.
+        often = max(period or 60, 60 if publish < 60 else 0)
+        if found := unmatched(metric, each["Stat"], names, unit or "", often):
+            return found
+    return ""
 
 
 def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
@@ -162,7 +185,7 @@ def read_transitions(
 
 
 def alarm_thresholds(
-    alarms: tuple[AlarmReading, ...] | None, variant: str
+    alarms: Iterable[AlarmReading] | None, variant: str
 ) -> dict[tuple[str, str], Threshold]:
     """The tightest threshold by metric and statistic."""
     found: dict[tuple[str, str], Threshold] = {}
@@ -172,7 +195,7 @@ def alarm_thresholds(
             and alarm.unit == "ms"
             and _LATENCY_STATISTIC.fullmatch(alarm.statistic)
         )
-        if alarm.variant != variant or not (latency or alarm.statistic == "Rate"):
+        if alarm.doubt or alarm.variant != variant or not (latency or alarm.statistic == "Rate"):
             continue
         key = (alarm.metric, alarm.statistic)
         if key not in found or alarm.threshold < found[key].value:

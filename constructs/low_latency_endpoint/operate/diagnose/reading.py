@@ -55,6 +55,7 @@ from .measurements import (
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
+from .stated_alarms import meant
 from .tokens import TOKEN_TIMES
 from .tree import walk
 
@@ -97,7 +98,14 @@ def diagnose(
     start, end = _aligned(start, period), _aligned(end, period)
     progress("Alarms")
     listed_alarms = account.known("alarms", metric_alarms)
-    alarms = None if listed_alarms is None else read_alarms(listed_alarms, endpoint)
+    publish = (found.configuration.get("MetricsConfig") or {}).get(
+        "MetricPublishFrequencyInSeconds", 60
+    )
+    alarms = (
+        None
+        if listed_alarms is None
+        else read_alarms(listed_alarms, endpoint, found.variants, publish)
+    )
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
     plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
@@ -112,9 +120,6 @@ def diagnose(
         scaling = read_scaling(account, endpoint, name, start, end)
         thresholds = _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)
         described.append(_described(each, model, scaling, thresholds))
-    publish = (found.configuration.get("MetricsConfig") or {}).get(
-        "MetricPublishFrequencyInSeconds"
-    )
     queries = [
         query
         for each in described
@@ -154,10 +159,17 @@ def diagnose(
                 zones=shares.get((each.name, "zone"), {}),
             ),
             (start, end, period),
-            publish or 60,
+            publish,
             progress,
         )
         for each in described
+    )
+    believed = [each for each in alarms or () if meant(each, variants, plan) == 1]
+    variants = tuple(
+        replace(
+            each, thresholds=_thresholds(targets or {}, alarm_thresholds(believed, each.name), plan)
+        )
+        for each in variants
     )
     measurements = Measurements(
         endpoint=endpoint,

@@ -19,6 +19,7 @@ from .patterns import patterns
 from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import slow_container
+from .stated_alarms import stated_alarms
 from .tokens import has_tokens, token_times
 from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
 
@@ -135,6 +136,7 @@ def walk(measurements: Measurements) -> list[Finding]:
     search. Each slow time window that is left gets one cause. Errors, traffic and deployments are looked at besides.
     """
     found = [*not_started(measurements), *endpoint_state(measurements)]
+    found += stated_alarms(measurements)
     for variant in measurements.variants:
         found += _variant(VariantView(measurements, variant))
     return most_certain_first(found)

@@ -15,6 +15,7 @@ from ...account.metrics import metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
+from ...errors import ConfigurationError
 from ...plan.container_metrics import ENDPOINT_LABEL
 from ...plan.query_reading import (
     WatchedMetric,
@@ -33,6 +34,7 @@ from ..checking.checks import (
     unknown,
     warned,
 )
+from ..diagnose import diagnose
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import differences
 
@@ -188,8 +190,8 @@ def _threshold(
 
 @endpoint_check(
     "LLV503",
-    "The alarms have data, and none is in alarm",
-    how="The last three hours.",
+    "The alarms have data, none is in alarm, and what was measured fits them and scaling",
+    how="The last three hours; with LLD109, LLD110, LLD604 and LLD605 of `low-latency diagnose`.",
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -228,6 +230,24 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
         )
     else:
         yield passed(f"all {len(watched)} alarms have data")
+    if context.read() is not None:
+        yield from _fits(context)
+
+
+def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
+    """What the diagnosis finds of numbers that somebody stated."""
+    account, end = context.account, account_now()
+    name, start = context.stated.name, end - WINDOW
+    try:
+        made = diagnose(account.client, name, start=start, end=end, now=end, region=account.region)
+    except ConfigurationError as refusal:
+        raise Unreadable(str(refusal)) from refusal
+    for each in made.findings:
+        if each.id in ("LLD109", "LLD110", "LLD604", "LLD605"):
+            words = "; ".join(text.text for text in each.evidence)
+            yield failed(f"{each.kind.title}: {words}", each.besides, about=each.id)
+    for missing in made.measurements.unknown:
+        yield unknown(f"{missing.what}: {missing.why}", about=missing.what)
 
 
 def _without_data(
