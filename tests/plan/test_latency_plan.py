@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -173,11 +174,32 @@ def test_a_plan_of_other_arguments_is_refused() -> None:
         plan.checked_for(distilbert(instance_type="ml.m5.4xlarge").request, "Stack/Endpoint")
 
 
-def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
-    assert any("zone outage" in warning for warning in explained().warnings)
-    half = explained(throughput=MeasuredThroughput(1000, 200, 0.5))
-    assert half["instances_left_by_zone_outage"].value == 5
-    assert not any("zone outage" in warning for warning in half.warnings)
+@pytest.mark.parametrize(
+    ("zones", "measured", "left", "said"),
+    [
+        (2, (1000, 200, 0.65), 4, "800 TPS of 1,000, .*: 125% of .* to 0.45 for 12 instances"),
+        (2, (1000, 200, 0.5), 5, "1,000 TPS of 1,000, .*: 100% of .* to 0.45 for 12 instances"),
+        (2, (1000, 200, 0.45), 6, None),  # 1,000 of 1,200
+        (3, (3000, 250, 0.65), 12, "3,000 TPS of 3,000, .*: 100% of .* to 0.59 for 21 instances"),
+        (3, (3000, 250, 0.6), 13, "3,250 TPS of 3,000, .*: 92% of .* to 0.59"),
+        (3, (3000, 250, 0.59), 14, None),
+        (3, (3000, 250, 0.5), 16, None),
+        (2, (900, 200, 0.46), 5, None),  # 90 % exactly
+        (16, (3500, 250, 0.85), 15, "93% of .* to 0.82 for 18 instances"),
+    ],
+)
+def test_a_zone_outage_leaves_a_tenth_in_reserve_or_is_a_warning(zones, measured, left, said):
+    ids = [f"use1-az{number}" for number in range(1, zones + 1)]
+    plan = explained(client_zones=ids, throughput=MeasuredThroughput(*measured))
+    assert plan["instances_left_by_zone_outage"].value == left
+    found = [str(each) for each in plan.warnings if each.id == "zone-outage"]
+    assert (len(found), bool(said and re.search(said, found[0]))) == (bool(said), bool(said)), found
+
+
+def test_a_peak_at_the_limit_itself_is_a_warning() -> None:
+    for factor, warned in ((1.0, True), (0.9, False)):
+        plan = explained(throughput=MeasuredThroughput(1000, 200, factor))
+        assert any(each.id == "no-reserve" for each in plan.warnings) is warned
 
 
 def test_without_throughput_the_fleet_is_assumed_and_does_not_scale() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.plan.decisions import PlanWarning
+from low_latency_endpoint.plan.decode_pace import decode_paces, requantizes
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import (
@@ -27,7 +28,8 @@ from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
 from tests.refusals import refused
 
-from .pinned_models import DEEPSEEK_V3, GPT_OSS_20B, MISTRAL_7B
+from . import pinned_models
+from .pinned_models import DEEPSEEK_V3, GGUF, GPT_OSS_20B, LLAMA_70B, MISTRAL_7B
 
 VLLM = "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
 ZONES = ("use1-az1", "use1-az2")
@@ -404,3 +406,98 @@ def test_the_summary_has_a_line_of_tokens() -> None:
     assert "Tokens" not in {each.title for each in whole}
     own = chat(scaling=ScalingOptions(max_concurrency_per_instance=5)).explanation.summary
     assert "5 requests in flight per instance" in {each.text for each in own}
+
+
+# --- how quickly a model writes at best ---------------------------------------------------------
+
+QWEN3_8B = replace(
+    pinned_models.QWEN3_8B, config=pinned_models.QWEN3_8B.config | {"vocab_size": 151_936}
+)
+QWEN3_30B = replace(
+    pinned_models.QWEN3_30B,
+    config=pinned_models.QWEN3_30B.config | {"vocab_size": 151_936, "num_experts_per_tok": 8},
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "instance_type", "milliseconds"),
+    [
+        # (2 x 8,190,735,360 - 2 x 151,936 x 4,096) bytes are 15.14 GB: / 300, 864, 4 x 600, 8 x 3,350
+        (QWEN3_8B, "ml.g6.2xlarge", 50.46),
+        (QWEN3_8B, "ml.g6e.xlarge", 17.52),
+        (QWEN3_8B, "ml.g5.12xlarge", 6.31),
+        (QWEN3_8B, "ml.p5.48xlarge", 0.56),
+        (QWEN3_8B, "ml.g6e.48xlarge", 2.19),
+        (QWEN3_8B, "ml.inf2.8xlarge", 17.2),  # 880
+        # no vocabulary stated: as if it were the largest known, 300,000 x 4,096 x 2 bytes less
+        (pinned_models.QWEN3_8B, "ml.g6.2xlarge", 46.41),
+        # 48 x 2,048 x 2 x (32 + 4) x 128 of attention, 2 bytes each, and 8 of 128 of what else there is
+        (QWEN3_30B, "ml.g6e.12xlarge", 1.58),
+        (pinned_models.QWEN3_30B, "ml.g6e.12xlarge", None),  # how many are active is not said
+        (QWEN3_8B, "ml.g7e.2xlarge", None),  # not in the table
+        (GGUF, "ml.g6.2xlarge", None),  # no config
+        (replace(QWEN3_8B, task="image-text-to-text"), "ml.g6.2xlarge", None),
+        (replace(QWEN3_8B, config=QWEN3_8B.config | {"model_type": "new"}), "ml.g6.2xlarge", None),
+    ],
+)
+def test_a_token_reads_the_weights_once(model, instance_type, milliseconds):
+    paces = list(decode_paces(served(model, instance_type)))
+    assert [round(each.milliseconds, 2) for each in paces] == [milliseconds][
+        : milliseconds is not None
+    ]
+
+
+def test_a_target_between_tokens_below_that_is_refused():
+    def plan(itl, model=QWEN3_8B, instance_type="ml.g6.2xlarge", **asked):
+        serving = served(model, instance_type, **asked)
+        latency = LatencyTarget(ttft_p95=ms(1), itl_p50=ms(itl), itl_p95=ms(itl + 20))
+        return chat(hub_serving=serving, images=[], latency=latency)
+
+    with refused(
+        "LLE899",
+        "itl_p50 50 ms on ml.g6.2xlarge: a token reads 15.1 GB",
+        allowed="more than 50.5 ms",
+    ):
+        plan(50)
+    assert plan(51).explanation["inter_token_floor"].value == 50.46
+    plan(50, requantized=True)  # the server was told to load less than the files have
+    plan(20, instance_type="ml.g6e.xlarge")
+    plan(1, model=replace(QWEN3_8B, config={}))
+
+
+def test_a_server_that_quantizes_is_seen_by_its_environment():
+    assert requantizes({"SM_VLLM_QUANTIZATION": "fp8"})
+    assert requantizes({"SM_VLLM_LOAD_FORMAT": "bitsandbytes"})
+    assert not requantizes({"SM_VLLM_MAX_NUM_SEQS": "64"})
+
+
+# --- how long weights take to load --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gb", "stated", "seconds", "asked"),
+    [
+        (16.4, None, 300, False),  # 225 + 33: AWS has published 258 to 525
+        (30, None, 300, True),
+        (141, None, 507, True),  # 225 + 2 x 141
+        (141, 600, 600, False),
+        (30, 240, 240, False),
+    ],
+)
+def test_a_start_is_no_shorter_than_the_weights_take(gb, stated, seconds, asked):
+    model = replace(
+        LLAMA_70B, files=tuple(each._replace(size=int(gb * 1e9)) for each in LLAMA_70B.files[:1])
+    )
+    start = timedelta(seconds=stated) if stated else None
+    plan = chat(
+        hub_serving=served(model, "ml.p5.48xlarge"),
+        instance_type="ml.p5.48xlarge",
+        images=[],
+        scaling=ScalingOptions(instance_start=start),
+        throughput=replace(LOAD, rise_tps_per_minute=1),
+    )
+    assert plan.request.start_seconds == seconds
+    assert any(each.id == "start-not-stated" for each in plan.explanation.warnings) is asked
+    # 60 + 90 + 2 x the start, at 1 a minute, / (4 x 0.3)
+    expected = min(7, -(-(150 + 2 * seconds) // 72))
+    assert plan.fleet.minimum == max(2, expected)

@@ -10,6 +10,7 @@ from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool, VariantOptions
 from ..plan.argument_kinds import checked_arguments
+from ..plan.decode_pace import requantizes
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import ScalingOptions
 from ..plan.limits import (
@@ -196,5 +197,8 @@ def images_of(containers: Sequence[Container]) -> list[str]:
 
 def hub_serving_in(containers: Sequence[Container]) -> HubServing | None:
     """How the first model of the Hub among them is served."""
-    found = (each.hugging_face.serving for each in containers if each.hugging_face)
-    return next((each for each in found if each is not None), None)
+    for each in containers:
+        if each.hugging_face and (serving := each.hugging_face.serving):
+            changed = requantizes(each.environment)
+            return replace(serving, model=replace(serving.model, requantized=changed))
+    return None

@@ -12,6 +12,9 @@ from fractions import Fraction
 
 from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
 
+HELD_SHARE = 0.9
+"""Of a measured limit, up to which a load counts as held. Our judgement: at the limit itself the
+percentile equals its target, and a load test finds the limit to a few percent."""
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
 
 
@@ -39,6 +42,11 @@ def counted_instances(count: float) -> str:
 def instances_for(tps: float, tps_per_instance: float, share: float | Fraction = 1.0) -> int:
     """Instances that hold a load at a share of what each was measured to hold."""
     return math.ceil(stated(tps) / (stated(tps_per_instance) * stated(share)))
+
+
+def factor_for(instances: int, tps: float, tps_per_instance: float) -> float:
+    """The largest safety factor, in hundredths, with which a load asks for so many instances."""
+    return (math.ceil(100 * stated(tps) / stated(tps_per_instance) / (instances - 1)) - 1) / 100
 
 
 def instances_at_peak(

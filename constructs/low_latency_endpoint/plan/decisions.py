@@ -21,6 +21,7 @@ _TITLES = {
     "hugging_face_model": "Hugging Face model",
     "inference_ami": "Inference AMI",
     "initial_instances": "Initial instances",
+    "inter_token_floor": "Shortest time between tokens",
     "max_instances": "Maximum instances",
     "min_instances": "Minimum instances",
     "requests_in_kv_cache": "Requests in the KV cache",

@@ -12,6 +12,7 @@ from ..errors import rule
 from .argument_kinds import checked_arguments
 from .container_metrics import METRICS_SERVER, server_of
 from .decisions import PlanWarning
+from .decode_pace import check_itl
 from .durations import seconds_of
 from .hub_serving import HubServing
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
@@ -39,6 +40,7 @@ from .limits import (
 from .routing import check_routing
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .scaling_changes import ScalingSchedule, ScalingSteps
+from .scaling_pace import INSTANCE_SECONDS, start_floor
 from .throughput import MeasuredThroughput
 from .token_traffic import TokenTraffic
 from .token_values import check_known, is_token
@@ -157,7 +159,7 @@ class ScalingOptions:
         By default 60 and 300 seconds.
     instance_start : Duration or timedelta, optional
         From the decision to add an instance until it serves, as you saw it: what a minimum has to
-        bridge. By default 300 seconds are assumed.
+        bridge. By default 300 seconds are assumed, and more for weights above 37 GB.
     keep_instance_counts : bool, optional
         As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
         not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
@@ -288,7 +290,8 @@ class EndpointRequest:
     ConfigurationError
         ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest, of it
         ``LLE809`` for tokens of what is not streamed, ``LLE825`` for CDK's tokens, ``LLE996`` for a server without known metrics, ``LLE897`` for
-        requests that are longer than the model's context.
+        requests that are longer than the model's context, ``LLE899`` for a target between tokens
+        that is shorter than reading the weights takes.
     """
 
     client_zones: Sequence[str]
@@ -361,6 +364,7 @@ class EndpointRequest:
                 where="streaming",
             )
         object.__setattr__(self, "streaming", bool(self.streaming) or self.of_tokens)
+        check_itl(self.latency, self.hub_serving)
         if self.tokens is None or self.hub_serving is None:
             return
         contexts = [each.fit.context for each in self.hub_serving.containers]
@@ -405,6 +409,20 @@ class EndpointRequest:
         if not self.instance_pools:
             return (self.instance_type,)
         return tuple(each.instance_type for each in self.instance_pools if not each.own_model)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights that an instance loads; 0 where they are not known."""
+        serving = self.hub_serving
+        return (
+            max((each.fit.weight_bytes for each in serving.containers), default=0) if serving else 0
+        )
+
+    @property
+    def start_seconds(self) -> int:
+        """From the decision to add an instance until it serves, as stated or assumed."""
+        stated = self.scaling.instance_seconds
+        return stated or max(INSTANCE_SECONDS, start_floor(self.weight_bytes))
 
     @property
     def workers(self) -> tuple[str, int]:

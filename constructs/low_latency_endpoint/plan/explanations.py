@@ -7,17 +7,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
-from .capacity import instances_at_peak, stated
+from .capacity import HELD_SHARE, instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
 from .hub_explanation import explain_hub_model
 from .images import AMI_SOURCE, cuda_words
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
-from .latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
+from .latency_plan import (
+    CONCURRENCY_METRIC,
+    HEADROOM,
+    INVOCATIONS_METRIC,
+    WARM_UP_MISS,
+    WARM_UP_MOST,
+    Fleet,
+    Plan,
+)
 from .metrics import metric_facts
 from .plan_warnings import warnings_of
-from .scaling_pace import fewest_for_rises
-from .subnets import SPARE_ADDRESSES
+from .scaling_pace import fewest_for_rises, rise_seconds
+from .subnets import (
+    ADDRESSES_PER_INSTANCE,
+    FLEETS,
+    INTERFACE_ENDPOINT_ADDRESSES,
+    RESERVED_ADDRESSES,
+    SPARE_ADDRESSES,
+)
 from .summary import summary_of
 from .token_explanations import (
     WHOLE_CALLS_OF_STREAMS,
@@ -92,9 +106,16 @@ def _network(plan: Plan) -> Iterator[Decision]:
         name="addresses_per_subnet",
         value=plan.addresses_per_subnet,
         unit="addresses",
-        rule="two per instance, for twice the maximum (a blue/green update runs two fleets), all "
-        "possibly in one zone; AWS's five, one for the interface endpoint, and a spare",
-        inputs={"maximum instances": plan.most, "spare": SPARE_ADDRESSES},
+        rule="addresses of an instance x the maximum x fleets (a blue/green update runs two), all "
+        "possibly in one zone; those that AWS keeps, the interface endpoint's, and a spare",
+        inputs={
+            "addresses of an instance": ADDRESSES_PER_INSTANCE,
+            "maximum instances": plan.most,
+            "fleets": FLEETS,
+            "that AWS keeps": RESERVED_ADDRESSES,
+            "interface endpoint's": INTERFACE_ENDPOINT_ADDRESSES,
+            "spare": SPARE_ADDRESSES,
+        },
         source=_HOST_VPC,
     )
     yield Decision(
@@ -301,13 +322,17 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             if measured and measured.states_rises
             else ""
         ),
-        inputs={"client zones": zones} | _rises(request),
+        inputs={"initial instances": fleet.initial}
+        if unscaled
+        else {"client zones": zones} | _rises(request),
         source=_PRACTICES,
         overridden=given.min_instances is not None,
         note=unscaled
         or (
             ""
-            if request.burstable or (measured and measured.states_rises)
+            if request.burstable
+            else _worked_out(request)
+            if measured and measured.states_rises
             else "new instances take minutes: raise it, or schedule it, where traffic "
             "jumps faster than that"
         ),
@@ -318,7 +343,11 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         unit="instances",
         rule="the instances at peak, so that the first traffic meets a fleet that holds it"
         + ("" if unscaled else "; scaling takes away what is not needed"),
-        inputs={"instances at peak": fleet.at_peak, "maximum": fleet.maximum},
+        inputs={
+            "instances at peak": fleet.at_peak,
+            "minimum": fleet.minimum,
+            "maximum": fleet.maximum,
+        },
         overridden=given.initial_instances is not None,
     )
     yield Decision(
@@ -329,11 +358,13 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         if request.burstable
         else "the initial instances"
         if unscaled
-        else "1.5 times the instances at peak; or more, so that the peak is held when a zone has "
-        "failed and its instances still count",
+        else "1.5 times the most of the instances at peak, the minimum and the initial ones; or, if "
+        "more, all of them beside those of a zone that has failed and still counts: that number x "
+        "zones / (zones - 1)",
         inputs={
             "instances at peak": fleet.at_peak,
             "minimum": fleet.minimum,
+            "initial": fleet.initial,
             "client zones": zones,
         },
         overridden=given.max_instances is not None,
@@ -341,7 +372,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             filter(
                 None,
                 (
-                    unscaled,
+                    unscaled or (given.max_instances is None and _of_maximum(fleet, zones)) or "",
                     "your account's quota for the type must allow "
                     "twice this during a blue/green update",
                 ),
@@ -625,13 +656,48 @@ def _callers(plan: Plan) -> Iterator[Decision]:
 
 def _rises(request: EndpointRequest) -> dict[str, Any]:
     """The rises of traffic that are stated, and what they ask for."""
-    measured, starts = request.throughput, request.scaling.instance_seconds
+    measured, starts = request.throughput, request.start_seconds
     if measured is None or not measured.states_rises:
         return {}
+    told: dict[str, Any] = {
+        "peak TPS": measured.peak_tps,
+        "TPS per instance": measured.tps_per_instance,
+        "safety factor": measured.safety_factor,
+        "share that counts as held": HELD_SHARE,
+    }
     if measured.from_tps is not None:
-        told: dict[str, Any] = {"jumps from TPS": measured.from_tps}
+        told["jumps from TPS"] = measured.from_tps
     else:
-        told = {"rise in TPS per minute": measured.rise_tps_per_minute}
-    if starts is not None:
-        told["an instance's start"] = f"{starts} s"
+        told["rise in TPS per minute"] = measured.rise_tps_per_minute
+        told["an instance's start in seconds"] = starts
+        told["scaling's lag in minutes"] = rise_seconds(starts) / 60
     return told | {"for the rise": fewest_for_rises(measured, starts)}
+
+
+def _worked_out(request: EndpointRequest) -> str:
+    """The minimum that bridges a rise, with its numbers."""
+    measured, starts = request.throughput, request.start_seconds
+    assert measured is not None
+    limit, share = measured.tps_per_instance, measured.safety_factor
+    jump = f"{measured.peak_tps:g} / ({limit:g} x {HELD_SHARE:g})"
+    if measured.from_tps is not None:
+        kept = f"{measured.from_tps:g} / ({limit:g} x {share:g})"
+        return (
+            f"for the jump {jump}, rounded up; nothing where as many are kept before it, {kept}. "
+            "Where its hour is known, scaling.schedule raises the minimum for that time alone"
+        )
+    lag, rise = rise_seconds(starts) / 60, measured.rise_tps_per_minute or 0
+    needed = f" = {rise * lag / (limit * (1 - share)):.3g}" if share < 1 else ""
+    return (
+        f"for the rise {rise:g} x {lag:g} / ({limit:g} x (1 - {share:g})){needed}, rounded up, and no more than for a jump to the peak, {jump}; the lag is 1 minute until "
+        f"the metric is seen, 1.5 since the middle of what it says, and twice the start of {starts} s"
+    )
+
+
+def _of_maximum(fleet: Fleet, zones: int) -> str:
+    """Both rules of the maximum, with their numbers."""
+    most = max(fleet.at_peak, fleet.minimum, fleet.initial)
+    return (
+        f"{most} x {float(HEADROOM):g} = {float(most * HEADROOM):g}, and {most} x {zones} / "
+        f"({zones} - 1) = {most * zones / (zones - 1):.4g}, the larger rounded up"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import AWS_DOCS
 from .decisions import Decision
+from .decode_pace import explain_decode_pace
 from .hub_serving import HubServing
 
 _LARGE_MODELS = AWS_DOCS + "/sagemaker/latest/dg/large-model-inference-uncompressed.html"
@@ -57,3 +58,4 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         },
         note="; ".join(fit.lines()[:2]),
     )
+    yield from explain_decode_pace(serving)

@@ -122,6 +122,15 @@ class Plan:
         return needed_at_peak(self.request.throughput, _followed(self.request, self.tokens))
 
     @property
+    def load_at_peak(self) -> Fraction:
+        """Share of their measured limit that the instances run at; 0 without a throughput."""
+        measured = self.request.throughput
+        if measured is None:
+            return Fraction(0)
+        limit = stated(measured.tps_per_instance) * self.fleet.serving_at_peak
+        return stated(measured.peak_tps) / limit
+
+    @property
     def lost_with_a_zone(self) -> int:
         """Instances that fail at the peak with the fullest zone."""
         return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
@@ -263,7 +272,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     smallest = minimum
     if smallest is None:
         measured = request.throughput
-        rises = fewest_for_rises(measured, given.instance_seconds) if measured else 1
+        rises = fewest_for_rises(measured, request.start_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
     largest = _maximum(needed, zones) if maximum is None else maximum

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .capacity import counted_instances, stated
+from .capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES, burstable_types
 from .latency_plan import Plan
-from .scaling_pace import fewest_for_rises, jump_seconds
+from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings
 
 NOBODY_NOTIFIED = (
@@ -22,6 +21,7 @@ SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from
 PERIOD_SECONDS = 60
 SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
 
+LARGE_WEIGHT_BYTES = 20_000_000_000  # our judgement: from here on the start has to be known
 PREFIX_AWARE_INSTANCES = 2
 """Instances that can serve a request, without which the strategy does not apply.
 https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html"""
@@ -31,10 +31,12 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     """All warnings of a plan, each with its id."""
     yield from _target(plan)
     yield from token_warnings(plan)
+    yield from _start(plan)
     yield from _fleet(plan)
-    yield from _few(plan)
-    yield from _rises(plan)
-    yield from _outage(plan)
+    if not (plan.request.share and plan.request.share.shadow):  # whose answers nobody waits for
+        yield from _few(plan)
+        yield from _rises(plan)
+        yield from _outage(plan)
     yield from _requests(plan)
     excluded = [name for name in plan.request.types if not takes_guardrails(name)]
     if excluded:
@@ -111,6 +113,12 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "
             "needs with this safety factor",
         )
+    elif stated(HELD_SHARE) < plan.load_at_peak:
+        yield PlanWarning(
+            "no-reserve",
+            f"the peak takes {counted_instances(fleet.serving_at_peak)} to {float(plan.load_at_peak):.0%} of "
+            f"the measured limit, and {HELD_SHARE:.0%} count as held: lower the safety factor",
+        )
     elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
         yield PlanWarning(
             "fleet-never-scales",
@@ -135,10 +143,12 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
     measured, fleet = plan.request.throughput, plan.fleet
     if measured is None or plan.scaling is None:
         return
-    limit = stated(measured.tps_per_instance)
-    held = float(fleet.minimum * limit)
-    starts = plan.request.scaling.instance_seconds
-    late = f"late for about {round(jump_seconds(starts) / 60)} minutes"
+    held = float(fleet.minimum * stated(measured.tps_per_instance))
+    starts = plan.request.start_seconds
+    late = (
+        f"late for about {round(jump_seconds(starts) / 60)} minutes ("
+        f"{jump_seconds(starts) // 60 - starts // 60} until scaling decides, then the start)"
+    )
     if measured.states_rises:
         fewest = fewest_for_rises(measured, starts)
         if fleet.minimum < fewest:
@@ -148,13 +158,29 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
                 f"followed; traffic that rises as stated asks for {fewest}, and "
                 f"is {late} with fewer",
             )
-    elif held < measured.peak_tps:
-        enough = math.ceil(stated(measured.peak_tps) / limit)
+    elif (kept := float(stated(HELD_SHARE) * stated(held))) < measured.peak_tps:
+        enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
         yield PlanWarning(
             "jumps-unknown",
-            f"the minimum of {fleet.minimum} holds {held:,.6g} of {measured.peak_tps:,.6g} TPS: a "
-            f"jump beyond that is {late}. State throughput.rise_tps_per_minute or from_tps, or "
-            f"raise the minimum, to {enough} for a jump to the peak",
+            f"the minimum of {fleet.minimum} holds {kept:,.6g} of {measured.peak_tps:,.6g} TPS at "
+            f"{HELD_SHARE:.0%} of its limit: a jump beyond that is {late}. State "
+            "throughput.rise_tps_per_minute or from_tps, or raise the minimum, to "
+            f"{enough} for a jump to the peak, with scaling.schedule where its hour is known",
+        )
+
+
+def _start(plan: Plan) -> Iterator[PlanWarning]:
+    """Weights that take minutes to load, and nobody said how many."""
+    request = plan.request
+    if request.weight_bytes <= LARGE_WEIGHT_BYTES or plan.scaling is None:
+        return
+    if request.scaling.instance_seconds is None:
+        yield PlanWarning(
+            "start-not-stated",
+            f"an instance loads {request.weight_bytes / 1e9:,.3g} GB of weights, and nobody says how "
+            f"long that takes: {request.start_seconds / 60:.3g} minutes are assumed, and at 1 GB/s from "
+            f"S3 and again into memory {start_floor(request.weight_bytes) / 60:.3g} are the least. State "
+            "scaling.instance_start as you saw it",
         )
 
 
@@ -181,21 +207,25 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
 def _outage(plan: Plan) -> Iterator[PlanWarning]:
     """What a zone outage at the peak leaves; of one instance another warning says it."""
     measured, held = plan.request.throughput, plan.tps_after_zone_outage
-    if (
-        plan.fleet.serving_at_peak > 1
-        and measured is not None
-        and held is not None
-        and held < measured.peak_tps
-    ):
+    if plan.fleet.serving_at_peak == 1 or measured is None or held is None:
+        return
+    load = stated(measured.peak_tps) / stated(held)
+    if load > stated(HELD_SHARE):
         replaced = (
             "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
         )
+        zones = len(plan.request.client_zones)
+        left = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+        enough = -(-left * zones // (zones - 1))
+        factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
+        lower = f" to {factor:g}" if 0 < factor < measured.safety_factor else ""
         yield PlanWarning(
             "zone-outage",
             f"a zone outage at peak leaves {plan.left_by_zone_outage} of "
             f"{counted_instances(plan.fleet.serving_at_peak)}, {held:,.6g} TPS of {measured.peak_tps:,.6g}, "
-            f"until {replaced}; lower the safety factor, raise the minimum, or serve from more "
-            "zones",
+            f"until {replaced}: {float(load):.0%} of their limit, and {HELD_SHARE:.0%} count as held; lower "
+            f"the safety factor{lower} for {enough:,} instances, raise the minimum, or serve from "
+            "more zones",
         )
 
 

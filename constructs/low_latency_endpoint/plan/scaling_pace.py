@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from .capacity import instances_for, stated
+from .capacity import HELD_SHARE, instances_for, stated
 
 if TYPE_CHECKING:
     from .throughput import MeasuredThroughput
@@ -26,8 +26,18 @@ METRIC_DELAY_SECONDS = 60
 
 INSTANCE_SECONDS = 300
 """From the decision to a new instance's first request, where nobody states it: assumed, "minutes"
-by AWS's pages. AWS has published 258 to 525 s for a language model (blog of June 2026 on container
-caching)."""
+by AWS's pages. AWS has published 258 to 525 s for a language model of 16 GB (blog of June 2026 on
+container caching)."""
+
+START_SECONDS, START_BYTES_PER_SECOND = 225, 1_000_000_000
+"""Of a start, what does not depend on the weights, and how fast these come: assumed, optimistic.
+Weights are moved twice, from S3 onto the disk and from there into memory; with 16 GB both together
+are the 258 s that AWS has published with the image in its cache."""
+
+
+def start_floor(weight_bytes: int) -> int:
+    """Seconds that the start of an instance takes at the least with weights of so many bytes."""
+    return math.ceil(START_SECONDS + 2 * weight_bytes / START_BYTES_PER_SECOND)
 
 
 def jump_seconds(instance_seconds: int | None) -> int:
@@ -52,29 +62,31 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
 
     With *t* requests per second at an instance's measured limit, safety factor *s* and a peak of
     *P*, scaling keeps ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum
-    *m*. Until it has followed, those must hold what comes at their limit.
+    *m*. Until it has followed, those must hold what comes.
 
-    - A jump from *f* to *P*: ``P / t`` instances, unless those kept at *f* are as many.
+    - A jump from *f* to *P*: ``P / (0.9 t)`` instances, unless those kept at *f* are as many: they
+      bear it for the minutes of :func:`jump_seconds`, with :data:`.capacity.HELD_SHARE` of the limit.
     - A rise of *r* per second each second, and a lag of *D*: at every *x* the fleet must hold
       ``min(P, x + r D)``. Where the minimum rules (*x* up to ``m t s``) the worst *x* is the
       highest: ``m t >= m t s + r D``, so ``m >= r D / (t (1 - s))``. Above, the fleet grows with
-      *x* and the same *m* suffices. More than ``P / t`` is never needed.
+      *x* and the same *m* suffices. *D* is the longest lag, at whose end alone the limit is
+      reached. More than for a jump to *P* is never needed.
 
     Examples
     --------
     >>> from low_latency_endpoint.plan.throughput import MeasuredThroughput
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=100))  # 2000 / 250
-    8
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=1000))  # 8 are kept at 1000
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=100))  # 2000 / 225
+    9
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=1025))  # 9 are kept there
     1
     >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40))  # 40 x 12.5 / 125
     4
     >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40), 900)  # 40 x 32.5
-    8
+    9
     """
-    peak, limit = stated(measured.peak_tps), stated(measured.tps_per_instance)
+    limit = stated(measured.tps_per_instance)
     share = stated(measured.safety_factor)
-    holding = math.ceil(peak / limit)
+    holding = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
     if measured.from_tps is not None:
         kept = 0
         if measured.from_tps:

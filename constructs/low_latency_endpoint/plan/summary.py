@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .capacity import counted_instances
+from .capacity import FEWEST_INSTANCES, counted_instances
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
-from .scaling_pace import INSTANCE_SECONDS
+from .prices import HOURS_PER_MONTH
 from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
@@ -21,6 +21,7 @@ def summary_of(
     return (
         *_hub_model(plan),
         SummaryLine("Instances", _instances(plan)),
+        *_jump(plan, cost),
         *_tokens(plan),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
@@ -79,6 +80,23 @@ def _instances(plan: Plan) -> str:
     peak = f", {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
     return (
         f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first{times}"
+    )
+
+
+def _jump(plan: Plan, cost: EndpointCost | None) -> Iterator[SummaryLine]:
+    """What a derived minimum for a jump takes at all hours, and what has it for some."""
+    measured, given = plan.request.throughput, plan.request.scaling
+    more = plan.fleet.minimum - max(len(plan.request.client_zones), FEWEST_INSTANCES)
+    derived = plan.scaling is not None and given.min_instances is None and not given.schedule
+    if not derived or more <= 0 or measured is None or measured.from_tps is None:
+        return
+    usd = cost.usd_of(more * HOURS_PER_MONTH) if cost else None
+    yield SummaryLine(
+        "Jump",
+        f"{more} of the {plan.fleet.minimum} at least are there for it at every hour, "
+        f"{more * HOURS_PER_MONTH:,.0f} instance hours a month"
+        + ("" if usd is None else f", {usd:,.0f} USD")
+        + "; where its hour is known, scaling.schedule has them for that time alone",
     )
 
 
@@ -156,6 +174,6 @@ def _assumed(plan: Plan) -> Iterator[str]:
         if not told:
             yield "no jumps"
         elif request.scaling.instance_seconds is None:
-            yield f"an instance serves {INSTANCE_SECONDS // 60} minutes after the decision"
+            yield f"an instance serves {request.start_seconds / 60:.3g} minutes after the decision"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"

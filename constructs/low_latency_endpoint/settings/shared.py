@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..plan.capacity import counted_instances
-from ..plan.subnets import addresses_per_subnet, network_blocks, roomy_prefix_length
+from ..plan.subnets import (
+    INTERFACE_ENDPOINT_ADDRESSES,
+    RESERVED_ADDRESSES,
+    SPARE_ADDRESSES,
+    addresses_per_subnet,
+    network_blocks,
+    roomy_prefix_length,
+)
 from .costs import instances_in_update
 from .planned import planned_variants
 from .plans import largest_fleet
@@ -47,7 +54,9 @@ class SharedResources:
             (
                 "Addresses",
                 f"{self.addresses_per_subnet:,} per subnet, two for each of "
-                f"{counted_instances(self.instances)}, twice for an update",
+                f"{counted_instances(self.instances)}, twice for an update, "
+                f"{RESERVED_ADDRESSES} that AWS keeps, {INTERFACE_ENDPOINT_ADDRESSES} for the "
+                f"interface endpoint, {SPARE_ADDRESSES} to spare",
             )
         )
         found += [

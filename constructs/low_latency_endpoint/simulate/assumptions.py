@@ -316,9 +316,7 @@ def model_of_plan(
             "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls back to, "
             "without its cache"
         )
-    starts = float(
-        start.seconds if start else plan.request.scaling.instance_seconds or INSTANCE_SECONDS
-    )
+    starts = float(start.seconds if start else plan.request.start_seconds)
     return SimulatedEndpoint(
         service=service,
         concurrency=concurrency,

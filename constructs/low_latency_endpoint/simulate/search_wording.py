@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..plan.capacity import HELD_SHARE
 from .search_goals import NEAR, Found, Goal, SearchResult
 from .wording import milliseconds
 
@@ -66,7 +67,7 @@ def _limits_sentence(result: SearchResult) -> str:
     kept = f"no instance above {result.safety_factor:.0%} of its limit at the peak"
     if result.zone_reserve:
         return (
-            f"Every fleet tried keeps the plan's reserve: {kept}, and the peak held when a zone is "
+            f"Every fleet tried keeps the plan's reserve: {kept}, and {HELD_SHARE:.0%} when a zone is "
             "lost (--safety-factor and --without-zone-reserve try others)."
         )
     return f"Tried: {kept}; a lost zone may leave too few."

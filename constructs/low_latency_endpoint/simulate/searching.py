@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..plan.capacity import instances_at_peak, stated
+from ..plan.capacity import HELD_SHARE, factor_for, instances_at_peak, stated
 from ..plan.limits import SAFETY_FACTOR
 from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
@@ -104,7 +104,7 @@ class Limits:
 
     model: SimulatedEndpoint
     safety_factor: float  # share of its measured limit that an instance may have at the peak
-    zone_reserve: bool  # whether those that a lost zone leaves must hold the peak at their limit
+    zone_reserve: bool  # whether those that a lost zone leaves must hold the peak
 
     @property
     def fewest(self) -> int:
@@ -125,7 +125,9 @@ class Limits:
     def keeps(self, reserve: Reserve) -> bool:
         """Whether a fleet may be tried."""
         return reserve.load <= self.safety_factor * _ROUNDING and (
-            not self.zone_reserve or self.model.zones == 1 or reserve.load_left <= _ROUNDING
+            not self.zone_reserve
+            or self.model.zones == 1
+            or reserve.load_left <= HELD_SHARE * _ROUNDING
         )
 
 
@@ -259,8 +261,14 @@ def _policies(limits: Limits, goal: Goal, steady: Sequence[Found]) -> list[Candi
     fewest = max(2, model.zones)
     factors = sorted(
         each
-        for each in {0.5, model.safety_factor, limits.safety_factor, 0.8}
-        if each <= limits.safety_factor
+        for each in {
+            0.5,
+            model.safety_factor,
+            limits.safety_factor,
+            0.8,
+            factor_for(limits.fewest, model.peak_tps, model.tps_per_instance),
+        }
+        if 0 < each <= limits.safety_factor
     )
     floors = sorted(
         {max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)), enough}
