@@ -10,7 +10,7 @@ from ..plan.capacity import counted_instances
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..plan.hourly_cost import StackCost
+    from ..plan.hourly_cost import EndpointCost, StackCost
     from ..settings import Settings
     from ..simulate import Shape
 
@@ -142,12 +142,30 @@ def _per_million(cost: StackCost) -> Iterator[str]:
     for key, each in cost.endpoints.items():
         usd = cost.usd_per_million(key)
         if usd is not None and each.peak_tps is not None and each.at_peak is not None:
-            sent = each.request_gb
-            way = f", {sent.what}" if sent and sent.price else ""
+            sent, copied = each.request_gb, sum(one.at_peak or 0 for one in cost.shadows_of(key))
+            way = f" and {counted_instances(copied)} of its shadow" if copied else ""
+            way += f", {sent.what}" if sent and sent.price else ""
             yield (
                 f"{key}: a million requests cost {_usd(usd)} US dollars at {each.peak_tps:,.6g} "
                 f"requests a second on {counted_instances(each.at_peak)}, with the rest of the stack{way}."
             )
+        yield from _data(key, each)
+
+
+def _data(key: str, cost: EndpointCost) -> Iterator[str]:
+    """What requests bring through the interface endpoint at the peak; of unknown size, each KB."""
+    if cost.peak_tps is None:
+        return
+    sent, hourly = cost.request_gb, cost.peak_tps * 3600
+    gb = sent.per_hour * hourly if sent else hourly / 1e6
+    usd = cost.data_price.usd * gb if cost.data_price else None
+    yield (
+        f"{key}: requests through the interface endpoint are {gb:,.3g} GB in an hour at the peak, "
+        f"{_usd(usd)} US dollars, "
+        + ("" if sent else "for each KB of a request, ")
+        + "which is not in the sums above"
+        + ("." if sent else ": warm_up.payload says how large they are.")
+    )
 
 
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:

@@ -393,6 +393,16 @@ class EndpointRequest:
         return self.throughput if self.share is None else self.share.endpoint
 
     @property
+    def is_rare(self) -> bool:
+        """Whether even at the peak a minute has less than one call, and an instance little to do.
+
+        A minute is the period of alarms and of scaling: a percentile of one is that of a single call,
+        and no number of calls in one asks for another instance.
+        """
+        whole = self.endpoint_throughput
+        return whole is not None and whole.peak_tps < min(1 / 60, whole.tps_per_instance / 10)
+
+    @property
     def burstable(self) -> bool:
         """Whether a type is one that does not scale."""
         return any(facts and facts.burstable for facts in map(instance_facts, self.types))

@@ -310,6 +310,9 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             note="assumed, not derived: load-test one instance and state the throughput",
         )
     unscaled = "" if given.enabled else "scaling is off: nothing changes the number of instances"
+    fixed = "burstable types do not scale" if request.burstable else unscaled
+    if request.is_rare and plan.scaling is None:
+        fixed = fixed or "calls are rare: the fleet keeps its number"
     yield Decision(
         name="min_instances",
         value=fleet.minimum,
@@ -354,30 +357,22 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         name="max_instances",
         value=fleet.maximum,
         unit="instances",
-        rule="no more than the minimum: burstable types do not scale"
-        if request.burstable
-        else "the initial instances"
-        if unscaled
+        rule="the initial instances"
+        if fixed
         else "1.5 times the most of the instances at peak, the minimum and the initial ones; or, if "
         "more, all of them beside those of a zone that has failed and still counts: that number x "
         "zones / (zones - 1)",
-        inputs={
+        inputs={"initial instances": fleet.initial}
+        if fixed
+        else {
             "instances at peak": fleet.at_peak,
             "minimum": fleet.minimum,
             "initial": fleet.initial,
             "client zones": zones,
         },
         overridden=given.max_instances is not None,
-        note="; ".join(
-            filter(
-                None,
-                (
-                    unscaled or (given.max_instances is None and _of_maximum(fleet, zones)) or "",
-                    "your account's quota for the type must allow "
-                    "twice this during a blue/green update",
-                ),
-            )
-        ),
+        note=("" if given.max_instances else f"{fixed or _of_maximum(fleet, zones)}; ")
+        + "your account's quota for the type must allow twice this during a blue/green update",
     )
     held = plan.tps_after_zone_outage
     yield Decision(

@@ -20,7 +20,7 @@ MOMENTS = {
 """The four numbers of instances that a cost is given for, and what each is."""
 
 NOT_IN_IT = (
-    "Not in it: disks, SageMaker's data in and out, answers through the interface endpoint, flow "
+    "Not in it: disks, SageMaker's data in and out, answers (and requests, where warm_up.payload says no size) through the interface endpoint, flow "
     "logs, the container's logs, OpenTelemetry metrics and PromQL queries, S3, keys, what runs only while "
     "something is deployed; free tiers, taxes and discounts. Most of it is cents beside the instances; "
     "data and logs grow with traffic, metrics with the instances. OpenTelemetry metrics are on unless "
@@ -76,6 +76,8 @@ class EndpointCost:
     at_peak: int | None = None  # instances that serve it
     # a request through the interface endpoint, where its size is known; per_hour is GB in one
     request_gb: BilledItem | None = None
+    data_price: Price | None = None  # of a GB through the interface endpoint
+    copies_of: str = ""  # whose requests a shadow gets, by the key among all endpoints
 
     def instances(self, moment: str) -> int:
         """How many there are at one of the moments."""
@@ -194,22 +196,30 @@ class StackCost:
         fleet = each.usd_of(instances)
         if fleet is None:
             return None
-        share = sum(item.usd or 0.0 for item in self.shared) / len(self.endpoints)
+        callers = sum(not other.copies_of for other in self.endpoints.values())
+        share = sum(item.usd or 0.0 for item in self.shared) / max(callers, 1)
         return _rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
+
+    def shadows_of(self, key: str) -> list[EndpointCost]:
+        """Those that get copies of an endpoint's requests, which cost what these cause."""
+        return [each for each in self.endpoints.values() if each.copies_of == key]
 
     def usd_per_million(
         self, key: str, instances: float | None = None, tps: float | None = None
     ) -> float | None:
         """US dollars for a million requests to an endpoint.
 
-        What :meth:`usd_for` counts, and the requests' way through the interface endpoint.
+        What :meth:`usd_for` counts, a shadow's instances at the peak, and the requests' way through
+        the interface endpoint.
         """
         each = self.endpoints[key]
         instances = each.at_peak if instances is None else instances
         tps = each.peak_tps if tps is None else tps
         hour = self.usd_for(key, instances) if instances is not None else None
-        if hour is None or not tps:
+        copies = [one.usd_of(one.at_peak or 0) for one in self.shadows_of(key)]
+        if hour is None or not tps or None in copies:
             return None
+        hour += sum(usd or 0.0 for usd in copies)
         return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
 
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:

@@ -275,7 +275,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         rises = fewest_for_rises(measured, request.start_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
-    largest = _maximum(needed, zones) if maximum is None else maximum
+    largest = maximum or (needed if _is_fixed(request) else _maximum(needed, zones))
     if smallest > largest:
         raise MIN_ABOVE_MAX.error(
             got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="min_instances"
@@ -289,6 +289,13 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
     return Fleet(at_peak, smallest, first, largest)
+
+
+def _is_fixed(request: EndpointRequest) -> bool:
+    """Whether a fleet keeps its number: calls are rare, and nothing is said of scaling."""
+    given = request.scaling
+    targets = (given.max_concurrency_per_instance, given.target_invocations_per_instance)
+    return request.is_rare and not (given.schedule or given.steps or any(targets))
 
 
 def needed_at_peak(
@@ -362,8 +369,8 @@ def _kept_for_overhead(request: EndpointRequest) -> Fraction:
 def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
     """The target split between model and overhead; one threshold per metric and statistic."""
     tightest = request.latency.tightest if request.latency else None
-    if request.latency is None or tightest is None:
-        return
+    if request.latency is None or tightest is None or request.is_rare:
+        return  # of rare calls a percentile, and an average, is that of a single one
     kept = _kept_for_overhead(request)
     parts = [
         ("ModelLatency", statistic, target, 1 - kept)

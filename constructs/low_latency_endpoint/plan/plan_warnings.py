@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from .capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
+from .contradictions import contradictions
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES, burstable_types
 from .latency_plan import Plan
+from .routing import SHORT_TARGET_MS
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings
 
@@ -17,7 +19,6 @@ NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
 )
 
-SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
 PERIOD_SECONDS = 60
 SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
 
@@ -29,6 +30,7 @@ https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariantR
 
 def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     """All warnings of a plan, each with its id."""
+    yield from contradictions(plan)
     yield from _target(plan)
     yield from token_warnings(plan)
     yield from _start(plan)
@@ -76,7 +78,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             "first token (FirstChunkLatency is documented for bidirectional streaming only); take "
             "it from the callers or the container's own metrics",
         )
-    for name in request.latency.milliseconds if request.throughput else ():
+    for name in request.latency.milliseconds if request.throughput and not request.is_rare else ():
         if name == "Average":
             continue
         assert request.throughput is not None
@@ -118,6 +120,15 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             "no-reserve",
             f"the peak takes {counted_instances(fleet.serving_at_peak)} to {float(plan.load_at_peak):.0%} of "
             f"the measured limit, and {HELD_SHARE:.0%} count as held: lower the safety factor",
+        )
+    elif request.is_rare:
+        yield PlanWarning(
+            "rare-calls",
+            f"at most {request.throughput.peak_tps * 60:.2g} calls a minute, and an instance holds "
+            f"{request.throughput.tps_per_instance * 60:,.6g}: a fixed fleet of {fleet.initial} serves "
+            "them, kept warm with warm_up.keep_warm, and no alarm watches latency, as a percentile "
+            "would be that of a single call. Serverless inference, asynchronous inference and "
+            "inference components that scale to zero cost nothing between calls; their first call waits",
         )
     elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
         yield PlanWarning(

@@ -9,6 +9,7 @@ from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .prices import HOURS_PER_MONTH
+from .routing import SHORT_TARGET_MS
 from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
@@ -119,7 +120,16 @@ def _tokens(plan: Plan) -> Iterator[SummaryLine]:
 
 
 def _routing(plan: Plan) -> str:
-    return plan.routing + (" (your choice)" if plan.request.routing else "")
+    latency = plan.request.latency
+    tightest = latency.tightest if latency else None
+    if plan.request.routing:
+        return f"{plan.routing} (your choice)"
+    if tightest and tightest[1] < SHORT_TARGET_MS and plan.largest_fleet > 1:
+        return (
+            f"{plan.routing}; for answers as quick as {tightest[1]:g} ms AWS says that RANDOM may be "
+            "quicker: low-latency compare-routing measures both"
+        )
+    return plan.routing
 
 
 def _scaling(plan: Plan) -> str:
@@ -127,17 +137,21 @@ def _scaling(plan: Plan) -> str:
     if policy is None:
         if not plan.request.scaling.enabled:
             return "off, as you chose"
+        if plan.request.is_rare:
+            return "none: a fixed fleet for so few calls"
         if plan.fleet.minimum == plan.fleet.maximum:
             return "none: minimum and maximum are the same"
         return "none: no throughput is measured"
-    share = f", {measured.safety_factor * 100:.4g} % of its limit" if measured else ""
+    limit = measured.tps_per_instance * 60 if measured else 0
     if policy.metric == CONCURRENCY_METRIC:
+        share = f", {measured.safety_factor * 100:.4g} % of its limit" if measured else ""
         found = plan.tokens.in_flight if plan.tokens else None
         if found is None or plan.request.scaling.max_concurrency_per_instance is not None:
             share = ""  # a number of your own
         elif found.bound_by_cache:
             share = ", as many as the KV cache holds"
         return f"{policy.target:,.6g} requests in flight per instance{share}"
+    share = f", {policy.target / limit * 100:.4g} % of its limit" if limit else ""
     return f"{policy.target:,.6g} invocations per instance and minute{share}"
 
 

@@ -136,6 +136,8 @@ def _thresholds(request: EndpointRequest, overhead_share: Fraction) -> Iterator[
     """The targets as the server's own clocks see them."""
     for measures, name in TOKEN_LIMITS.items():
         # A server counts from the arrival in itself. Between tokens, what lies before it cancels.
+        if measures == FIRST_TOKEN and request.is_rare:
+            continue  # each call has one: of rare calls a percentile is that of a single one
         share = 1 - overhead_share if measures == FIRST_TOKEN else Fraction(1)
         for percentile, target in getattr(request.latency, name, {}).items():
             yield TokenThreshold(

@@ -52,6 +52,7 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
         others=(),
         peak_tps=None if copies else cost.peak_tps,
         request_gb=None if copies else cost.request_gb,
+        copies_of=variant.key if copies else "",
     )
 
 
@@ -60,7 +61,7 @@ def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
     # Without a policy nothing changes the number, whatever the limits are.
     most = plan.most if plan.scaling else fleet.initial
-    size = _request_bytes(endpoint)
+    size, data = _request_bytes(endpoint), _price(settings, "interface_endpoint_data")
     return EndpointCost(
         instance_type=plan.request.instance_type,
         at_least=plan.fewest,
@@ -71,9 +72,8 @@ def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
         others=(*_alarms(settings, key, plan), *_functions(settings, endpoint)),
         peak_tps=measured.peak_tps if measured else None,
         at_peak=fleet.serving_at_peak if plan.scaling else fleet.initial,
-        request_gb=None
-        if size is None
-        else sent_request(size, _price(settings, "interface_endpoint_data")),
+        request_gb=None if size is None else sent_request(size, data),
+        data_price=data,
     )
 
 

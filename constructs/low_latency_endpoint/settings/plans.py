@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.fleet_along import FleetAlong
 from ..plan.hourly_cost import StackCost
@@ -24,6 +25,8 @@ from .token_alarms import stated_limits, token_alarm_count, token_limits
 from .variants import all_containers
 
 #: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
+LARGE_ACCELERATORS = 8
+"""Of an instance, from which on capacity is scarce: p4, p5, p6, the largest g5 to g7e, trn and inf2."""
 SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
 
@@ -81,7 +84,13 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
             *cost.decisions(),
         ),
         warnings=tuple(
-            dict.fromkeys((*plan.explanation.warnings, *_warnings(settings, endpoint, plan)))
+            dict.fromkeys(
+                (
+                    *_contradictions(settings, key, plan),
+                    *plan.explanation.warnings,
+                    *_warnings(settings, endpoint, plan),
+                )
+            )
         ),
         summary=summary_of(
             plan,
@@ -154,6 +163,35 @@ def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, f
     return {statistic: each.total_seconds() * 1000 for statistic, each in stated.items()}
 
 
+def _contradictions(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWarning]:
+    """Thresholds of alarms, in milliseconds, that the targets contradict by an order of magnitude."""
+    limits = {
+        (each.measures, each.percentile): each.seconds * 1000
+        for each in (plan.tokens.thresholds if plan.tokens else ())
+    }
+    stated = [
+        (metric, statistic, value, plan.thresholds(metric).get(statistic))
+        for metric in ("ModelLatency", "OverheadLatency")
+        for statistic, value in latency_thresholds(settings, key, metric).items()
+    ]
+    stated += [
+        (
+            each.measures,
+            each.percentile,
+            each.seconds * 1000,
+            limits.get((each.measures, each.percentile)),
+        )
+        for each in token_limits(settings.endpoints[key], plan)
+    ]
+    for metric, statistic, value, right in stated:
+        if contradicts(value, right):
+            yield PlanWarning(
+                f"contradiction-{metric}-{statistic}",
+                f"the alarm on {metric} {statistic} stands at {value:,.6g} ms, and from the target "
+                f"{right:,.6g} ms would follow: is one of the two in another unit?",
+            )
+
+
 def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:
     """What is not in the constructs' plan, because there the part it is about warns itself."""
     containers = [container for _, container in all_containers(endpoint)]
@@ -164,6 +202,28 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
     stated = endpoint.alarms.tokens if endpoint.alarms else None
     if stated and plan.request.server_of_metrics is None:
         yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
+    if any(each.multi_model for each in containers) and plan.alarms:
+        yield PlanWarning(
+            "multi-model-cache",
+            "a call for a model that its instance has not loaded waits until it is: p99 is the time to "
+            "load a model as soon as more than 1 % of the calls miss. Watch ModelCacheHit and "
+            "ModelLoadingWaitTime, and choose memory that holds the models that are called",
+        )
+    facts = plan.request.facts
+    large = (
+        facts and (facts.accelerator_count or 0) >= LARGE_ACCELERATORS and facts.family != "inf1"
+    )
+    if large and endpoint.capacity_reservation_arn is None:
+        rolls = endpoint.deployment and endpoint.deployment.rolling
+        yield PlanWarning(
+            "scarce-capacity",
+            f"nothing promises {plan.largest_fleet:,} of {plan.request.instance_type}"
+            + ("" if rolls else f", nor {2 * plan.largest_fleet:,} while an update runs two fleets")
+            + ": AWS may have none free when scaling asks. An ML capacity reservation keeps them for "
+            "an endpoint (capacity_reservation_arn): of a SageMaker training plan, or with EC2 capacity "
+            "reservations shared to it"
+            + ("" if rolls else "; deployment.rolling updates with a batch beside the fleet"),
+        )
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
     uris = [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import rule
+from ...plan.contradictions import contradicts
 from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
 from ...settings import explain_variants, load_settings, plan_endpoint
@@ -18,6 +19,7 @@ from .result_file import FoundLimit, read_found_limit
 
 if TYPE_CHECKING:
     from ...settings import Settings
+    from ...settings.traffic import ThroughputSettings
 
 PEAK_NEEDED = rule(
     "LLT163",
@@ -73,7 +75,7 @@ def adopt_limit(
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
     after = explain_variants(changed)
-    after[key] = _noted(after[key], limit, changed.endpoints[key])
+    after[key] = _noted(after[key], limit, changed.endpoints[key], read.endpoints[key].throughput)
     return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
 
 
@@ -94,7 +96,12 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
     )
 
 
-def _noted(plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings) -> Explanation:
+def _noted(
+    plan: Explanation,
+    limit: FoundLimit,
+    endpoint: EndpointSettings,
+    before: ThroughputSettings | None,
+) -> Explanation:
     """The plan with the source of its numbers, and what does not fit."""
     note = f"measured: {limit.source}; {limit.how}"
     decisions = tuple(
@@ -104,6 +111,12 @@ def _noted(plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings) -> 
         for each in plan
     )
     warnings = list(plan.warnings)
+    said = before.tps_per_instance if before else None
+    if said and contradicts(said, limit.tps_per_instance):
+        text = f"the settings said {said:g} TPS per instance, and the load test found {limit.tps_per_instance:g}"
+        warnings.insert(
+            0, PlanWarning("contradiction-load-test", f"{text}: was it the same model and load?")
+        )
     if other := other_instance_type(limit.instance_type, endpoint.instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
     if endpoint.variants and limit.variant != endpoint.variant_name:

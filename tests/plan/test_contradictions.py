@@ -1,0 +1,98 @@
+"""A number of another unit is said first, with the right one; calls that are rare get no scaling."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from low_latency_endpoint.settings import explain_endpoint, parse_settings
+from low_latency_endpoint.settings.planned import plan_endpoint
+
+from .test_sizing_jobs import LENGTHS, job
+
+STREAM = {
+    "instance_type": "ml.g6e.xlarge",
+    "container": {"image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/vllm:1"}},
+    "latency": {"ttft_p95": "1s", "itl_p95": "50ms"},
+    "tokens": LENGTHS,
+    "streaming": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("tps", "further", "first"),
+    [
+        ({}, {"scaling": {"invocations_target": 130}}, r"2\.17 per second.* it would be 7,800"),
+        ({}, {"scaling": {"invocations_target": 780}}, "13 per second.* it would be 7,800"),
+        ({}, {"scaling": {"invocations_target": 781}}, None),
+        ({}, {"scaling": {"invocations_target": 12_000}}, None),  # the limit itself: late, no slip
+        ({}, {"scaling": {"invocations_target": 12_001}}, "200 per second"),  # acts above the limit
+        ({}, {"scaling": {"invocations_target": 468_000}}, "it would be 7,800"),
+        ({}, {"alarms": {"model_latency": {"p99": "160s"}}}, "160,000 ms, .* 160 ms would follow"),
+        ({}, {"alarms": {"model_latency": {"p99": "16ms"}}}, "at 16 ms, .* 160 ms would follow"),
+        ({}, {"alarms": {"model_latency": {"p99": "300ms"}}}, None),
+        (
+            {},
+            {"alarms": {"overhead_latency": {"Average": "4s"}}},
+            "4,000 ms, .* 40 ms would follow",
+        ),
+        ({}, {"alarms": {"model_latency": {"p90": "2s"}}}, None),  # no such target
+        ({"tps_per_instance": 0.4}, {}, "0.4 calls per second, .* 200 ms holds 5:"),
+        ({"tps_per_instance": 1}, {}, None),
+        ({"tps_per_instance": 500_000, "peak_tps": 1e6}, {}, r"48 vCPUs, .* it would be 8,333\.33"),
+        ({"tps_per_instance": 12_000, "peak_tps": 60_000}, {}, None),
+        ({}, {"instances": {"min": 80}}, "the minimum is 80, and .* needs 8"),
+        ({}, {"instances": {"min": 40}}, None),
+        (
+            {"concurrency_per_instance": 40},
+            {"scaling": {"metric": "concurrency", "concurrency_target": 2}},
+            "would be 26",
+        ),
+        (
+            {"concurrency_per_instance": 40},
+            {"scaling": {"metric": "concurrency", "concurrency_target": 20}},
+            None,
+        ),
+    ],
+)
+def test_an_order_of_magnitude_is_said_first(tps, further, first):
+    stated = job(tps | {"rise_tps_per_minute": 1}, **further)
+    found = explain_endpoint(parse_settings(yaml.safe_dump(stated)), "e").warnings
+    said = [number for number, each in enumerate(found) if each.id.startswith("contradiction")]
+    assert said == ([0] if first else [])
+    assert not first or re.search(first, found[0]), found[0]
+
+
+@pytest.mark.parametrize(
+    ("peak", "limit", "further", "alarms", "fleet"),
+    [
+        (0.002, 20, {}, 0, (2, 2)),
+        (0.016, 20, {}, 0, (2, 2)),
+        (0.017, 20, {}, 2, (2, 4)),  # more than one a minute
+        (0.016, 0.15, {}, 2, (2, 4)),  # calls of six seconds: more than a tenth of an instance
+        (1, 200, {}, 2, (2, 4)),
+        (0.002, 20, {"instances": {"max": 3}}, 0, (2, 3)),  # as stated
+        (0.002, 20, {"instances": {"min": 1, "initial": 1}}, 0, (1, 1)),
+        (0.002, 20, {"scaling": {"invocations_target": 600}}, 0, (2, 4)),  # who states it, has it
+    ],
+)
+def test_rare_calls_get_a_fixed_fleet_without_alarms_on_latency(
+    peak, limit, further, alarms, fleet
+):
+    load = {"peak_tps": peak, "tps_per_instance": limit, "safety_factor": 0.5}
+    settings = parse_settings(yaml.safe_dump(job(load, p99="7s", **further)))
+    plan = plan_endpoint(settings, "e")
+    assert (plan.fleet.minimum, plan.fleet.maximum) == fleet
+    assert len(plan.alarms) == alarms
+    ids = {each.id for each in plan.explanation.warnings}
+    assert ("rare-calls" in ids, "fleet-never-scales" in ids) == (alarms == 0, False)
+    assert ("few-samples-p99" in ids) is (alarms > 0)
+
+
+def test_of_rare_streams_the_gaps_alone_are_watched():
+    rare = {"peak_tps": 0.002, "tps_per_instance": 1}
+    plan = plan_endpoint(parse_settings(yaml.safe_dump(job(rare, **STREAM))), "e")
+    assert plan.tokens
+    assert {each.measures for each in plan.tokens.thresholds} == {"inter-token latency"}
