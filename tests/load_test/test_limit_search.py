@@ -290,3 +290,17 @@ def test_tps_per_instance_is_rounded_down() -> None:
 def test_goals_out_of_range(goal: dict[str, Any], code: str) -> None:
     with refused(code):
         LatencyGoal(**goal)
+
+
+@pytest.mark.parametrize(("random_times", "confidence"), [(False, 0.95), (True, None)])
+def test_a_limit_says_whether_it_is_certain_or_was_seen(
+    random_times: bool, confidence: float | None
+) -> None:
+    """Constant times at equal gaps have a sharp edge; near a queue's limit no minute is certain."""
+    generator = FakeGenerator(variation=float(random_times))
+    found = limit_of(generator, seconds=60, poisson=random_times)
+    assert (found.usable, found.confirmed, found.confidence) == (True, True, confidence)
+    assert ("without a confidence" in found.how) is random_times
+    assert found.to_dict()["confidence"] == confidence
+    assert 160 < found.rate < 201  # 4 / 0.02 a second are all there is
+    assert generator.sent_seconds < 600

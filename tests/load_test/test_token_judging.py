@@ -26,8 +26,9 @@ from low_latency_endpoint.load_test.report.charts import (
     throughput_and_latency,
 )
 from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_bounds
+from low_latency_endpoint.load_test.search.early_verdict import blocks_of, worth_of
 from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
-from low_latency_endpoint.load_test.search.measured_steps import independent_gaps, summary_lines
+from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.running import run
@@ -175,21 +176,18 @@ def seconds_of_gaps(late: Sequence[int], each: int = 1_000) -> list[Progress]:
 def test_late_gaps_that_are_spread_evenly_are_as_many_as_they_seem() -> None:
     chance = random.Random(1)
     late = [sum(chance.random() < 0.03 for _ in range(1_000)) for _ in range(40)]
-    found = independent_gaps(seconds_of_gaps(late), 0.05)
-    assert found is not None
-    assert found > 20_000, "of 40,000"
+    assert worth_of(blocks_of(seconds_of_gaps(late)), "itl-p95", 0.05) < 2
 
 
 def test_late_gaps_that_come_together_are_few() -> None:
     # Every tenth second holds all of them: a thousand at a time, as a batch stands still.
     late = [1_000 if n % 10 == 0 else 0 for n in range(40)]
-    found = independent_gaps(seconds_of_gaps(late), 0.05)
-    assert found is not None
-    assert found <= 40, "no more than there are seconds"
+    found = worth_of(blocks_of(seconds_of_gaps(late)), "itl-p95", 0.05)
+    assert found > 900, "hardly more of them than there are seconds"
 
 
-def test_without_a_gap_nothing_is_independent() -> None:
-    assert independent_gaps([], 0.05) is None
+def test_without_a_gap_nothing_depends() -> None:
+    assert worth_of([], "itl-p95", 0.05) == 1
 
 
 def test_targets_for_tokens_of_other_answers_are_unclear() -> None:

@@ -132,14 +132,11 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
     limit = report.run.limit
     if limit is not None and limit.usable and not report.invalid:
         low, high = limit.to_dict()["low"], limit.to_dict()["high"]
+        sure = limit.confidence
         yield (
-            f"The limit of one instance lies between {low:,.4g} requests a second, which it "
-            f"held with {limit.confidence:.0%} confidence, and "
-            + (
-                f"{high:,.4g}, which broke it."
-                if high is not None
-                else "a rate that was never clearly broken."
-            )
+            f"One instance held {low:,.4g} requests a second "
+            + ("in what was measured" if sure is None else f"with {sure:.0%} confidence")
+            + ("; no rate tried missed the goal." if high is None else f", not {high:,.4g}.")
         )
     yield from follows(report)
     for each in report.run.loads:

@@ -11,7 +11,8 @@ from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.token_results import TOKEN_HISTOGRAMS
 from ..search.bounds import quantile_bounds
-from ..search.judging import histogram_of
+from ..search.early_verdict import blocks_of, worth_of
+from ..search.judging import PREFIXES, histogram_of
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
 
@@ -39,7 +40,12 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     of_tokens = _of_tokens(steps)
     for name, part, quantile, colour in _TOKEN_LINES if of_tokens else _WHOLE_LINES:
         found = [(each, _part(each.result, part)) for each in steps]
-        bounds = [quantile_bounds(of, quantile, samples=_samples(each, part)) for each, of in found]
+        bounds = [
+            quantile_bounds(
+                of, quantile, samples=_samples(each, part, of.percentile(100 * quantile))
+            )
+            for each, of in found
+        ]
         lines.append(
             Line(
                 name,
@@ -345,10 +351,12 @@ def _part(result: StepResult, part: str) -> LatencyHistogram:
     return found if found is not None else LatencyHistogram()
 
 
-def _samples(each: MeasuredStep, part: str) -> int | None:
-    """Of gaps as many as there are streams: those of one stream depend on each other."""
-    tokens = each.result.tokens
-    return tokens.per_token.count if part == "inter_token" and tokens is not None else None
+def _samples(each: MeasuredStep, part: str, level: float) -> int:
+    """How many independent ones a step's requests, or gaps, are worth."""
+    statistic = next((prefix for prefix, name in PREFIXES.items() if name == part), "") + "p99"
+    settled = (one for one in each.timeline if one.seconds > each.result.step.settle_seconds)
+    count = _part(each.result, part).count
+    return max(1, int(count / worth_of(blocks_of(settled), statistic, level)))
 
 
 def _load(each: MeasuredStep) -> float:

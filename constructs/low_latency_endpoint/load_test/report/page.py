@@ -148,8 +148,8 @@ def _looked_at(report: LoadTestReport) -> Iterator[str]:
     elif not report.metrics.complete:
         yield "Incomplete: CloudWatch had not counted all requests yet when it was read."
     yield (
-        "Percentile intervals take requests for independent. Requests in a queue are not, so "
-        "the true intervals are wider; a limit is confirmed by fresh requests for that reason."
+        "Requests in a queue are late together. Percentile intervals rest on as many independent "
+        "ones as they are worth, which differences from second to second show."
     )
 
 
@@ -193,7 +193,12 @@ def verdict(report: LoadTestReport) -> str:
     name = highest.result.step.name
     if highest.judgement.outcome == "unclear":
         few = any(math.isinf(each.high) for each in highest.judgement.bounds.values())
-        return f"{name}: too few requests to say" if few else f"{name}: too near the target to say"
+        seen = (
+            "kept the goal in this step"
+            if highest.judgement.kept
+            else "missed the goal in this step"
+        )
+        return f"{name} {seen}; {'too few requests' if few else 'too near the target'} to say more"
     return f"{name} hold" if name.endswith("users") else f"{name} holds"
 
 

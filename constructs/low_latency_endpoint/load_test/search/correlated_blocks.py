@@ -10,8 +10,6 @@ from statistics import fmean, pvariance, stdev
 from ...simulate.estimates import student_quantile
 from .bounds import binomial_tail
 
-_FEWEST_INDEPENDENT = 4.0
-
 
 def few_enough(
     counts: Sequence[int], late: Sequence[int], worth: float, share: float, alpha: float
@@ -19,16 +17,6 @@ def few_enough(
     """Whether so few are late that chance does not explain it, at that share."""
     n, beyond = math.floor(sum(counts) / worth), math.ceil(sum(late) / worth)
     return 1 - binomial_tail(n, beyond + 1, share) <= alpha
-
-
-def far_below(percentiles: Sequence[float], target: float, alpha: float) -> bool:
-    """Whether the next second's percentile keeps the target too."""
-    logarithms = [math.log(max(each, 1e-9)) for each in percentiles]
-    worth = independent(logarithms)
-    if worth < _FEWEST_INDEPENDENT:
-        return False
-    reach = student_quantile(1 - 2 * alpha, int(worth) - 1) * math.sqrt(1 + 1 / worth)
-    return fmean(logarithms) + reach * stdev(logarithms) <= math.log(target)
 
 
 def too_many(
@@ -43,7 +31,7 @@ def too_many(
     if not total or hit <= share * total:
         return False
     worth = design_effect(counts, hits) if worth is None else worth
-    return binomial_tail(math.ceil(total / worth), math.floor(hit / worth), share) <= alpha
+    return binomial_tail(math.ceil(total / worth), round(hit / worth), share) <= alpha
 
 
 def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:

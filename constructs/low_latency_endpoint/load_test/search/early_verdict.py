@@ -12,7 +12,7 @@ from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, Step
 from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import binomial_tail, samples_for
-from .correlated_blocks import design_effect, far_below, few_enough, half_width, too_many
+from .correlated_blocks import design_effect, few_enough, half_width, too_many
 from .judging import (
     INTER_TOKEN,
     Judgement,
@@ -46,6 +46,7 @@ class Looks:
     # not tell
     whole: float
     hopes_until: float
+    confirms: bool
 
 
 def looks_of(
@@ -86,13 +87,12 @@ def looks_of(
     if possible:
         holds[moments.index(possible[0])] += hold_error / 2
     misses = [(1 - goal.confidence) / len(moments)] * len(moments)
-    return Looks(
-        tuple(moments), tuple(misses), tuple(holds), seconds, (holds_from or 2 * seconds) / 2
-    )
+    hopes_until = holds_from or seconds
+    return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, hopes_until, holds_from > 0)
 
 
 @dataclass
-class _Block:
+class Block:
     """Neighbouring seconds with enough answers to be compared with others."""
 
     answered: int = 0
@@ -124,6 +124,36 @@ class _Block:
         return found.count, found.count_above(target)
 
 
+def _append(blocks: list[Block], second: Progress) -> None:
+    if not blocks or blocks[-1].answered >= _BLOCK_ANSWERS:
+        blocks.append(Block())
+    blocks[-1].add(second)
+
+
+def blocks_of(seconds: Iterable[Progress]) -> list[Block]:
+    """Seconds that count, put together to blocks; what is left at the end belongs to the last."""
+    blocks: list[Block] = []
+    for each in seconds:
+        _append(blocks, each)
+    return blocks
+
+
+def worth_of(blocks: Sequence[Block], statistic: str, target: float) -> float:
+    """How many requests, or gaps, are worth one independent one.
+
+    Requests that wait for each other are late together. Of a queue whose latencies are high seldom,
+    the stays above one level are like those above another, so the many above p90 tell of the few
+    late ones how they cluster, also where chance let none be late.
+    """
+    found = LatencyHistogram.sum(each.of(statistic) for each in blocks)
+    levels = (target, found.percentile(_SLOW)) if found.count else ()
+    return max((design_effect(*_late(blocks, statistic, level)) for level in levels), default=1.0)
+
+
+def _late(blocks: Sequence[Block], statistic: str, level: float) -> tuple[list[int], list[int]]:
+    return _columns(each.late(statistic, level) for each in blocks)
+
+
 class EarlyVerdict:
     """Follows a step second by second, and says when its verdict is certain.
 
@@ -143,7 +173,7 @@ class EarlyVerdict:
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
         self._goal, self._step, self._looks = goal, step, looks
-        self._blocks: list[_Block] = [_Block()]
+        self._blocks: list[Block] = [Block()]
         self._sent: list[int] = []
         self._p50: list[float] = []
         self._outstanding = 0
@@ -159,9 +189,7 @@ class EarlyVerdict:
         counted = second.seconds - self._step.settle_seconds
         if counted < 0.5:  # most of that second did not count
             return False
-        if self._blocks[-1].answered >= _BLOCK_ANSWERS:
-            self._blocks.append(_Block())
-        self._blocks[-1].add(second)
+        _append(self._blocks, second)
         self._under_way.append(self._outstanding)
         self._p50.append(second.p50)
         self._counted = counted
@@ -185,38 +213,56 @@ class EarlyVerdict:
 
     def judged(self, whole: Judgement) -> Judgement:
         """The judgement of all that was measured, with the verdict that ended the step."""
-        # The generator's own limit comes first, and what only the last answers showed counts: then
-        # nothing is certain.
+        # The generator's own limit comes first, and what only the last answers showed counts.
         if not self.verdict:  # it came to its end, which need not be that of a second
             self._counted = max(self._counted, self._looks.seconds[-1])
             self._look(len(self._looks.seconds) - 1)
         if whole.outcome == "client-bound":
             return replace(whole, kept=whole.kept or self.verdict == "held")
         verdict = self.verdict or "unclear"
-        if verdict == "held" and (whole.outcome == "broken" or whole.rising):
-            return replace(whole, outcome="unclear", kept=False)
-        said = {
-            "": f"not clear after {self._counted:.0f} s",
-            "unclear": f"so near to the target after {self._counted:.0f} s that twice as long "
-            "would not tell",
-        }.get(self.verdict, f"certain after {self._counted:.0f} s")
-        reasons = (said, *whole.reasons)
-        return replace(whole, outcome=verdict, reasons=reasons, kept=verdict == "held")
+        if verdict == "held" and not whole.kept:
+            return replace(whole, outcome="unclear")
+        after = f"after {self._counted:.0f} s"
+        said, reasons = f"certain {after}", whole.reasons
+        if verdict == "unclear":
+            said = f"not clear {after}"
+            if self.verdict:
+                said += ", nor would it be after twice the time"
+        elif verdict == "held" and whole.outcome == "unclear":
+            said = f"held with {1 - sum(self._looks.holds):.0%} confidence {after}, enough to go on"
+            reasons = tuple(f"with {self._goal.confidence:.0%}: {each}" for each in reasons)
+        kept = whole.kept and (verdict == "held" or (verdict == "unclear" and self._seen_to_hold()))
+        return replace(whole, outcome=verdict, reasons=(said, *reasons), kept=kept)
 
-    def _whole(self) -> list[_Block]:
+    def _seen_to_hold(self) -> bool:
+        """Whether a step that confirms would hold if its requests were independent."""
+        alpha = sum(self._looks.holds)
+        return not self._looks.confirms or all(
+            is_mean(name)
+            or few_enough(*_late(self._blocks, name, target), 1.0, 1 - quantile_of(name), alpha)
+            for name, target in self._goal.targets.items()
+        )
+
+    def _whole(self) -> list[Block]:
         return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]
+
+    def _overloaded(self) -> bool:
+        return rises(self._p50) or piles_up(self._under_way)
 
     def _misses(self, alpha: float) -> bool:
         # Any of them may break it.
         alpha /= len(self._goal.targets) + 1 + (self._goal.goodput is not None)
-        blocks, worth = self._whole(), 1.0 if self._counted >= self._looks.whole else None
+        blocks = self._whole()
         # Of all that the step will send: more late ones than it may bear are lost already.
         whole = round(fmean(self._sent) * self._looks.seconds[-1])
         allowed, failed = self._goal.allowed_errors, [each.failed for each in blocks]
         if allowed == 0 and any(failed):
             return True
-        if too_many([each.answered for each in blocks], failed, allowed, alpha, worth):
+        alone = 1.0 if self._counted >= self._looks.whole else None
+        if too_many([each.answered for each in blocks], failed, allowed, alpha, alone):
             return True
+        # Ever more late ones are no chance, however they depend on each other.
+        overloaded = 1.0 if self._overloaded() else None
         for name, target in self._goal.targets.items():
             if is_mean(name):
                 means = [each.of(name).mean for each in blocks if each.of(name).count]
@@ -226,16 +272,19 @@ class EarlyVerdict:
                 ):
                     return True
                 continue
-            counts, late = _columns(each.late(name, target) for each in blocks)
+            counts, late = _late(blocks, name, target)
             share, gaps = 1 - quantile_of(name), name.startswith(INTER_TOKEN)
-            lost = sum(late) + self._waiting(name, target)
-            if not gaps and binomial_tail(whole, lost, share) <= alpha:
+            worth = design_effect(counts, late) if gaps else overloaded
+            if too_many(counts, late, share, alpha, worth):
                 return True
-            if too_many(counts, late, share, alpha, None if gaps else worth):
+            lost = sum(late) + self._waiting(name, target)
+            worth = overloaded or design_effect(counts, late)
+            n, beyond = math.ceil(whole / worth), round(lost / worth)
+            if not gaps and binomial_tail(n, beyond, share) <= alpha:
                 return True
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.bad) for each in blocks)
-            return too_many(counts, bad, 1 - wanted, alpha, worth)
+            return too_many(counts, bad, 1 - wanted, alpha, overloaded)
         return False
 
     def _waiting(self, statistic: str, target: float) -> int:
@@ -256,51 +305,37 @@ class EarlyVerdict:
         if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
             return False
         waiting = any(self._waiting(*each) for each in self._goal.targets.items())
-        if waiting or rises(self._p50) or piles_up(self._under_way):
+        if waiting or self._overloaded():
             return False
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.bad) for each in blocks)
-            worth = 1.0 if whole else design_effect(counts, bad)
-            if not few_enough(counts, bad, worth, 1 - wanted, alpha):
+            if not few_enough(counts, bad, design_effect(counts, bad), 1 - wanted, alpha):
                 return False
         return bool(self._goal.targets) and all(
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
         )
 
-    def _keeps(self, name: str, target: float, blocks: Sequence[_Block], alpha: float) -> bool:
+    def _keeps(self, name: str, target: float, blocks: Sequence[Block], alpha: float) -> bool:
         found = [each.of(name) for each in blocks if each.of(name).count]
         if len(found) < len(blocks):
             return False
         if is_mean(name):
             means = [each.mean for each in found]
             return fmean(means) + half_width(means, alpha) <= target
-        quantile = quantile_of(name)
-        counts, late = _columns(each.late(name, target) for each in blocks)
-        worth = design_effect(counts, late)
-        if self._counted >= self._looks.whole:
-            # Neighbouring gaps are never independent: they share their iterations.
-            worth = worth if name.startswith(INTER_TOKEN) else 1.0
-            return few_enough(counts, late, worth, 1 - quantile, alpha)
-        if not few_enough(counts, late, worth, 1 - quantile, alpha):
-            return False
-        if far_below([each.percentile(100 * quantile) for each in found], target, alpha):
-            return True
-        slow = LatencyHistogram.sum(found).percentile(_SLOW)
-        worth = max(worth, design_effect(*_columns(each.late(name, slow) for each in blocks)))
-        return few_enough(counts, late, worth, 1 - quantile, alpha)
+        worth = worth_of(blocks, name, target)
+        return few_enough(*_late(blocks, name, target), worth, 1 - quantile_of(name), alpha)
 
     def _hopeless(self, miss_error: float, hold_error: float) -> bool:
         """Whether even twice the time would not tell, if all goes on as it did."""
         longer = self._looks.seconds[-1] / self._counted
-        if longer <= 1 or rises(self._p50) or piles_up(self._under_way):
+        if longer <= 1 or self._overloaded():
             return False
         blocks = self._whole()
         for name, target in self._goal.targets.items():
             if is_mean(name):
                 continue
-            counts, late = _columns(each.late(name, target) for each in blocks)
-            share = 1 - quantile_of(name)
-            worth = design_effect(counts, late) if name.startswith(INTER_TOKEN) else 1.0
+            counts, late = _late(blocks, name, target)
+            share, worth = 1 - quantile_of(name), worth_of(blocks, name, target)
             if not (
                 few_enough(counts, late, worth / longer, share, hold_error)
                 or too_many(counts, late, share, miss_error, worth / longer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
 
@@ -52,6 +52,7 @@ PREFIXES = {
     INTER_TOKEN: "inter_token",
     PER_TOKEN: "per_token",
 }
+GOODPUT = "goodput"
 _GOOD = ((FIRST_TOKEN,), (INTER_TOKEN, PER_TOKEN))
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
@@ -164,9 +165,9 @@ class Judgement:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)  # by statistic
     errors: bool = False  # whether errors broke it
     rising: bool = False  # whether latency still rose when it ended
-    # whether the goal was kept. That may be known of a ``client-bound`` step too: latencies
-    # include the generator's delay, so an endpoint that keeps the target with it keeps the target
-    # without. Its figures are no measurement of the endpoint nevertheless.
+    # whether the goal was kept in what was measured, for certain or not; of a ``client-bound`` step
+    # too: latencies include the generator's delay, so an endpoint that keeps the target with it
+    # keeps the target without. Its figures are no measurement of the endpoint nevertheless.
     kept: bool = False
     # share of the requests that were good ones, where the goal asks for one
     goodput: ShareBounds | None = None
@@ -247,10 +248,10 @@ def judge(
     unsent: int = 0,
     first_byte: LatencyHistogram | None = None,
     tokens: TokenResult | None = None,
-    gaps: Mapping[str, int | None] | None = None,
+    worth: Mapping[str, float] | None = None,
     piling_up: bool = False,
 ) -> Judgement:
-    """Judge a step, or several of the same load taken together."""
+    """Judge a step; ``worth``, by statistic: how many requests are worth one independent one."""
     histograms = {"latency": latencies, "first_byte": first_byte}
     streams: int | None = None
     if tokens is not None:
@@ -261,26 +262,29 @@ def judge(
             name,
             histograms.get(histogram_of(name)),
             goal.confidence,
-            ((gaps or {}).get(name) or streams) if name.startswith(INTER_TOKEN) else None,
+            (worth or {}).get(name),
+            streams if name.startswith(INTER_TOKEN) else None,
         )
         for name in goal.targets
     }
     wanted = goal.goodput
-    good = (
-        None
-        if wanted is None or tokens is None
-        else share_bounds(tokens.good, sent, goal.confidence)
-    )
+    good = None
+    if wanted is not None and tokens is not None:
+        one = (worth or {}).get(GOODPUT, 1.0)
+        good = share_bounds(round(tokens.good / one), round(sent / one), goal.confidence)
+        good = replace(good, value=tokens.good / max(sent, 1))
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
     rising = rises(p50_by_second)
+    overloaded = rising or piling_up
+    kept = not (overloaded or _errors(goal, failed, sent)) and all(
+        each.value <= goal.targets[name] for name, each in bounds.items()
+    )
+    if wanted is not None:
+        kept = kept and good is not None and good.value >= wanted
     if client_bound and by_errors != "broken":
-        kept = not (rising or piling_up or unsent or _errors(goal, failed, sent)) and all(
-            each.high <= goal.targets[name] for name, each in bounds.items()
-        )
-        if wanted is not None:
-            kept = kept and good is not None and good.low >= wanted
+        kept = kept and not unsent
         return Judgement("client-bound", tuple(client_bound), bounds, kept=kept, goodput=good)
     broken: list[str] = []
     unclear: list[str] = []
@@ -290,7 +294,7 @@ def judge(
         (broken if by_errors == "broken" else unclear).append(said)
     for name, each in bounds.items():
         target = goal.targets[name]
-        if each.low > target:
+        if each.low > target or (overloaded and each.value > target):
             broken.append(f"{name} {_span(each)} misses {1000 * target:g} ms")
         elif not each.high <= target:
             unclear.append(f"{name} {_span(each)} may miss {1000 * target:g} ms")
@@ -309,9 +313,7 @@ def judge(
     if piling_up:
         unclear.append("ever more requests were under way: answers did not keep pace")
     if unclear:
-        return Judgement(
-            "unclear", tuple(unclear), bounds, False, rising or piling_up, goodput=good
-        )
+        return Judgement("unclear", tuple(unclear), bounds, False, overloaded, kept, good)
     held = [
         f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
         for name, each in bounds.items()
@@ -324,10 +326,16 @@ def judge(
 
 
 def _bounds(
-    statistic: str, latencies: LatencyHistogram | None, confidence: float, samples: int | None
+    statistic: str,
+    latencies: LatencyHistogram | None,
+    confidence: float,
+    worth: float | None,
+    samples: int | None,
 ) -> Bounds:
     if latencies is None:
         return Bounds(math.nan, 0.0, math.inf, 0)
+    if worth is not None:
+        samples = max(1, int(latencies.count / worth))
     return (
         mean_bounds(latencies, confidence, samples)
         if is_mean(statistic)

@@ -33,8 +33,6 @@ INSTANCES_KNOWN = rule(
 
 # A step that shows the way ends unclear after this share of its time, when the rest would not tell.
 _ENOUGH = 0.5
-# So many times the precision apart, a rate that seems to hold may pass: others follow.
-_WIDE = 3
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
 _FAILED_ALONE = 0.5
@@ -52,10 +50,12 @@ class Limit:
 
     # highest rate of requests per second that all instances together held; ``None`` for none
     rate: float | None
-    broken_rate: float | None  # lowest rate that certainly broke the goal; ``None`` when none did
+    broken_rate: float | None  # lowest rate above that did not hold; ``None`` when all did
     instances: int
-    confidence: float  # of the bound that the latency keeps at ``rate``
-    confirmed: bool  # whether a fresh step held it too
+    # of the bound that the latency keeps at ``rate``; ``None`` where its requests depend on each
+    # other so much that they only say what was seen
+    confidence: float | None
+    confirmed: bool  # whether a fresh step kept the goal too
     how: str  # in words
     problem: str = ""  # why the limit must not be planned with; empty when it may
     # whether the highest rate that the search was to try held: the limit is higher
@@ -122,32 +122,44 @@ Measure = Callable[[Step, str, Looks | None, float], MeasuredStep]
 
 def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | None:
     """What a search that was stopped knows: the highest rate that held, as a lower bound."""
-    held: dict[float, bool] = {}
+    held: dict[float, MeasuredStep] = {}
     for each in steps:
         rate = each.offered
         if rate is None:
             continue
-        confirms = each.purpose == "confirm"
-        if each.judgement.outcome == "held":
-            held[rate] = confirms or held.get(rate, False)
-        elif confirms:  # what held above it was luck too
-            held = {one: confirmed for one, confirmed in held.items() if one < rate}
+        if each.judgement.kept and each.judgement.outcome != "client-bound":
+            held[rate] = each
+        elif each.purpose == "confirm":  # what held above it was luck too
+            held = {one: step for one, step in held.items() if one < rate}
     if not held:
         return None
     rate = max(held)
-    confidence = plan.goal.confidence if held[rate] else 1 - GUIDE_ERROR
-    instances = plan.instances or 1
+    step, instances = held[rate], plan.instances or 1
+    confirmed = step.purpose == "confirm"
+    confidence = None
+    if step.judgement.outcome == "held":
+        confidence = plan.goal.confidence if confirmed else 1 - GUIDE_ERROR
     return Limit(
         rate,
         None,
         instances,
         confidence,
-        held[rate],
-        f"{rate:,.4g} requests a second held ({plan.goal.text}; {confidence:.0%} confidence in "
-        f"each percentile) before the search was stopped; the limit may be higher; "
-        f"{counted_instances(instances)}",
+        confirmed,
+        f"{rate:,.4g} requests a second held ({_goal_and_confidence(plan.goal, step, confidence)}) "
+        f"before the search was stopped; the limit may be higher; {counted_instances(instances)}",
         lower_bound=True,
-        **_of_tokens(plan.goal, [each for each in steps if each.offered == rate][-1]),
+        **_of_tokens(plan.goal, step),
+    )
+
+
+def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, confidence: float | None) -> str:
+    if confidence is not None:
+        return f"{goal.text}; {confidence:.0%} confidence in each percentile"
+    fewest = min((each.samples for each in step.judgement.bounds.values()), default=0)
+    return (
+        f"{goal.text}; in the {step.result.seconds:.0f} s that were measured, without a confidence: "
+        f"requests that wait depend on each other, and these {step.result.sent:,} tell as much as "
+        f"{fewest:,} independent ones; a longer --duration tells more"
     )
 
 
@@ -180,6 +192,7 @@ class _Search:
         self._measured: dict[float, MeasuredStep] = {}
         self._settles = 0.0
         self.confirmed = False
+        self.confidence: float | None = None
         self.ceiling: float | None = None
         self.bracketed = False
 
@@ -222,10 +235,8 @@ class _Search:
             low = max(self.passed)
             while ceiling / low > 1 + self.plan.precision:
                 middle = math.sqrt(low * ceiling)
-                # While the steps are wide, those that follow will tell.
                 self.ceiling = ceiling
-                far = ceiling / low > (1 + self.plan.precision) ** _WIDE
-                if self._holds(middle, "bisect", seeming=far):
+                if self._holds(middle, "bisect"):
                     low = middle
                 else:
                     ceiling = middle
@@ -259,8 +270,8 @@ class _Search:
                 return rate
         return None
 
-    def _holds(self, rate: float, purpose: str, *, seeming: bool = False) -> bool:
-        """Run the step until it is clear; unclear to the end is no."""
+    def _holds(self, rate: float, purpose: str) -> bool:
+        """Run the step until it is clear; of one that is not clear counts what was seen."""
         seconds = self.plan.seconds_at(rate)
         for again in (False, True):
             step = self._step(rate, seconds)
@@ -280,11 +291,7 @@ class _Search:
                 break
         if judgement.outcome == "client-bound":
             raise _client_bound(judgement, f" at {rate:,.4g} requests a second")
-        if judgement.outcome == "broken":
-            self.broken.append(rate)
-        elif (seeming or purpose == "rise") and _seems_to_hold(self.plan.goal, measured):
-            self.passed.append(rate)  # the steps that follow, or the one that confirms, will tell
-            return True
+        self.broken.append(rate)
         return False
 
     def _bracket_now(self, rate: float) -> float:
@@ -309,12 +316,11 @@ class _Search:
             raise _client_bound(
                 judgement, f", in every step that was to confirm {rate:,.4g} requests a second"
             )
-        if judgement.outcome == "broken":
-            self.broken.append(rate)
-        self.confirmed = judgement.outcome == "held"
+        self.confirmed = judgement.kept
+        (self.held if self.confirmed else self.broken).append(rate)
         if self.confirmed:
-            self.held.append(rate)
             self._measured[rate] = measured
+            self.confidence = goal.confidence if judgement.outcome == "held" else None
         return self.confirmed
 
     def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
@@ -350,11 +356,9 @@ class _Search:
         how = "nothing held"
         if rate is not None:
             times = "twice" if self.held.count(rate) > 1 else "once"
-            how = (
-                f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
-                f"{plan.goal.confidence:.0%} confidence in each percentile)"
-            )
-            how += f"; {broken:,.4g} broke it" if broken else "; no rate tried broke it"
+            said = _goal_and_confidence(plan.goal, self._measured[rate], self.confidence)
+            how = f"{rate:,.4g} requests a second held {times} ({said})"
+            how += f"; {broken:,.4g} did not" if broken else "; no rate tried missed it"
             if not (problem or self.bracketed):
                 how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
             how += f"; {counted_instances(instances)}"
@@ -362,7 +366,7 @@ class _Search:
             rate,
             broken,
             instances,
-            plan.goal.confidence,
+            self.confidence,
             self.confirmed,
             how,
             problem,
@@ -374,16 +378,6 @@ class _Search:
 def _client_bound(judgement: Judgement, where: str) -> _Stop:
     """The generator was the limit, and not the endpoint."""
     return _Stop(f"client-bound: result invalid: {'; '.join(judgement.reasons)}{where}")
-
-
-def _seems_to_hold(goal: LatencyGoal, measured: MeasuredStep) -> bool:
-    """Whether what was measured keeps the goal, as far as can be told without certainty."""
-    judgement = measured.judgement
-    return (
-        not judgement.rising
-        and measured.result.error_share <= goal.allowed_errors
-        and all(each.value <= goal.targets[name] for name, each in judgement.bounds.items())
-    )
 
 
 def check_answered(alone: MeasuredStep) -> None:

@@ -12,8 +12,8 @@ from ..engine.latencies import LatencyHistogram, milliseconds
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .correlated_blocks import design_effect
-from .early_verdict import EarlyVerdict
-from .judging import INTER_TOKEN, Judgement, LatencyGoal, judge, piles_up
+from .early_verdict import Block, EarlyVerdict, blocks_of, worth_of
+from .judging import GOODPUT, Judgement, LatencyGoal, judge, piles_up
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ class MeasuredStep:
     @property
     def shown(self) -> str:
         """The outcome for people; one caller alone is measured, not judged, unless it broke."""
-        alone = self.purpose == "alone" and self.judgement.outcome != "broken"
-        return "" if alone else self.judgement.outcome
+        outcome = self.judgement.outcome
+        if self.purpose == "alone" and outcome != "broken":
+            return ""
+        return "kept" if outcome == "unclear" and self.judgement.kept else outcome
 
     def to_dict(self) -> dict[str, Any]:
         """JSON: the step's result with its timeline and judgement."""
@@ -102,23 +104,20 @@ def judged(
         unsent=result.intended - result.sent,
         first_byte=result.first_byte,
         tokens=result.tokens,
-        gaps={
-            name: independent_gaps(settled, target)
-            for name, target in goal.targets.items()
-            if name.startswith(INTER_TOKEN)
-        },
+        worth=_worth(goal, blocks_of(settled)),
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
     return judgement if early is None else early.judged(judgement)
 
 
-def independent_gaps(timeline: Sequence[Progress], target: float) -> int | None:
-    """How many independent gaps those between tokens are worth; ``None`` without any."""
-    counts = [each.tokens.inter_token.count for each in timeline]
-    late = [each.tokens.inter_token.count_above(target) for each in timeline]
-    if not sum(counts):
-        return None
-    return max(1, int(sum(counts) / design_effect(counts, late)))
+def _worth(goal: LatencyGoal, blocks: Sequence[Block]) -> dict[str, float]:
+    found = {
+        name: worth_of(blocks, name, target)
+        for name, target in goal.targets.items()
+        if any(each.of(name).count for each in blocks)
+    }
+    answered, bad = [each.answered for each in blocks], [each.bad for each in blocks]
+    return {**found, GOODPUT: design_effect(answered, bad)}
 
 
 def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:

@@ -123,7 +123,7 @@ class LoadTestReport:
             (
                 each.result.rate
                 for each in self.run.loads
-                if each.judgement.outcome in ("held", "unclear") and math.isfinite(each.result.rate)
+                if each.judgement.kept and each.result.valid and math.isfinite(each.result.rate)
             ),
             default=None,
         )

@@ -86,13 +86,13 @@ class LoadTestRun:
 
     @property
     def held(self) -> bool:
-        """Whether a limit was found, all that a search was to try held, or every step held."""
+        """Whether a limit was found, all that a search was to try held, or every step did."""
         if self.interrupted or not self.loads:
             return False
         if self.plan.search is not None:
             return self.limit is not None and self.limit.found
         good = ("held",) if self.mode == "confirm" else ("held", "unclear")
-        return all(each.judgement.outcome in good for each in self.loads)
+        return all(each.judgement.kept and each.judgement.outcome in good for each in self.loads)
 
 
 def on_whole_minutes(step: Step, now: float) -> Step:
