@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +30,16 @@ from .test_http_answers import pieces
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
 END = b"\r\n\r\n"
 ANSWER: list[bytes | None] = [b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]
+
+
+@dataclass
+class Request:
+    """Where a request goes, prepared as :class:`.runtime_wire.Prepared` is."""
+
+    origin: str
+
+    def signed(self, body: bytes) -> bytes:
+        return REQUEST
 
 
 class Peer:
@@ -87,7 +96,7 @@ def pool_of(limit: int = 4, connect: float = 10, read: float = 10, idle: float =
     return pool
 
 
-def attempts(seconds: float = 30, *, idempotent: bool = True) -> Attempts:
+def attempts(origin: str, seconds: float = 30, *, idempotent: bool = True) -> Attempts:
     """A call that may take so long."""
     timing = CallTiming(
         connect_timeout=timedelta(0),
@@ -95,12 +104,14 @@ def attempts(seconds: float = 30, *, idempotent: bool = True) -> Attempts:
         retries=1,
         retry_delay=timedelta(0),
     )
-    rules = CallRules(replace(timing, retries=0) if not idempotent else timing, ClientCounts(), "")
-    return Attempts(rules, idempotent, time.monotonic())
+    rules = CallRules(
+        replace(timing, retries=0) if not idempotent else timing, ClientCounts(), origin
+    )
+    return Attempts(rules, idempotent)
 
 
 async def whole(pool: HttpPool, origin: str, *, stream: bool = False) -> tuple[int, bytes]:
-    answer = await pool.exchange(origin, REQUEST, attempts(), stream=stream)
+    answer = await pool.exchange(Request, b"", attempts(origin), stream=stream)
     try:
         return answer.status, await answer.read()
     finally:
@@ -204,7 +215,7 @@ def test_nobody_listens() -> None:
             pool = pool_of()
             with pytest.raises(EndpointConnectionError):
                 await pool.exchange(
-                    f"http://127.0.0.1:{closed.getsockname()[1]}", REQUEST, attempts()
+                    Request, b"", attempts(f"http://127.0.0.1:{closed.getsockname()[1]}")
                 )
             assert await pool.open(f"http://127.0.0.1:{closed.getsockname()[1]}", 2) == 0
 
@@ -217,7 +228,7 @@ def test_a_handshake_that_never_ends() -> None:
             pool = pool_of(connect=0.05)
             with pytest.raises(ConnectTimeoutError):
                 await pool.exchange(
-                    f"https://127.0.0.1:{silent.getsockname()[1]}", REQUEST, attempts()
+                    Request, b"", attempts(f"https://127.0.0.1:{silent.getsockname()[1]}")
                 )
 
     asyncio.run(run())
@@ -243,7 +254,7 @@ def test_a_cancelled_call_leaves_no_half_used_connection() -> None:
     peer = Peer([], ANSWER)
 
     async def use(pool: HttpPool, origin: str) -> None:
-        task = asyncio.ensure_future(pool.exchange(origin, REQUEST, attempts()))
+        task = asyncio.ensure_future(pool.exchange(Request, b"", attempts(origin)))
         while not peer.connections:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
@@ -274,7 +285,7 @@ def test_a_slow_reader_holds_the_sender_back() -> None:
     pieces: list[bytes | None] = [head, *[b"x" * 65_536] * (size // 65_536)]
 
     async def use(pool: HttpPool, origin: str) -> None:
-        answer = await pool.exchange(origin, REQUEST, attempts(), stream=True)
+        answer = await pool.exchange(Request, b"", attempts(origin), stream=True)
         await asyncio.sleep(0.1)
         assert answer._unread < size // 2
         assert len(await answer.read()) == size

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ConnectionClosedError
@@ -20,7 +20,7 @@ from low_latency_endpoint.client.generation_streams import (
     raced_in_threads,
 )
 from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
-from low_latency_endpoint.client.hedging import Hedging, HedgingState
+from low_latency_endpoint.client.hedging import Hedging, HedgingState, Watch
 from low_latency_endpoint.errors import ConfigurationError
 
 from .callers import Caller, options
@@ -161,17 +161,18 @@ def test_a_cancelled_caller_hangs_up_on_both() -> None:
         asyncio.run(inside(server))
 
 
+class Connection:
+    ends = 0
+
+    def interrupt(self) -> None:
+        self.ends += 1
+
+    abort = interrupt
+
+
 def test_a_racer_that_has_given_its_connection_back_ends_no_other_call() -> None:
-    class Connection:
-        ends = 0
-
-        def interrupt(self) -> None:
-            self.ends += 1
-
-        abort = interrupt
-
     mine, others = Connection(), Connection()
-    claim = Claim()
+    claim = Claim(Future())
     claim.watch(others)  # type: ignore[arg-type]
     claim.watch(None)
     claim.watch(mine)  # type: ignore[arg-type]
@@ -203,7 +204,8 @@ def test_a_loser_whose_first_token_came_as_well_is_closed() -> None:
     made: list[Begun] = []
     done = threading.Event()
 
-    def begin(_: Claim) -> Any:
+    def begin(claim: Claim) -> Any:
+        claim.watch(cast(Any, Connection()))
         made.append(mine := Begun())
         if len(made) == 1:
             done.wait(20)
@@ -225,14 +227,15 @@ def test_of_two_first_tokens_at_once_one_is_closed() -> None:
     async def inside() -> None:
         both = asyncio.Event()
 
-        async def begin() -> Any:
+        async def begin(sent: Watch) -> Any:
+            sent(True)
             made.append(mine := Begun())
             if len(made) == 2:
                 both.set()
             await both.wait()
             return mine
 
-        assert await raced_in_tasks(begin, state, counts) is made[0]  # type: ignore[comparison-overlap]
+        assert await raced_in_tasks(begin, state, counts, lambda: False) is made[0]  # type: ignore[comparison-overlap]
 
     asyncio.run(inside())
     assert [one.closed.is_set() for one in made] == [False, True]

@@ -14,6 +14,7 @@ from low_latency_endpoint.client.client_timing import ClientCounts
 from low_latency_endpoint.client.hedging import (
     Hedging,
     HedgingState,
+    Watch,
     hedged_in_tasks,
     hedged_in_threads,
 )
@@ -73,8 +74,9 @@ class Calls:
         self.does = list(does)
         self.release = threading.Event()
 
-    def __call__(self) -> str:
+    def __call__(self, sent: Watch) -> str:
         todo = self.does.pop(0)
+        sent(self)
         if todo.startswith("wait"):
             self.release.wait(20)
         if todo.endswith("fail"):
@@ -109,8 +111,9 @@ def test_in_threads(does: tuple[str, str], budget_left: bool, expected: str) -> 
     assert calls.does == [call for call in does if call == "never"]
 
 
-def task(seconds: float, result: str, cancelled: list[str]) -> Callable[[], object]:
-    async def call() -> str:
+def task(seconds: float, result: str, cancelled: list[str]) -> Callable[[Watch], object]:
+    async def call(sent: Watch) -> str:
+        sent(result)
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:
@@ -142,7 +145,9 @@ def test_in_tasks(
     async def run() -> object:
         try:
             return await hedged_in_tasks(
-                lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5))
+                lambda sent: calls.pop(0)(sent),
+                state(delay=timedelta(milliseconds=5)),
+                lambda: False,
             )  # type: ignore
         except ValueError as error:
             return str(error)
@@ -159,7 +164,11 @@ def test_a_cancelled_caller_cancels_both() -> None:
 
     async def run() -> None:
         outer = asyncio.ensure_future(
-            hedged_in_tasks(lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5)))
+            hedged_in_tasks(
+                lambda sent: calls.pop(0)(sent),
+                state(delay=timedelta(milliseconds=5)),
+                lambda: False,
+            )
         )  # type: ignore
         while calls:
             await asyncio.sleep(0.005)

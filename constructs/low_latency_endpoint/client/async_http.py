@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import (
@@ -27,6 +27,7 @@ from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
+from .runtime_wire import Prepared
 from .tls_trust import name_of
 
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read
@@ -297,10 +298,23 @@ class HttpPool:
         self._kept: KeptConnections[AsyncConnection] = KeptConnections()
         self._all: set[AsyncConnection] = set()
 
+    @property
+    def full(self) -> bool:
+        """Whether a request would have to wait for its turn."""
+        return self._turns.locked()
+
     async def exchange(
-        self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
+        self,
+        prepare: Callable[[str], Prepared],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool = False,
     ) -> Answer:
-        """Send a request and get its answer; ``close()`` it when done."""
+        """Send a request and get its answer; ``close()`` it when done.
+
+        Where it goes is chosen when its turn comes, and it is signed when the connection is there.
+        """
         if self._turns.locked():
             began = time.monotonic()
             await self._turns.acquire()
@@ -308,11 +322,19 @@ class HttpPool:
         else:
             await self._turns.acquire()  # does not wait
         try:
+            origin = attempts.choose()
+            prepared = prepare(origin)
             connection = None if attempts.fresh else await self._take(origin, attempts)
             reused = connection is not None
             if connection is None:
                 left = attempts.deadline - time.monotonic()
                 connection = await self._connect(origin, min(self._connect_seconds, left))
+            try:
+                data = prepared.signed(body)
+                attempts.sending(connection)
+            except BaseException:
+                connection.abort()
+                raise
         except BaseException:
             self._turns.release()
             raise

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from botocore.credentials import Credentials
@@ -25,7 +26,7 @@ from .call_attempts import Attempts
 from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
 from .generation_streams import AsyncGeneration, raced_in_tasks
-from .hedging import hedged_in_tasks
+from .hedging import Watch, hedged_in_tasks
 from .runtime_wire import Events, Operation, Wire
 from .sessions import closing, opening, session_id
 from .sigv4 import CredentialsSource
@@ -106,25 +107,24 @@ class AsyncRuntimeClient(ClientBase):
     async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
         idempotent, body = self._taken_apart(parameters)
-        started = time.monotonic()
+        first: list[Attempts] = []
 
-        async def call() -> dict[str, Any]:
-            answer, attempts = await self._send(
-                self._wire.invoke,
-                parameters,
-                body,
-                Attempts(self._rules, idempotent, started),
-                stream=False,
-            )
+        async def call(watch: Watch | None = None) -> dict[str, Any]:
+            attempts = Attempts(self._rules, idempotent)
+            attempts.watch = watch
+            if first:
+                attempts.deadline = first[0].deadline
+            first.append(attempts)
+            answer = await self._send(self._wire.invoke, parameters, body, attempts, stream=False)
             content = await answer.read()
             answer.close()
             return self._wire.answer(
-                self._wire.invoke, answer.status, answer.headers, content, attempts
+                self._wire.invoke, answer.status, answer.headers, content, attempts.made
             )
 
         if self._hedging is None or not idempotent:
             return await call()
-        return await hedged_in_tasks(call, self._hedging)
+        return await hedged_in_tasks(call, self._hedging, self._full)
 
     async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
@@ -132,19 +132,14 @@ class AsyncRuntimeClient(ClientBase):
         """
         idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
-        answer, attempts = await self._send(
-            self._wire.stream,
-            parameters,
-            body,
-            Attempts(self._rules, idempotent, time.monotonic()),
-            stream=True,
-        )
+        attempts = Attempts(self._rules, idempotent)
+        answer = await self._send(self._wire.stream, parameters, body, attempts, stream=True)
         return self._wire.answer(
             self._wire.stream,
             answer.status,
             answer.headers,
             AsyncResponseStream(answer, self._wire, started),
-            attempts,
+            attempts.made,
         )
 
     async def stream(
@@ -167,13 +162,14 @@ class AsyncRuntimeClient(ClientBase):
             parameters,
         )
 
-        async def begin() -> AsyncGeneration:
-            attempts = Attempts(self._rules, call.idempotent, started := time.monotonic())
-            attempts.deadline = started + call.limits.first
+        async def begin(watch: Watch | None = None) -> AsyncGeneration:
+            attempts = Attempts(self._rules, call.idempotent)
+            attempts.first_token = call.limits.first
             attempts.silence = float("inf")  # the limits take its place
+            attempts.watch = watch
             generation = AsyncGeneration(self._wire, call.limits)
             try:
-                answer, _ = await self._send(
+                answer = await self._send(
                     self._wire.stream, dict(call.parameters), call.body, attempts, stream=True
                 )
             except ReadTimeoutError as error:
@@ -182,7 +178,7 @@ class AsyncRuntimeClient(ClientBase):
 
         if call.hedging is None:
             return await begin()
-        return await raced_in_tasks(begin, call.hedging, self.counts)
+        return await raced_in_tasks(begin, call.hedging, self.counts, self._full)
 
     async def open_session(self, **parameters: Any) -> str:
         """As :meth:`.runtime_client.RuntimeClient.open_session`."""
@@ -201,36 +197,38 @@ class AsyncRuntimeClient(ClientBase):
         attempts: Attempts,
         *,
         stream: bool,
-    ) -> tuple[Answer, int]:
+    ) -> Answer:
         """One call with its retries; an answer below 300 is returned as it is."""
         pool = self._http()
         if time.monotonic() >= self._refresh_at:
             self._refresh_soon()
         if self._wait_for_credentials and self._refreshing is not None:
             await asyncio.shield(self._refreshing)
+        prepare = partial(self._wire.prepare, operation=operation, parameters=parameters)
         while True:
-            origin = attempts.origin()
-            prepared = self._wire.prepare(origin, operation, parameters)
             error: Exception
             try:
-                answer = await pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
+                answer = await pool.exchange(prepare, body, attempts, stream=stream)
                 if answer.status < 300:
-                    attempts.answered(origin, answer.status)
-                    return answer, attempts.made
+                    attempts.answered(answer.status)
+                    return answer
                 try:
                     content = await answer.read()
                 finally:
                     answer.close()
-                pause = attempts.answered(origin, answer.status)
+                pause = attempts.answered(answer.status)
                 error = self._wire.error(
                     operation, answer.status, answer.headers, content, attempts.made
                 )
             except (HTTPClientError, NoConnectionError) as problem:
-                pause = attempts.failed(origin, problem)
+                pause = attempts.failed(problem)
                 error = problem
             if pause is None or pool.closed:
                 raise error
             await asyncio.sleep(pause)
+
+    def _full(self) -> bool:
+        return self._http().full
 
     def _http(self) -> HttpPool:
         pool = self._pool

@@ -26,6 +26,7 @@ from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
+from .runtime_wire import Prepared
 from .tls_trust import connected, name_of
 
 _BLOCK = 64 * 1024
@@ -188,17 +189,25 @@ class BlockingPool:
         self._all: set[BlockingConnection] = set()
 
     def exchange(
-        self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
+        self, prepared: Prepared, body: bytes, attempts: Attempts, *, stream: bool = False
     ) -> BlockingConnection:
-        """Send a request and get its answer, in the connection's reader; then ``give_back()`` it."""
+        """Send a request and get its answer, in the connection's reader; then ``give_back()`` it.
+
+        It is signed when the connection is there.
+        """
+        origin = prepared.origin
         connection = None if attempts.fresh else self._take(origin, attempts)
         reused = connection is not None
         if connection is None:
             left = attempts.deadline - time.monotonic()
             connection = self._connect(origin, min(self._connect_seconds, left))
         try:
-            if attempts.watch is not None:
-                attempts.watch(connection)
+            data = prepared.signed(body)
+            attempts.sending(connection)
+        except BaseException:
+            connection.abort()
+            raise
+        try:
             connection.exchange(
                 data, attempts.deadline, stream=stream, reused=reused, silence=attempts.silence
             )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
@@ -34,7 +33,7 @@ from .call_attempts import Attempts, CallRules, is_idempotent
 from .client_base import ClientOptions, Fields, opened_ahead
 from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
-from .hedging import HedgingState, hedged_in_threads
+from .hedging import HedgingState, Watch, hedged_in_threads, hedging_threads
 from .runtime_wire import check_header_values
 from .zonal_route import ZonalRoute, checked_origin
 
@@ -141,9 +140,7 @@ def _made(given: _Options) -> Boto3RuntimeClient:
     connections = None
     if not _proxied(regional, client.meta.config.proxies):
         connections = Urllib3Connections(options)
-    client._handlers = Handlers(
-        client, connections, options.hedging_state(counts), 2 * options.concurrency
-    )
+    client._handlers = Handlers(client, connections, options.hedging_state(counts))
     if options.preconnect:
         client.preconnect(options.preconnect)
     return client
@@ -190,11 +187,7 @@ class Handlers:
     """One client's decisions at botocore's events: which host, whether again, whether twice."""
 
     def __init__(
-        self,
-        client: Any,
-        connections: Urllib3Connections | None,
-        hedging: HedgingState | None,
-        threads: int,
+        self, client: Any, connections: Urllib3Connections | None, hedging: HedgingState | None
     ) -> None:
         self._counts: ClientCounts = client.counts
         self._route: ZonalRoute | None = client.route
@@ -203,7 +196,6 @@ class Handlers:
         self._hedging = hedging
         self._rules = CallRules(client.timing, client.counts, self._regional, client.route)
         self._closed = False
-        self._number_of_threads = threads
         self._threads: ThreadPoolExecutor | None = None
         # botocore names events after the service's ID; clients know theirs.
         service = client.meta.service_model.service_id.hyphenize()
@@ -217,20 +209,17 @@ class Handlers:
         if connections is not None and not _take_over(client, connections):
             self._connections = None
         if hedging is not None:
-            self._start_threads()
+            self._threads = hedging_threads()
             plain = client.invoke_endpoint
             client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
         start_anew_after_fork(self)
-
-    def _start_threads(self) -> None:
-        self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
 
     def start_anew(self) -> None:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
         if self._connections is not None:
             self._connections.leave_to_parent()
         if self._threads is not None:
-            self._start_threads()
+            self._threads = hedging_threads()
         self._rules.start_anew()
 
     def preconnect(self, number: int) -> int:
@@ -256,9 +245,7 @@ class Handlers:
         """Handle ``provide-client-params``: our parameter is not for AWS."""
         if self._closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
-        context["low_latency_attempts"] = Attempts(
-            self._rules, is_idempotent(params), time.monotonic()
-        )
+        context["low_latency_attempts"] = Attempts(self._rules, is_idempotent(params))
         if "Idempotent" not in params:
             return None
         return {name: value for name, value in params.items() if name != "Idempotent"}
@@ -269,8 +256,7 @@ class Handlers:
 
     def choose_host(self, request: Any, **_: Any) -> None:
         """Handle ``request-created``: the zone's host, or the Region's."""
-        origin = request.context["low_latency_attempts"].origin()
-        request.context["low_latency_origin"] = origin
+        origin = request.context["low_latency_attempts"].choose()
         if origin != self._regional and request.url.startswith(self._regional):
             request.url = origin + request.url[len(self._regional) :]
 
@@ -278,18 +264,16 @@ class Handlers:
         self, response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any
     ) -> float | bool | None:
         """Handle ``needs-retry``: seconds to wait, or ``False`` for no further attempt."""
-        context = request_dict["context"]
-        attempts: Attempts = context["low_latency_attempts"]
-        origin = context.get("low_latency_origin", self._regional)
+        attempts: Attempts = request_dict["context"]["low_latency_attempts"]
         if response is not None:
             status = response[0].status_code
-            pause = attempts.answered(origin, status)
+            pause = attempts.answered(status)
             if status < 300:
                 return None  # as most calls: nothing to decide
         elif isinstance(caught_exception, (HTTPClientError, NoConnectionError)):
             # urllib3 does not tell TLS's errors of the handshake from those of the answer.
             sent = True if isinstance(caught_exception, SSLError) else None
-            pause = attempts.failed(origin, caught_exception, sent=sent)
+            pause = attempts.failed(caught_exception, sent=sent)
         else:
             return False  # a mistake in the call, not on the way
         return False if pause is None else pause
@@ -299,7 +283,12 @@ class Handlers:
             return plain(**parameters)
         assert self._hedging is not None
         assert self._threads is not None
-        return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
+
+        def call(sent: Watch) -> Any:
+            sent(self)  # urllib3 does not say when the connection is there
+            return _read(plain(**parameters))
+
+        return hedged_in_threads(call, self._hedging, self._threads)
 
 
 def _take_over(client: Any, connections: Urllib3Connections) -> bool:

@@ -96,8 +96,14 @@ class Attempts:
     ----------
     deadline : float
         Of the whole call, in the seconds of ``time.monotonic()``.
+    origin : str
+        Where the attempt goes that was chosen last.
     made : int
         Attempts that came to their end.
+    sent : float
+        When the first request went out, as ``deadline``; 0 until then.
+    first_token : float or None
+        Seconds from there to a generation's first token, which are the deadline then.
     fresh : bool
         Whether the next attempt needs a new connection: a kept one failed.
     sure : bool
@@ -114,41 +120,58 @@ class Attempts:
         "_idempotent",
         "_rules",
         "deadline",
+        "first_token",
         "fresh",
         "made",
+        "origin",
+        "sent",
         "silence",
         "sure",
         "watch",
     )
 
-    def __init__(self, rules: CallRules, idempotent: bool, started: float) -> None:
+    def __init__(self, rules: CallRules, idempotent: bool, started: float | None = None) -> None:
         rules.budget.earn()
         self._rules = rules
         self._idempotent = idempotent
         self._failed_over = False
-        self.deadline = started + rules.longest_seconds
+        self.deadline = (time.monotonic() if started is None else started) + rules.longest_seconds
+        self.origin = rules.regional
         self.made = 0
+        self.sent = 0.0
+        self.first_token: float | None = None
         self.fresh = False
         self.sure = not idempotent or not rules.timing.retries
         self.silence: float | None = None
         self.watch: Callable[[Any], None] | None = None
 
-    def origin(self) -> str:
-        """Where the next attempt goes."""
+    def choose(self) -> str:
+        """Where the next attempt goes; to be asked when it can go out."""
         route = self._rules.route
-        return self._rules.regional if route is None else route.choose()
+        if route is not None:
+            self.origin = route.choose()
+        return self.origin
 
-    def answered(self, origin: str, status: int) -> float | None:
+    def sending(self, connection: Any) -> None:
+        """The connection is there: the clocks of the answer start."""
+        if not self.sent:
+            self.sent = time.monotonic()
+            if self.first_token is not None:
+                self.deadline = self.sent + self.first_token
+        if self.watch is not None:
+            self.watch(connection)
+
+    def answered(self, status: int) -> float | None:
         """Report an answer."""
         self.made += 1
         route = self._rules.route
         if route is not None:
-            route.answered(origin)
+            route.answered(self.origin)
         if status < 300:
             return None
         return self._again(sent=True, status=status, timed_out=False)
 
-    def failed(self, origin: str, error: Exception, *, sent: bool | None = None) -> float | None:
+    def failed(self, error: Exception, *, sent: bool | None = None) -> float | None:
         """Report an attempt without an answer."""
         self.made += 1
         rules = self._rules
@@ -169,7 +192,7 @@ class Attempts:
         if (
             not timed_out
             and rules.route is not None
-            and rules.route.failed(origin)
+            and rules.route.failed(self.origin)
             and not self._failed_over
             and (not sent or self._idempotent)
             and self._in_time(0.0)

@@ -12,7 +12,8 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from botocore.exceptions import HTTPClientError
 
@@ -21,7 +22,7 @@ from .blocking_http import BlockingConnection, BlockingPool
 from .call_attempts import Attempts
 from .client_timing import ClientCounts
 from .generations import GenerationPart, Limits, Tokens
-from .hedging import HedgingState, first_good
+from .hedging import HedgingState, Moment, Watch, first_good, noting, since
 from .runtime_wire import Wire
 
 __all__ = ["AsyncGeneration", "Generation"]
@@ -162,10 +163,11 @@ class AsyncGeneration(Tokens):
 class Claim:
     """The connection of one racer, so that another thread can end it; safe across threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, sent: Moment) -> None:
         self._lock = threading.Lock()
         self._connection: BlockingConnection | None = None
         self._lost = False
+        self._note = noting(sent)
 
     def watch(self, connection: BlockingConnection | None) -> None:
         """Take note of the racer's connection before its request goes out."""
@@ -174,6 +176,7 @@ class Claim:
                 connection.abort()
                 raise RaceLost
             self._connection = connection
+        self._note(connection)
 
     def cancel(self) -> None:
         """End what the racer has begun, and let it begin nothing more."""
@@ -197,15 +200,17 @@ def raced_in_threads(
 
     When both fail, the first one's own error is raised.
     """
-    started = time.monotonic()
-    claims = [Claim()]
+    sent: Future[float] = Future()
+    claims = [Claim(sent)]
     futures = [threads.submit(begin, claims[0])]
+    either: tuple[Future[Any], ...] = (*futures, sent)
     kept: Future[Generation] | None = None
     try:
+        wait(either, return_when=FIRST_COMPLETED)
         done, _ = wait(futures, hedging.delay_seconds)
         winner = futures[0]
         if not done and hedging.allow():
-            claims.append(Claim())
+            claims.append(Claim(sent))
             futures.append(threads.submit(begin, claims[1]))
             winner = first_good(*futures)
             if winner is futures[1]:
@@ -214,7 +219,7 @@ def raced_in_threads(
         kept = winner
         return generation
     finally:
-        hedging.record(time.monotonic() - started)
+        hedging.record(since(sent))
         for claim, future in zip(claims, futures, strict=True):
             if future is not kept:
                 _drop(claim, future, counts)
@@ -234,17 +239,22 @@ def _close_result(future: Future[Generation]) -> None:
 
 
 async def raced_in_tasks(
-    begin: Callable[[], Awaitable[AsyncGeneration]], hedging: HedgingState, counts: ClientCounts
+    begin: Callable[[Watch], Awaitable[AsyncGeneration]],
+    hedging: HedgingState,
+    counts: ClientCounts,
+    full: Callable[[], bool],
 ) -> AsyncGeneration:
-    """As :func:`raced_in_threads`, in the running event loop."""
-    started = time.monotonic()
-    tasks = [asyncio.ensure_future(begin())]
+    """As :func:`raced_in_threads`, in the running event loop; ``full`` as of ``hedged_in_tasks``."""
+    sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    tasks = [asyncio.ensure_future(begin(noting(sent)))]
+    either: tuple[asyncio.Future[Any], ...] = (*tasks, sent)
     kept: asyncio.Future[AsyncGeneration] | None = None
     try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
         winner = tasks[0]
-        if not done and hedging.allow():
-            tasks.append(asyncio.ensure_future(begin()))
+        if not done and not full() and hedging.allow():
+            tasks.append(asyncio.ensure_future(begin(noting(sent))))
             waiting = set(tasks)
             while waiting:
                 _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -258,7 +268,7 @@ async def raced_in_tasks(
         kept = winner
         return generation
     finally:
-        hedging.record(time.monotonic() - started)
+        hedging.record(since(sent))
         for task in tasks:
             if task is kept or task.cancelled():
                 continue

@@ -192,8 +192,7 @@ class Tokens:
     ) -> None:
         """Take the head of the answer."""
         self._origin = origin
-        # A wait for a connection moved the deadline: it is not the endpoint's time.
-        self._began = attempts.deadline - self._limits.first
+        self._began = attempts.sent
         self.response = self._wire.answer(self._wire.stream, status, headers, None, attempts.made)
         del self.response["Body"]
 

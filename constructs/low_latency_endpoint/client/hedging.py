@@ -16,21 +16,24 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..plan.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 
 T = TypeVar("T")
+Watch = Callable[[Any], None]
+Moment = Future[float] | asyncio.Future[float]  # of the first sending, by time.monotonic()
 
 _WINDOW = 1_000  # most recent calls that the percentile is of
 _ENOUGH = 100  # below this a percentile says nothing
 _RECOMPUTE_EVERY = 50
+_MOST_THREADS = 20_000  # two for each of the most calls at a moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hedging:
-    """When to send a call twice.
+    """When to send a call twice; its time counts from its sending, when the connection is there.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ class HedgingState:
         self._lock = threading.Lock()
         self._window: list[float] = []
         self._next = 0
-        #: How long to wait for the first answer before a second is asked for.
+        #: How long to wait from the first sending before a second copy goes out.
         self.delay_seconds = (hedging.delay or latency_target).total_seconds()
 
     def start_anew(self) -> None:
@@ -82,10 +85,10 @@ class HedgingState:
         self._lock = threading.Lock()
         self._budget = Budget(self._hedging.budget, reserve=1)
 
-    def record(self, seconds: float) -> None:
-        """Count a call and its latency."""
+    def record(self, seconds: float | None) -> None:
+        """Count a call, and its latency; one that was not sent has none."""
         self._budget.earn()
-        if self._hedging.delay is not None:
+        if self._hedging.delay is not None or seconds is None:
             return
         with self._lock:
             if len(self._window) < _WINDOW:
@@ -110,26 +113,48 @@ class HedgingState:
         self._counts.add("hedges_won")
 
 
+def hedging_threads() -> ThreadPoolExecutor:
+    """Threads for as many calls as there are: one that waits for a thread would look late."""
+    return ThreadPoolExecutor(_MOST_THREADS, "hedging")
+
+
+def noting(sent: Moment) -> Watch:
+    """For :attr:`.call_attempts.Attempts.watch`: note when a request first goes out."""
+
+    def watch(connection: Any) -> None:
+        if connection is not None and not sent.done():
+            sent.set_result(time.monotonic())
+
+    return watch
+
+
+def since(sent: Moment) -> float | None:
+    """Seconds from the sending; ``None`` without one."""
+    return time.monotonic() - sent.result() if sent.done() else None
+
+
 def hedged_in_threads(
-    call: Callable[[], T], hedging: HedgingState, threads: ThreadPoolExecutor
+    call: Callable[[Watch], T], hedging: HedgingState, threads: ThreadPoolExecutor
 ) -> T:
     """The first good result of one or two calls; the later one runs to its end and is dropped.
 
     When both fail, the first call's own error is raised.
     """
-    started = time.monotonic()
-    first = threads.submit(call)
+    sent: Future[float] = Future()
+    first = threads.submit(call, noting(sent))
+    either: tuple[Future[Any], ...] = (first, sent)
     try:
+        wait(either, return_when=FIRST_COMPLETED)
         done, _ = wait((first,), hedging.delay_seconds)
         if done or not hedging.allow():
             return first.result()
-        second = threads.submit(call)
+        second = threads.submit(call, noting(sent))
         winner = first_good(first, second)
         if winner is second:
             hedging.won()
         return winner.result()
     finally:
-        hedging.record(time.monotonic() - started)
+        hedging.record(since(sent))
 
 
 def first_good(first: Future[T], second: Future[T]) -> Future[T]:
@@ -141,17 +166,22 @@ def first_good(first: Future[T], second: Future[T]) -> Future[T]:
     return first
 
 
-async def hedged_in_tasks(call: Callable[[], Awaitable[T]], hedging: HedgingState) -> T:
+async def hedged_in_tasks(
+    call: Callable[[Watch], Awaitable[T]], hedging: HedgingState, full: Callable[[], bool]
+) -> T:
     """The first good result of one or two calls; the other is cancelled.
 
-    When both fail, the first call's own error is raised.
+    When both fail, the first call's own error is raised. There is no second copy while it would have
+    to wait: when the connections are ``full``.
     """
-    started = time.monotonic()
-    tasks = [asyncio.ensure_future(call())]
+    sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    tasks = [asyncio.ensure_future(call(noting(sent)))]
+    either: tuple[asyncio.Future[Any], ...] = (*tasks, sent)
     try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
-        if not done and hedging.allow():
-            tasks.append(asyncio.ensure_future(call()))
+        if not done and not full() and hedging.allow():
+            tasks.append(asyncio.ensure_future(call(noting(sent))))
             waiting = set(tasks)
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -162,7 +192,7 @@ async def hedged_in_tasks(call: Callable[[], Awaitable[T]], hedging: HedgingStat
                     return good[0].result()
         return await tasks[0]
     finally:
-        hedging.record(time.monotonic() - started)
+        hedging.record(since(sent))
         for task in tasks:
             if task.done() and not task.cancelled():
                 task.exception()  # seen, so that asyncio does not complain of it later

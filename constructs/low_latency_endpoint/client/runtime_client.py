@@ -13,7 +13,6 @@ import io
 import logging
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +27,7 @@ from .call_attempts import Attempts
 from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
 from .generation_streams import Claim, Generation, raced_in_threads
-from .hedging import hedged_in_threads
+from .hedging import Watch, hedged_in_threads, hedging_threads
 from .runtime_wire import Events, Operation, Wire
 from .sessions import closing, opening, session_id
 
@@ -72,10 +71,7 @@ class RuntimeClient(ClientBase):
 
     def _begin(self) -> None:
         self._find_route()
-        self._number_of_threads = 2 * self.options.concurrency
-        self._threads: ThreadPoolExecutor | None = None
-        if self._hedging is not None:
-            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+        self._threads = hedging_threads() if self._hedging is not None else None
         self._pool = BlockingPool(self.options)
         start_anew_after_fork(self)
         if self.options.preconnect:
@@ -89,7 +85,7 @@ class RuntimeClient(ClientBase):
             self._hedging.start_anew()
             assert self._generation_hedging is not None
             self._generation_hedging.start_anew()
-            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+            self._threads = hedging_threads()
 
     def __enter__(self) -> RuntimeClient:
         return self
@@ -137,8 +133,9 @@ class RuntimeClient(ClientBase):
         idempotent, body = self._taken_apart(parameters)
         started = time.monotonic()
 
-        def call() -> dict[str, Any]:
+        def call(watch: Watch | None = None) -> dict[str, Any]:
             attempts = Attempts(self._rules, idempotent, started)
+            attempts.watch = watch
             connection = self._send(self._wire.invoke, parameters, body, attempts, stream=False)
             reader = connection.reader
             status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
@@ -172,7 +169,7 @@ class RuntimeClient(ClientBase):
         self._check_open()
         idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
-        attempts = Attempts(self._rules, idempotent, time.monotonic())
+        attempts = Attempts(self._rules, idempotent)
         connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
         reader = connection.reader
         return self._wire.answer(
@@ -241,8 +238,8 @@ class RuntimeClient(ClientBase):
         )
 
         def begin(claim: Claim | None = None) -> Generation:
-            attempts = Attempts(self._rules, call.idempotent, started := time.monotonic())
-            attempts.deadline = started + call.limits.first
+            attempts = Attempts(self._rules, call.idempotent)
+            attempts.first_token = call.limits.first
             attempts.silence = float("inf")  # the limits take its place
             attempts.watch = claim.watch if claim else None
             generation = Generation(self._pool, self._wire, call.limits)
@@ -310,17 +307,16 @@ class RuntimeClient(ClientBase):
         """One call with its retries; the connection holds an answer below 300."""
         pool = self._pool
         while True:
-            origin = attempts.origin()
-            prepared = self._wire.prepare(origin, operation, parameters)
+            prepared = self._wire.prepare(attempts.choose(), operation, parameters)
             error: Exception
             try:
-                connection = pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
+                connection = pool.exchange(prepared, body, attempts, stream=stream)
             except (HTTPClientError, NoConnectionError) as problem:
-                pause = attempts.failed(origin, problem)
+                pause = attempts.failed(problem)
                 error = problem
             else:
                 reader = connection.reader
-                pause = attempts.answered(origin, reader.status)
+                pause = attempts.answered(reader.status)
                 if reader.status < 300:
                     return connection
                 error = self._wire.error(
