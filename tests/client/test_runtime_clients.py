@@ -301,7 +301,7 @@ def test_secrets_are_in_no_text(make: Make, kind: str, caplog: pytest.LogCapture
     if kind != "boto3":
         shown += [repr(one) for one in (client._wire, *client._wire._prepared.values())]
     if caller.in_tasks:
-        shown.append(repr(client._frozen))
+        shown.append(repr(client._credentials))
     shown += [
         record.getMessage()
         for record in caplog.records
@@ -332,3 +332,12 @@ def test_mistakes_are_coded(kind: str, arguments: dict[str, Any], code: str) -> 
 def test_credentials_are_needed(kind: str) -> None:
     with refused("LLC109"):
         Caller(kind, session=boto3.Session(region_name="us-east-1"))
+
+
+def test_many_different_parameters_do_not_fill_the_memory(kind: str, make: Make) -> None:
+    if kind == "boto3":
+        return
+    wire = make().client._wire
+    for number in range(600):
+        wire.prepare("https://h", wire.invoke, {"EndpointName": "e", "InferenceId": str(number)})
+    assert len(wire._prepared) <= 512

@@ -17,7 +17,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from botocore.credentials import Credentials
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, ReadTimeoutError
 
@@ -27,15 +26,12 @@ from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
 from .generation_streams import AsyncGeneration, raced_in_tasks
 from .hedging import Watch, hedged_in_tasks
+from .renewed_credentials import CredentialsEnded
 from .runtime_wire import Events, Operation, Wire
 from .sessions import closing, opening, session_id
-from .sigv4 import CredentialsSource
 
 _log = logging.getLogger(__name__)
-_CREDENTIALS_EVERY_SECONDS = 30.0
-# Calls wait for new credentials when the old ones end so soon, as after a long pause; botocore
-# renews earlier than that, which then happens beside the calls.
-_CREDENTIALS_END_SECONDS = 60
+_ENTER_SECONDS = 60.0  # for a provider's first credentials
 
 
 class AsyncRuntimeClient(ClientBase):
@@ -65,16 +61,11 @@ class AsyncRuntimeClient(ClientBase):
 
     def _begin(self) -> None:
         self._pool: HttpPool | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        self._wait_for_credentials = False
-        self._refresh_at = 0.0
-
-    def _signing_credentials(self) -> CredentialsSource:
-        self._frozen = _FrozenCredentials()
-        return self._frozen
 
     async def __aenter__(self) -> AsyncRuntimeClient:
-        await self._refresh_credentials()
+        self._credentials.start()
+        for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
+            await asyncio.sleep(pause)
         await asyncio.to_thread(self._find_route)
         self._pool = HttpPool(self.options)
         if self.options.preconnect:
@@ -86,8 +77,7 @@ class AsyncRuntimeClient(ClientBase):
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        self._credentials.close()
         if self._pool is not None:
             self._pool.close()
             await asyncio.sleep(0)  # so that the event loop sees the sockets go
@@ -200,10 +190,6 @@ class AsyncRuntimeClient(ClientBase):
     ) -> Answer:
         """One call with its retries; an answer below 300 is returned as it is."""
         pool = self._http()
-        if time.monotonic() >= self._refresh_at:
-            self._refresh_soon()
-        if self._wait_for_credentials and self._refreshing is not None:
-            await asyncio.shield(self._refreshing)
         prepare = partial(self._wire.prepare, operation=operation, parameters=parameters)
         while True:
             error: Exception
@@ -220,6 +206,10 @@ class AsyncRuntimeClient(ClientBase):
                 error = self._wire.error(
                     operation, answer.status, answer.headers, content, attempts.made
                 )
+            except CredentialsEnded:
+                for seconds in self._credentials.waits(attempts.deadline):
+                    await asyncio.sleep(seconds)
+                continue
             except (HTTPClientError, NoConnectionError) as problem:
                 pause = attempts.failed(problem)
                 error = problem
@@ -240,37 +230,6 @@ class AsyncRuntimeClient(ClientBase):
         if pool.closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
         return pool
-
-    def _refresh_soon(self) -> None:
-        """In a thread: refreshable credentials ask the network and would stop the event loop."""
-        self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
-        # Plain credentials never change; botocore refreshes others 15 minutes before their end.
-        if type(self._credentials) is not Credentials:
-            ends = getattr(self._credentials, "refresh_needed", None)
-            self._wait_for_credentials = ends is not None and ends(_CREDENTIALS_END_SECONDS)
-            self._refreshing = asyncio.ensure_future(self._refresh_credentials())
-
-    async def _refresh_credentials(self) -> None:
-        try:
-            frozen = await asyncio.to_thread(self._credentials.get_frozen_credentials)
-        except Exception as error:  # of any provider; AWS refuses the old ones when they end
-            if self._frozen.current is None:
-                raise
-            _log.warning("credentials were not refreshed: %s", type(error).__name__)
-            return
-        finally:
-            self._wait_for_credentials = False
-        self._frozen.current = frozen
-        self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
-
-
-class _FrozenCredentials:
-    """The last credentials known, for the signer; refreshed behind its back."""
-
-    current: Any = None
-
-    def get_frozen_credentials(self) -> Any:
-        return self.current
 
 
 class AsyncResponseStream(Events):

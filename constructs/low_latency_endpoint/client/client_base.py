@@ -27,9 +27,10 @@ from .client_zone import ClientZone
 from .generation_requests import NOT_TWICE, generation_body, with_conversation
 from .generations import Limits, limits_of
 from .hedging import Hedging, HedgingState
+from .renewed_credentials import RenewedCredentials
 from .runtime_wire import Wire, body_bytes
 from .sessions import NEW_SESSION, OPENED_BY_STREAM
-from .sigv4 import CredentialsSource, Sigv4Signer
+from .sigv4 import Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
 
@@ -246,12 +247,11 @@ class ClientBase:
         )
         headers = {"User-Agent": probe.meta.config.user_agent}
         probe.close()
-        self._credentials = session.get_credentials()
-        if self._credentials is None:
+        found = session.get_credentials()
+        if found is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
-        self._wire = Wire(
-            Sigv4Signer(self._signing_credentials(), region=str(options.region)), headers
-        )
+        self._credentials = RenewedCredentials(found)
+        self._wire = Wire(Sigv4Signer(self._credentials, region=str(options.region)), headers)
         self.exceptions: Any = self._wire.exceptions
         self.counts = ClientCounts()
         self.zone: ClientZone | None = None
@@ -270,11 +270,6 @@ class ClientBase:
     def _begin(self) -> None:
         """What the kind of client needs beside, at the end of its construction."""
         raise NotImplementedError
-
-    def _signing_credentials(self) -> CredentialsSource:
-        """What the signer asks, once per second."""
-        found: CredentialsSource = self._credentials
-        return found
 
     @staticmethod
     def _taken_apart(parameters: dict[str, Any]) -> tuple[bool, bytes]:

@@ -28,6 +28,7 @@ from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
 from .generation_streams import Claim, Generation, raced_in_threads
 from .hedging import Watch, hedged_in_threads, hedging_threads
+from .renewed_credentials import CredentialsEnded
 from .runtime_wire import Events, Operation, Wire
 from .sessions import closing, opening, session_id
 
@@ -70,6 +71,7 @@ class RuntimeClient(ClientBase):
     """
 
     def _begin(self) -> None:
+        self._credentials.start()
         self._find_route()
         self._threads = hedging_threads() if self._hedging is not None else None
         self._pool = BlockingPool(self.options)
@@ -96,6 +98,7 @@ class RuntimeClient(ClientBase):
     def close(self) -> None:
         """Close all connections, for good; calls under way end with an error."""
         self._pool.close()
+        self._credentials.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -311,6 +314,10 @@ class RuntimeClient(ClientBase):
             error: Exception
             try:
                 connection = pool.exchange(prepared, body, attempts, stream=stream)
+            except CredentialsEnded:
+                for seconds in self._credentials.waits(attempts.deadline):
+                    time.sleep(seconds)
+                continue
             except (HTTPClientError, NoConnectionError) as problem:
                 pause = attempts.failed(problem)
                 error = problem

@@ -1,0 +1,189 @@
+"""Credentials are renewed beside the calls, by a thread of the client's, while the old ones are good."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.credentials import DeferredRefreshableCredentials, RefreshableCredentials
+from botocore.exceptions import CredentialRetrievalError
+
+from benchmarks.tls_server import LoopbackRuntime
+from low_latency_endpoint.client.renewed_credentials import RenewedCredentials
+
+from .callers import SECRETS, Caller
+
+Make = Callable[..., Caller]
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class Provider:
+    """Gives a new token each time, waits while it is not ``free``, fails with its ``error``."""
+
+    def __init__(self, seconds: float = 300.0) -> None:
+        self.tokens: list[str] = []
+        self.seconds = seconds
+        self.error: Exception | None = None
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self) -> dict[str, str]:
+        self.free.wait(30)
+        if self.error is not None:
+            raise self.error
+        self.tokens.append(f"token{len(self.tokens)}")
+        expiry = datetime.datetime.now(datetime.UTC) + timedelta(seconds=self.seconds)
+        return {
+            "access_key": "AKID",
+            "secret_key": "s",
+            "token": self.tokens[-1],
+            "expiry_time": expiry.isoformat(),
+        }
+
+    def credentials(self) -> RefreshableCredentials:
+        return RefreshableCredentials.create_from_metadata(self(), self, "test")
+
+
+def session_of(credentials: Any) -> boto3.Session:
+    made = boto3.Session(*SECRETS, region_name="us-east-1")
+    made._session._credentials = credentials
+    return made
+
+
+def until(happened: Callable[[], Any]) -> None:
+    ends = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+
+
+def token(caller: Caller, server: LoopbackRuntime) -> str:
+    """Which credentials a call goes out with now."""
+    caller.client._wire._prepared.clear()  # the signer asks once per second
+    caller.invoke("headers")
+    return str(server.runtime.last_headers["X-Amz-Security-Token"])
+
+
+def renewing() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name == "credentials"}
+
+
+def test_a_provider_that_hangs_stops_no_call(server: LoopbackRuntime, make: Make) -> None:
+    """Five minutes before the end, when botocore waits for new ones in each call."""
+    provider = Provider()
+    caller = make(session=session_of(provider.credentials()))
+    old = token(caller, server)
+    provider.free.clear()
+    caller.client._credentials._wake.set()  # time to look
+    until(lambda: caller.client._credentials._source._refresh_lock.locked())
+    began = time.monotonic()
+    assert [token(caller, server) for _ in range(3)] == [old] * 3
+    assert time.monotonic() - began < 10
+    provider.free.set()
+    until(lambda: token(caller, server) != old)
+
+
+def test_a_provider_that_fails_stops_no_call_until_the_end(
+    server: LoopbackRuntime, make: Make
+) -> None:
+    provider = Provider()
+    caller = make(session=session_of(provider.credentials()))
+    old, tries = token(caller, server), caller.client._credentials._tries
+    provider.error = ValueError("no such profile")
+    caller.client._credentials._wake.set()
+    until(lambda: caller.client._credentials._tries > tries)
+    assert token(caller, server) == old
+    caller.client._credentials._ends = time.time()
+    with pytest.raises(CredentialRetrievalError, match="test: no such profile"):
+        token(caller, server)
+    provider.error = None
+    assert token(caller, server) != old
+
+
+def test_with_nothing_valid_a_call_waits_and_no_longer_than_a_call_may(
+    server: LoopbackRuntime, make: Make
+) -> None:
+    provider = Provider()
+    quick = {"connect_timeout": timedelta(seconds=0.2), "read_timeout": timedelta(seconds=0.5)}
+    caller = make(session=session_of(provider.credentials()), retries=0, **quick)
+    token(caller, server)
+    provider.free.clear()
+    caller.client._credentials._ends = time.time()
+    began = time.monotonic()
+    with pytest.raises(CredentialRetrievalError, match="in time"):
+        token(caller, server)
+    assert 0.65 < time.monotonic() - began < 15
+    threading.Timer(0.2, provider.free.set).start()
+    assert token(caller, server) == provider.tokens[-1]
+    assert server.runtime.requests["headers"] == 2, "nothing went out with credentials that ended"
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_the_first_ones_are_waited_for(server: LoopbackRuntime, make: Make) -> None:
+    """A role that is assumed asks at the first use."""
+    provider = Provider()
+    caller = make(session=session_of(DeferredRefreshableCredentials(provider, "test")))
+    assert token(caller, server) in provider.tokens
+
+
+def test_short_lives_are_followed(server: LoopbackRuntime, make: Make) -> None:
+    provider = Provider(seconds=1.5)
+    caller = make(session=session_of(provider.credentials()))
+    seen = set()
+    until(lambda: seen.add(token(caller, server)) or len(seen) > 3)
+
+
+def test_the_thread_ends_with_the_client_and_static_ones_have_none(make: Make) -> None:
+    before = renewing()
+    caller = make()
+    assert renewing() == before
+    caller = make(session=session_of(Provider().credentials()))
+    assert len(renewing() - before) == 1
+    caller.wait(caller.client.close())
+    until(lambda: renewing() <= before)
+
+
+def test_the_thread_ends_with_a_client_that_nobody_closed() -> None:
+    before = renewing()
+    made = RenewedCredentials(Provider(seconds=3600).credentials())
+    made.start()
+    wake = made._wake
+    del made
+    gc.collect()
+    wake.set()
+    until(lambda: renewing() <= before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+def test_a_forked_child_renews_for_itself_though_the_parents_thread_hung() -> None:
+    provider = Provider()
+    made = RenewedCredentials(provider.credentials())
+    made.start()
+    until(lambda: made._tries)
+    provider.free.clear()
+    made._wake.set()
+    until(made._source._refresh_lock.locked)
+    old = made.get_frozen_credentials().token
+    child = os.fork()
+    if not child:
+        try:
+            provider.free.set()
+            until(lambda: made.get_frozen_credentials().token != old)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    provider.free.set()
+    made.close()
