@@ -121,6 +121,10 @@ fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=
 	@$(OFFLINE) python -m fuzzing --count $(or $(COUNT),20000) --synth $(or $(SYNTH),1000) \
 	  --seed $(or $(SEED),0)
 
+.PHONY: fuzz-smoke
+fuzz-smoke:  ## Some seconds of it, with other seeds each time: what fails is printed with its seed
+	@$(MAKE) --no-print-directory fuzz COUNT=200 SYNTH=5 SEED=$$(date +%s)
+
 .PHONY: bench
 bench: setup  ## Measure synthesis, imports, clients, simulator and load generator, as ratios
 	@$(OFFLINE) python -m benchmarks $(ARGS)
@@ -183,7 +187,7 @@ size: $(VENV)/.installed-dev  ## Print lines by room, the longest functions, the
 	@python -m benchmarks.size
 
 .PHONY: pr
-pr: setup lint site test test-realtime bench-smoke  ## Everything a pull request must pass
+pr: setup lint site fuzz-smoke test test-realtime bench-smoke  ## Everything a pull request must pass
 
 .PHONY: snapshots
 snapshots: setup  ## Accept the templates of today as the snapshots

@@ -159,7 +159,7 @@ def _print_all(file: Path) -> None:
 def _lines_fault(text: str, error: SettingsError) -> str:
     if not error.problems:
         return "refused without a problem"
-    marks = _line_of_each_path(text)
+    marks = _line_of_each_path(text, [problem.where for _, problem in error.problems])
     for line, problem in error.problems:
         if not (problem.code.startswith("LL") and problem.what and problem.allowed):
             return f"a problem without a code or words: {problem}"
@@ -172,8 +172,11 @@ def _lines_fault(text: str, error: SettingsError) -> str:
     return ""
 
 
-def _line_of_each_path(text: str) -> dict[str, int]:
-    """An oracle of its own: the lines of all settings, as PyYAML's nodes have them."""
+def _line_of_each_path(text: str, wanted: list[str]) -> dict[str, int]:
+    """An oracle of its own: the lines of what lies on the way there, as PyYAML's nodes have them.
+
+    Nowhere else: an alias may hold itself.
+    """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError:
@@ -181,6 +184,8 @@ def _line_of_each_path(text: str) -> dict[str, int]:
     lines: dict[str, int] = {}
 
     def visit(node: yaml.Node, path: str, line: int) -> None:
+        if not any(each.startswith(path) for each in wanted):
+            return
         lines[path] = line
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:

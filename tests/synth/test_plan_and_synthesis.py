@@ -63,6 +63,15 @@ def test_a_role_of_another_account(folder: Path, account: str | None) -> None:
     assert (judged.accepted, judged.fault) == (True, "")
 
 
+@pytest.mark.parametrize("text", ["key: &x [*x]", "&x {client_zones: *x, endpoints: {a: *x}}"])
+def test_an_alias_that_holds_itself_ends_neither_the_command_nor_its_judge(
+    folder: Path, text: str
+) -> None:
+    judged = judge(text, folder, synthesise=False)
+    assert (judged.accepted, judged.fault) == (False, "")
+    assert judged.codes
+
+
 def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
     """In a process of its own, without what pytest puts on the path."""
     command = [sys.executable, "-m", "fuzzing", "--count", "3", "--keep", str(tmp_path)]
