@@ -316,12 +316,14 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
         "\n".join(f"{60 * minute},{count}" for minute, count in enumerate(counts)), encoding="utf-8"
     )
     arguments = ("plan", SHIPPED, "--cost", "--price", "ml.m5.12xlarge=3")
-    text = low_latency(*arguments, "--traffic-from", str(recorded), columns=300).stdout
+    text = " ".join(low_latency(*arguments, "--traffic-from", str(recorded)).stdout.split())
     assert (
         "Along monday (24 h, repeated, its peak the planned one): sentiment 2 to 8 instances, "
         "5.062 on average, 3,696 instance hours a month. 15.21 US dollars per hour, 11,102 a month of 730 hours, 7.04 for a "
         "million requests." in text
     )
+    # 500 in 60 s are 8.3 a second.
+    assert "The recorded peak of 8.333 requests per second is not in the order of magnitude" in text
     data = json.loads(low_latency(*arguments, "--traffic-from", str(recorded), "--json").stdout)[
         "cost"
     ]["along"]
@@ -337,6 +339,14 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     assert low_latency("plan", SHIPPED, "--traffic", "spike", "--markdown").returncode == 2
     both = low_latency(*arguments, "--traffic", "spike", "--traffic-from", str(recorded))
     assert both.returncode == 2
+    assert low_latency(*arguments, "--period", "60s").returncode == 2
+    sparse = "0,60000\n120,30000\n360,60000"  # a minute's number is the planned peak's
+    recorded.write_text(sparse, encoding="utf-8")
+    open_period = low_latency(*arguments, "--traffic-from", str(recorded))
+    assert (open_period.returncode, "Say it with --period" in open_period.stderr) == (2, True)
+    minutes = low_latency(*arguments, "--traffic-from", str(recorded), "--period", "60s")
+    assert "Along monday (0.1167 h" in minutes.stdout
+    assert "order of magnitude" not in minutes.stdout
 
 
 def test_old_prices_are_said_to_be_old(low_latency: Run, tmp_path: Path) -> None:

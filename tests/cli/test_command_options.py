@@ -33,6 +33,7 @@ VALUES = {
     "--payload": {"SOURCE"},
     "--price": {"ITEM=USD"},
     "--processes": {"N"},
+    "--period": {"TIME"},
     "--profile": {"NAME"},
     "--region": {"REGION"},
     "--requests": {"N"},

@@ -196,6 +196,7 @@ GOAL = ("--search", "--target", "p99=200ms", "--tps", "20")
         ("--compare-routing", "--routing", "random"),
         ("--traffic", "spike", "--instances", "3"),
         ("--traffic", "spike", "--traffic-from", "counts.csv"),
+        ("--traffic", "spike", "--period", "60s"),
         ("--from-load-test", "result.json", "--variation", "1"),
     ],
     ids=" ".join,

@@ -175,6 +175,9 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
 
     fleets = fleets_along(settings, day)
     days = f"Along {day.name} ({day.seconds / 3600:,.4g} h, repeated, its peak the planned one)"
+    planned = [each.peak_tps for each in cost.endpoints.values() if each.peak_tps]
+    if said := day.far_from(*planned):
+        days = f"{said} {days}"
     counted = [
         f"{key} {fleet.least} to {fleet.most} instances, {fleet.mean:,.4g} on average, "
         f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"

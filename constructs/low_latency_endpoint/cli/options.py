@@ -88,6 +88,16 @@ Prices = Annotated[
     ),
 ]
 
+TrafficPeriod = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="With --traffic-from: the length of its periods. Default: the shortest step between "
+        "its times; 60s of a trace with a line for each request.",
+        show_default=False,
+    ),
+]
+
 Profile = Annotated[
     str | None, typer.Option(metavar="NAME", help="Profile of the AWS CLI.", show_default=False)
 ]

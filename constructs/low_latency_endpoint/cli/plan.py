@@ -12,7 +12,18 @@ import typer
 
 from ..errors import LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
-from .options import ENDPOINT_YAML, Json, Markdown, Prices, Strict, flag, grouped, option
+from .load_inputs import seconds_of
+from .options import (
+    ENDPOINT_YAML,
+    Json,
+    Markdown,
+    Prices,
+    Strict,
+    TrafficPeriod,
+    flag,
+    grouped,
+    option,
+)
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -78,6 +89,7 @@ class PlanOptions:
         "of Invocations (JSON).",
         metavar="FILE",
     )
+    period: TrafficPeriod = None
     minutes: bool = flag("Show only how long AWS takes to create and to delete the stack.")
     price: Prices = None
     strict: Strict = False
@@ -107,6 +119,8 @@ class PlanOptions:
             )
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
+        if self.period is not None and self.traffic_from is None:
+            raise typer.BadParameter("--period goes with --traffic-from")
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
         whole = self.cost or self.minutes or self.traffic or self.traffic_from
         if whole and about_endpoints:
@@ -137,7 +151,8 @@ class PlanOptions:
         from ..simulate import read_recorded_traffic, shape
 
         if self.traffic_from is not None:
-            return read_recorded_traffic(self.traffic_from)
+            period = None if self.period is None else seconds_of(self.period, "--period")
+            return read_recorded_traffic(self.traffic_from, period=period)
         return None if self.traffic is None else shape(self.traffic)
 
 

@@ -16,6 +16,7 @@ from .options import (
     Markdown,
     Prices,
     SettingsFile,
+    TrafficPeriod,
     flag,
     grouped,
     option,
@@ -55,6 +56,7 @@ class SimulationOptions:
         "of Invocations (JSON).",
         metavar="FILE",
     )
+    period: TrafficPeriod = None
     from_load_test: Path | None = option(
         "Service times and throughput as a load test measured them.", metavar="FILE"
     )
@@ -111,6 +113,8 @@ class SimulationOptions:
         over_time = self.traffic is not None or self.traffic_from is not None
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
+        if self.period is not None and self.traffic_from is None:
+            raise typer.BadParameter("--period goes with --traffic-from")
         if self.compare_routing and (self.search or over_time):
             raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
         if not self.search:
@@ -143,7 +147,8 @@ class SimulationOptions:
         from ..simulate import read_recorded_traffic, shape, shapes
 
         if self.traffic_from is not None:
-            return [read_recorded_traffic(self.traffic_from)]
+            period = None if self.period is None else seconds_of(self.period, "--period")
+            return [read_recorded_traffic(self.traffic_from, period=period)]
         if self.traffic is None:
             return []
         return list(shapes().values()) if self.traffic == "all" else [shape(self.traffic)]

@@ -319,7 +319,7 @@ class SimulationReport:
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         self.assumed += [
             f"the traffic of {each.name} ({each.description}) has its peak at "
-            f"{peak_tps:,g} requests per second"
+            f"{peak_tps:,g} requests per second. {each.far_from(peak_tps)}".rstrip(". ")
             for each in shapes
             if each.name not in made()
         ]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from typing import Any
 
 from ..errors import rule
 from .traffic import Shape, shape_of_counts
@@ -27,25 +26,38 @@ RECORDED_TRAFFIC = rule(
 
 MOST_PERIODS = 200_000
 _FORMS = (
-    'lines of time and count, a CloudWatch answer with sums of Invocations, or "seconds" '
-    'and "counts"'
+    "lines of time and count, a CloudWatch answer with sums of Invocations, Prometheus's "
+    'query_range, a trace with a line for each request, or "seconds" and "counts"'
 )
+_USUAL = 60.0  # seconds: CloudWatch's period for Invocations
+_UNITS = (1.0, 1e3, 1e6, 1e9)  # of a second: logs and exports have each of them
+_ERA = (6e8, 6e9)  # seconds since 1970, in the years 1989 to 2160; no two units share a number
+_TIME = re.compile(r"time|arriv|^ts$", re.I)
+_REQUEST = re.compile(r"tokens|input_length|prompt", re.I)  # what only single requests have
+_RATE = re.compile(r"/ ?s\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b", re.I)
+
+Moment = float | datetime
+Read = tuple[list[Moment], list[float] | None, float | None]
+"""Times and counts, which requests have not, and the period where the file says it."""
 
 
-def read_recorded_traffic(path: str | Path) -> Shape:
+def read_recorded_traffic(path: str | Path, *, period: float | None = None) -> Shape:
     """A file of recorded traffic as a shape; its largest count is the shape's peak.
 
     Parameters
     ----------
     path : str or Path
-        Lines of time and count, JSON of ``aws cloudwatch get-metric-statistics`` (sums) or
-        ``get-metric-data`` (one query), or ``{"seconds": 60, "counts": [...]}``. The period is the
-        shortest step; periods without a line had no requests.
+        Lines of time and count, JSON of ``aws cloudwatch get-metric-statistics`` (sums),
+        ``get-metric-data`` (one query) or Prometheus's ``query_range``, or ``{"seconds": 60,
+        "counts": [...]}``; periods without a line had no requests. Or a trace: a line of CSV or
+        JSON for each request, which are counted.
+    period : float or None
+        Seconds of a period. By default the shortest step; of a trace 60.
 
     Raises
     ------
     ConfigurationError
-        ``LLS130`` for a file that is missing or of another form.
+        ``LLS130`` for a file that is missing or of another form, or leaves the period open.
     """
     where = str(path)
     try:
@@ -54,111 +66,125 @@ def read_recorded_traffic(path: str | Path) -> Shape:
         raise RECORDED_TRAFFIC.error(
             got=getattr(problem, "strerror", None) or str(problem), allowed="a file", where=where
         ) from None
-    return recorded_traffic(text, Path(path).stem, where)
+    return recorded_traffic(text, Path(path).stem, where, period=period)
 
 
-def recorded_traffic(text: str, name: str, where: str = "") -> Shape:
+def recorded_traffic(
+    text: str, name: str, where: str = "", *, period: float | None = None
+) -> Shape:
     """The same from the file's text."""
     try:
-        if text.lstrip()[:1] in ("{", "["):
-            counts, seconds = _of_json(json.loads(text))
-        else:
-            counts, seconds = _of_lines(text)
-        if seconds <= 0 or len(counts) < 2 or min(counts) < 0 or max(counts) <= 0:
-            raise ValueError(
-                f"{len(counts)} counts from {min(counts, default=0):g} to "
-                f"{max(counts, default=0):g} in periods of {seconds:g} s, where two or more not "
-                "below 0, one above, and a period above 0 are needed"
-            )
-    except (ValueError, RecursionError, csv.Error) as problem:
-        if isinstance(problem, ValidationError):
-            first = problem.errors()[0]
-            got = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        else:
-            got = str(problem)
+        if not text.strip():
+            raise ValueError("an empty file")
+        is_json = text.lstrip()[0] in "{["
+        counts, seconds = _counts(*(_of_json(text) if is_json else _of_lines(text)), period)
+        if (low := min(counts)) < 0 or max(counts) <= 0:
+            raise ValueError(f"a count of {low:g}" if low < 0 else "not one request")
+        if len(counts) < 2:
+            raise ValueError(f"one period of {seconds:g} s, where two or more are needed")
+    except (ValueError, RecursionError, csv.Error, KeyError, TypeError, AttributeError) as problem:
+        got = str(problem)
+        if isinstance(problem, KeyError | TypeError | AttributeError):
+            got = f"JSON without {got}" if isinstance(problem, KeyError) else "another form of JSON"
         raise RECORDED_TRAFFIC.error(got=got, allowed=_FORMS, where=where) from None
+    peak = max(counts) / seconds
     return replace(
         shape_of_counts(name, counts, seconds),
-        description=f"recorded: {len(counts):,} periods of {seconds:g} s, at most "
-        f"{max(counts) / seconds:,.4g} requests per second",
+        description=f"recorded: {len(counts):,} periods of {seconds:g} s, at most {peak:,.4g} "
+        "requests per second",
+        recorded_peak=peak,
     )
 
 
-def _no_boolean(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(f"{value} is no number")
-    return value
-
-
-def _epoch(time: float | datetime) -> float:
-    if isinstance(time, datetime):
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    return time
-
-
-Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
-Time = Annotated[Number | datetime, Field(union_mode="left_to_right"), AfterValidator(_epoch)]
-
-
-class _Sum(BaseModel):
-    Timestamp: Time
-    Sum: Number
-
-
-class _Statistics(BaseModel):
-    """What get-metric-statistics answers."""
-
-    Datapoints: list[_Sum]
-
-
-class _Series(BaseModel):
-    Timestamps: list[Time]
-    Values: list[Number]
-
-
-class _MetricData(BaseModel):
-    """What get-metric-data answers."""
-
-    MetricDataResults: tuple[_Series]
-
-
-class _Counts(BaseModel):
-    """Counts one after the other."""
-
-    counts: list[Number]
-    seconds: Number
-
-
-_LINES = TypeAdapter(list[tuple[Time, Number]])
-
-
-def _of_json(content: Any) -> tuple[list[float], float]:
-    if "Datapoints" in content:
-        points = _Statistics.model_validate(content).Datapoints
-        return _by_time([(each.Timestamp, each.Sum) for each in points])
-    if "MetricDataResults" in content:
-        (series,) = _MetricData.model_validate(content).MetricDataResults
-        return _by_time(list(zip(series.Timestamps, series.Values, strict=True)))
-    found = _Counts.model_validate(content)
-    return found.counts, found.seconds
-
-
-def _of_lines(text: str) -> tuple[list[float], float]:
-    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if any(row)]
+def _of_json(text: str) -> Read:
     try:
-        float(rows[0][-1] if rows else "0")
-    except ValueError:
-        rows = rows[1:]  # heads
-    return _by_time(_LINES.validate_python(rows))
+        documents = [json.loads(text)]
+    except ValueError as problem:
+        try:
+            documents = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError:
+            raise ValueError(f"no whole JSON: {problem}") from None
+    content = documents[0]
+    if any(map(_REQUEST.search, content)):
+        name = next(key for key in [*content, "timestamp"] if _TIME.search(key))
+        times = [_moment(each[name]) for each in documents]
+        whole = all(isinstance(each[name], int) and each[name] < _ERA[0] for each in documents)
+        # Mooncake's and AIPerf's are milliseconds from the start, and whole; Qwen's are seconds.
+        return [time / 1e3 if whole else time for time in times], None, None  # type: ignore[operator]
+    if len(documents) > 1:
+        raise ValueError("lines of JSON that are no trace of requests")
+    if "counts" in content:
+        seconds, counts = _number(content["seconds"]), [_number(each) for each in content["counts"]]
+        return [number * seconds for number in range(len(counts))], counts, seconds
+    points = list(_points(content))
+    return [_moment(time) for time, _ in points], [_number(count) for _, count in points], None
 
 
-def _by_time(points: Sequence[tuple[Any, float]]) -> tuple[list[float], float]:
-    """Counts in order, one for each period; the shortest step is the period."""
-    points = sorted(points)
-    steps = [later - earlier for (earlier, _), (later, _) in pairwise(points)]
-    if not steps or min(steps) <= 0:
-        raise ValueError("one time twice" if steps else f"{len(points)} times")
-    period, begin = min(steps), points[0][0]
+def _points(content: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Time and count of each point of an answer with one series."""
+    for name in ("NextToken", "error"):
+        if content.get(name):
+            raise ValueError(f"an answer that is not whole: {name} {content[name]}")
+    if "Datapoints" in content:
+        yield from ((each["Timestamp"], each["Sum"]) for each in content["Datapoints"])
+        return
+    cloudwatch = "MetricDataResults" in content
+    series = content["MetricDataResults"] if cloudwatch else content["data"]["result"]
+    # The pages of one query have one Id, and the last of them says how it ended.
+    if len({json.dumps(each.get("Id" if cloudwatch else "metric")) for each in series}) > 1:
+        raise ValueError("several series, where one is needed")
+    if series and (ended := series[-1].get("StatusCode", "Complete")) != "Complete":
+        raise ValueError(f"an answer that is not whole: StatusCode {ended}")
+    for each in series:
+        times = each["Timestamps"] if cloudwatch else each["values"]
+        if cloudwatch and len(times) != len(each["Values"]):
+            raise ValueError("not as many Values as Timestamps")
+        yield from zip(times, each["Values"], strict=True) if cloudwatch else times
+
+
+def _of_lines(text: str) -> Read:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("sep=")]
+    mark = next((mark for mark in ";\t" if any(mark in line for line in lines[:9])), ",")
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark)]
+    named = next((at for at, cell in enumerate(rows[0]) if _TIME.search(cell)), 0)
+    at = next((at for row in rows[:9] for at, cell in enumerate(row) if _date(cell)), named)
+    begin = next((n for n, row in enumerate(rows) if row[at:] and _is_moment(row[at])), len(rows))
+    heads, rows = rows[begin - 1] if begin else [], rows[begin:]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise ValueError(
+            "lines of different lengths" if rows else "no line that begins with a time"
+        )
+    others = [number for number in range(len(rows[0])) if number != at]
+    if not others or _REQUEST.search(" ".join(heads)):
+        return [_moment(row[at]) for row in rows], None, None
+    if len(others) > 1:  # Grafana names the series in a column, where it is asked for that
+        others = [n for n in others if _is_moment(rows[0][n]) or len({row[n] for row in rows}) > 1]
+    if len(others) != 1:
+        raise ValueError(f"{len(rows[0])} columns, where a time and a count are needed")
+    (column,) = others
+    if _RATE.search(" ".join(heads[column : column + 1])):
+        raise ValueError(f"a column of rates, {heads[column]!r}, where counts are needed")
+    there = [row for row in rows if row[column].lower() not in ("", "null", "undefined")]
+    numbers = [_number(row[column], mark) for row in there]
+    return [_moment(row[at]) for row in there], numbers, None
+
+
+def _counts(
+    moments: list[Moment], numbers: list[float] | None, stated: float | None, told: float | None
+) -> tuple[list[float], float]:
+    """Counts in order, one for each period, and the seconds of a period."""
+    times, stated = _seconds(moments), stated if told is None else told
+    if stated is not None and stated <= 0:
+        raise ValueError(f"periods of {stated:g} s")
+    if len(times) < 2:
+        raise ValueError(f"{len(times)} times, where two or more are needed")
+    begin = min(times)
+    if numbers is None:
+        period = stated or _USUAL
+        points = [(begin + (time - begin) // period * period, 1.0) for time in sorted(times)]
+    else:
+        points = sorted(zip(times, numbers, strict=True))
+        period = _period([time for time, _ in points], stated)
     size = round((points[-1][0] - begin) / period) + 1
     if size > MOST_PERIODS:
         raise ValueError(f"{size:,} periods of {period:g} s, where {MOST_PERIODS:,} are the most")
@@ -167,8 +193,79 @@ def _by_time(points: Sequence[tuple[Any, float]]) -> tuple[list[float], float]:
         at = (time - begin) / period
         if abs(at - round(at)) > 0.01:
             raise ValueError(
-                f"a step of {time - begin:g} s from the first, no multiple of the shortest, "
+                f"a step of {time - begin:g} s from the first, no multiple of the period, "
                 f"{period:g} s"
             )
-        counts[round(at)] = count
+        counts[round(at)] += count
     return counts, period
+
+
+def _period(times: Sequence[float], told: float | None) -> float:
+    """The period of sorted times; refused where the shortest step may be a gap."""
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    shortest = min(steps)
+    if shortest <= 0:
+        twice = times[steps.index(shortest)]
+        day = f" ({datetime.fromtimestamp(twice, UTC)})" if twice > _ERA[0] else ""
+        raise ValueError(f"one time twice, {twice:.15g} s{day}")
+    if told is None and max(steps) > 1.01 * shortest and abs(shortest / _USUAL - 1) > 0.01:
+        raise ValueError(
+            f"times with gaps, the shortest step {shortest:g} s: is that the period, or a gap too? "
+            "Say it with --period (the period CloudWatch was asked for; 60s is usual)"
+        )
+    if told is not None and shortest < 0.99 * told:
+        raise ValueError(f"steps of {shortest:g} s, shorter than the period, {told:g} s")
+    return told or shortest
+
+
+def _seconds(moments: Sequence[Moment]) -> list[float]:
+    """Seconds since 1970, by the unit that gives a plausible year; small ones are from a start."""
+    numbers = [each for each in moments if not isinstance(each, datetime)]
+    unit = 1.0
+    if max(numbers, default=0.0) >= _ERA[0]:
+        units = {next((u for u in _UNITS if _ERA[0] <= n / u < _ERA[1]), 0.0) for n in numbers}
+        unit = units.pop()
+        if units or not unit:
+            raise ValueError(
+                f"times from {min(numbers):.15g} to {max(numbers):.15g}, no years in one of "
+                "seconds, milliseconds, microseconds and nanoseconds since 1970"
+            )
+    return [each.timestamp() if isinstance(each, datetime) else each / unit for each in moments]
+
+
+def _date(value: Any) -> datetime | None:
+    text = str(value).replace("/", "-")
+    if text.isdecimal() and not re.fullmatch(r"20\d{6}", text):  # milliseconds may look like one
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _is_moment(cell: str) -> bool:
+    try:
+        return bool(_date(cell)) or _number(cell) is not None
+    except ValueError:
+        return False
+
+
+def _moment(value: Any) -> Moment:
+    return _date(value) or _number(value, what="time in ISO 8601 and no number")
+
+
+def _number(value: Any, mark: str = ",", what: str = "number") -> float:
+    """A number of JSON or CSV, with commas for thousands where they can be nothing else."""
+    text = str(value).replace(" ", "")
+    if mark == "," and re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text):
+        text = text.replace(",", "")
+    if mark != "," and re.fullmatch(r"\d{1,3}[.,]\d{3}", text):
+        raise ValueError(f"{value!r}, thousands or a fraction: write it without the mark")
+    try:
+        number = math.nan if isinstance(value, bool) else float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is no {what}")
+    return number

@@ -121,6 +121,8 @@ class Shape:
         When a new version is deployed, in seconds.
     zone_lost_at : float or None
         When the first zone fails, in seconds.
+    recorded_peak : float or None
+        Requests per second that were recorded at the share of 1.
 
     Raises
     ------
@@ -134,6 +136,7 @@ class Shape:
     levels: tuple[tuple[float, float], ...]
     deploy_at: float | None = None
     zone_lost_at: float | None = None
+    recorded_peak: float | None = None
 
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
@@ -157,6 +160,17 @@ class Shape:
     def seconds(self) -> float:
         """How long it lasts."""
         return self.levels[-1][0]
+
+    def far_from(self, *planned: float) -> str:
+        """A sentence where no planned peak is in the recording's order of magnitude, else none."""
+        peak = self.recorded_peak
+        if peak is None or not planned or any(peak / 10 < each < peak * 10 for each in planned):
+            return ""
+        return (
+            f"The recorded peak of {peak:,.4g} requests per second is not in the order of "
+            f"magnitude of the planned {max(planned):,.4g}: are its numbers counts of whole "
+            "periods, and of this endpoint?"
+        )
 
     def share_at(self, second: float) -> float:
         """The share of the peak at a time."""
