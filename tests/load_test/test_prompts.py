@@ -104,16 +104,31 @@ def test_the_same_seed_gives_the_same_requests_in_every_process(
             '{"usage": {"prompt_tokens": 100, "completion_tokens": 20}}\n'
             '{"usage": null}\n{"usage": {"prompt_tokens": 30, "completion_tokens": 5}}\n',
         ),
+        (
+            "burstgpt-failed.csv",
+            "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+            "5,GPT-4,100,20,120,API log\n6,GPT-4,9,0,9,API log\n7,GPT-4,30,5,35,API log\n",
+        ),
+        (
+            "mooncake.jsonl",
+            '{"timestamp": 0, "input_length": 100, "output_length": 20, "hash_ids": [0]}\n'
+            '{"timestamp": 3052, "input_length": 30, "output_length": 5, "hash_ids": [1]}\n',
+        ),
+        (
+            "vllm-bench-failed.json",
+            '{"input_lens": [100, 7, 30], "output_lens": [20, 0, 5], "errors": ["", "x", ""]}',
+        ),
     ],
 )
 def test_recorded_lengths_are_read_in_every_known_form(
     tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert recorded_lengths(tmp_path / name) == ((100, 20), (30, 5))
+    assert recorded_lengths(tmp_path / name) == (((100, 20), (30, 5)), int("failed" in name))
     prompts = Prompts.of(f"file={tmp_path / name}")
     assert [json.loads(prompts.body(number))["max_tokens"] for number in range(3)] == [20, 5, 20]
     assert sum(prompts.lengths(number)[1] for number in range(2)) / 2 == 12.5
+    assert ("1 without a prompt or an answer" in prompts.source) == ("failed" in name)
 
 
 def test_data_capture_tells_lengths_where_the_answer_tells_its_usage(tmp_path: Path) -> None:
@@ -140,7 +155,7 @@ def test_data_capture_tells_lengths_where_the_answer_tells_its_usage(tmp_path: P
         for told in (streamed, whole, silent)
     ]
     (tmp_path / "capture.jsonl").write_text("\n".join(lines))
-    assert recorded_lengths(tmp_path / "capture.jsonl") == ((7, 3), (9, 2))
+    assert recorded_lengths(tmp_path / "capture.jsonl") == (((7, 3), (9, 2)), 0)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +181,19 @@ def test_what_cannot_be_read_is_refused_by_name(text: str, code: str, words_of: 
         Prompts.of(text)
 
 
-def test_a_file_without_lengths_says_which_columns_there_may_be(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("time,bytes\n1,2\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time,bytes\n1,2\n",
+        "Request tokens,Response tokens\n9,0\n",
+        "input,output\n1,inf\n",
+        "input,output\n1,-2\n",
+        '{"usage": "none"}\n{"input": [1], "output": 2}\n',
+        '[{"conversations": [{"from": "human", "value": "hello"}]}]',
+    ],
+)
+def test_a_file_without_lengths_says_which_columns_there_may_be(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ConfigurationError, match="ContextTokens"):
         recorded_lengths(tmp_path / "x.csv")
 

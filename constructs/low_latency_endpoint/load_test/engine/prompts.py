@@ -183,8 +183,10 @@ class Prompts:
                 raise TOKENS_FORM.error(
                     got=f"file with {' and '.join(sorted(both))}", allowed="one of the two"
                 )
-            found = recorded_lengths(Path(given["file"]))
+            found, left_out = recorded_lengths(Path(given["file"]))
             source = f"{len(found):,} recorded lengths of {Path(given['file']).name}"
+            if left_out:  # BurstGPT's failures have no answer
+                source += f", {left_out:,} without a prompt or an answer left out"
             return cls(None, found, share, source=source, **more)
         return cls(
             TokenTraffic(
