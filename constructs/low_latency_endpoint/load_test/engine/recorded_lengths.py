@@ -74,7 +74,7 @@ def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
         reader.feed(str(told.get("data") or "").encode(), 0.0)
         reader.end()
         times = reader.times()
-        found: tuple[Any, Any] = (times.prompt_tokens, times.output_tokens)
+        found: tuple[Any, Any] = (times.prompt_tokens or None, times.output_tokens)
     elif "usage" in row:
         usage = row["usage"] if isinstance(row["usage"], dict) else {}
         found = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -85,4 +85,4 @@ def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
         prompt, answer = (int(float(value)) for value in found)
     except (TypeError, ValueError, OverflowError):
         return None
-    return (prompt, answer) if prompt or answer else None
+    return prompt, answer
