@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -16,7 +21,11 @@ from botocore.exceptions import ClientError
 from local_sagemaker import LocalAws
 from low_latency_endpoint.hugging_face.staging_function import handler as function
 from low_latency_endpoint.hugging_face.staging_function import hub as hub_reading
-from low_latency_endpoint.hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
+from low_latency_endpoint.hugging_face.staging_function.addresses import (
+    StagingFailed,
+    hub_endpoint,
+    is_local,
+)
 from low_latency_endpoint.hugging_face.staging_function.bucket import Bucket, Commit, File
 from low_latency_endpoint.hugging_face.staging_function.hub import Hub
 from tests.hub_of_files import FakeHub, FakeModel
@@ -263,6 +272,123 @@ def test_no_redirect_leads_out_of_tls(site, bouncing):
     with pytest.raises(StagingFailed, match="without TLS") as refused:
         site.copy(endpoint=near)
     assert "secret" not in str(refused.value)
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[Iterable[bytes]], str]]:
+    """A Hub that sends these bytes to everybody, piece by piece."""
+    servers = []
+
+    def start(pieces: Iterable[bytes]) -> str:
+        class Answers(StreamRequestHandler):
+            def handle(self) -> None:
+                while self.rfile.readline().strip():
+                    pass
+                with suppress(OSError):
+                    for piece in pieces:
+                        self.wfile.write(piece)
+
+        servers.append(ThreadingTCPServer(("127.0.0.1", 0), Answers))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_address[1]}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("begins", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_bytes_that_trickle_are_read_for_as_long_as_there_is_time(site, answering, begins):
+    moments = iter([600.0] * 50)
+
+    def left() -> float:
+        if not (seconds := next(moments, 0)):
+            raise StagingFailed("LLE352", "time is over")
+        return seconds
+
+    def pieces() -> Iterator[bytes]:
+        yield begins
+        for _ in range(400):
+            time.sleep(0.001)
+            yield b"x"
+
+    with pytest.raises(StagingFailed, match="LLE352"):
+        site.copy(endpoint=answering(pieces()), left=left)
+
+
+MANY = b"9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (b"200 OK\r\nContent-Length: " + MANY, "ended early"),
+        (b"200 OK\r\nContent-Length: -1", "ended early"),
+        (b"200 OK\r\nContent-Length: 1.5", "ended early"),
+        (b"200 OK\r\nTransfer-Encoding: chunked", "IncompleteRead"),
+        (b"206 Partial\r\nContent-Range: bytes 5-9/10", "another range"),
+        (b"206 Partial\r\nContent-Range: none", "another range"),
+        (b"429 Slow\r\nRetry-After: " + MANY, "rate limit; given up"),
+        (b"429 Slow\r\nRetry-After: soon", "rate limit; given up"),
+        (b"429 Slow\r\nRetry-After: 99999999", "to wait 99999999 s"),
+        (b'429 Slow\r\nRateLimit: "r";r=0;t=' + MANY, "rate limit; given up"),
+        (b"302 There\r\nLocation: http://[::1", "no address"),
+        (b"302 There\r\nLocation: http://127.0.0.1:99999/x", "no address"),
+        (b"302 There\r\nLocation: http://127.0.0.1:x/", "no address"),
+        (b"302 There\r\nLocation: https://127.0.0.1:-1/", "no address"),
+        (b"302 There\r\nLocation: https://\xe9" + b"x" * 64, "no address"),
+        (b"302 There\r\nLocation: file:///etc/passwd", "without TLS"),
+        (b"302 There", "answer 302"),
+        (b"999 What", "answer 999"),
+        (b"204 Nothing", "answer 204"),
+        (b"abc", "BadStatusLine"),
+    ],
+    ids=lambda value: str(value)[:48],
+)
+def test_an_odd_answer_of_the_hub_ends_in_its_code(site, answering, head, says):
+    site.slept.clear()
+    with pytest.raises(StagingFailed, match=f"LLE358.*{says}"):
+        site.copy(endpoint=answering([b"HTTP/1.1 " + head + b"\r\n\r\nx"]), left=lambda: math.inf)
+    assert site.keys() == []
+
+
+LOCAL = ["http://127.0.0.1:9001/", "https://127.0.0.1/", "https://127.1/", "https://2130706433/"]
+LOCAL += [
+    "https://[::1]/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://0.0.0.0/",
+    "https://a.localhost",
+]
+LOCAL += [
+    "http://localhost:9001/",
+    "https://localhost./",
+    "https://169.254.169.254/",
+    "https://[fe80::1]",
+]
+
+
+@pytest.mark.parametrize("to", LOCAL)
+def test_a_hub_elsewhere_points_to_no_address_of_this_machine(monkeypatch, to):
+    asked = []
+
+    def answer(request: Any, **more: Any) -> Any:
+        asked.append(request.full_url)
+        return SimpleNamespace(status=302, headers={"Location": to}, close=lambda: None)
+
+    monkeypatch.setattr(hub_reading, "build_opener", lambda *_: SimpleNamespace(open=answer))
+    hub = Hub("https://huggingface.co", left=lambda: 600.0)
+    with pytest.raises(StagingFailed, match=r"LLE358.*points to this machine itself"):
+        next(hub.pieces(MODEL, "1" * 40, "config.json", 2))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://cdn-lfs.hf.co", "https://127.0.0.1.example.com", "https://8.8.8.8", "https://x"],
+)
+def test_addresses_of_others_are_not_this_machines(url):
+    assert not is_local(url)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -40,6 +42,24 @@ def is_guarded(url: str) -> bool:
     """Whether what is sent there can be read by nobody on the way: TLS, or this machine."""
     scheme, host, _ = origin_of(url)
     return scheme == "https" or (scheme == "http" and host in _LOOPBACK)
+
+
+def is_local(url: str) -> bool:
+    """Whether it is an address of this machine alone: in Lambda the Runtime API has one.
+
+    >>> is_local("https://127.1:9001"), is_local("https://[fe80::1]"), is_local("https://hf.co")
+    (True, True, False)
+    """
+    host = origin_of(url)[1].rstrip(".")
+    try:
+        address = ip_address(socket.inet_aton(host))  # as resolvers read it: 127.1, 0x7f000001
+    except OSError:
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_link_local or address.is_unspecified
 
 
 def hub_endpoint(url: str) -> str:

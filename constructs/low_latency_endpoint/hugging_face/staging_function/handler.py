@@ -24,7 +24,7 @@ from .hub import Hub
 
 USE, FILES, CHECK = "Custom::HubModelUse", "Custom::HubModelFiles", "Custom::HubModelCheck"
 MARGIN = 45.0
-"""Seconds for the answer, and for a connection on which nothing has come for 30 s."""
+"""Seconds for what is written to S3, and for the answer."""
 _REASON_LIMIT = 1500
 _ANSWER_TRIES = 5
 

@@ -7,16 +7,24 @@ strictly: a token goes to the Hub's own scheme, host and port, and nowhere else.
 
 from __future__ import annotations
 
+import io
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
-from urllib.request import HTTPErrorProcessor, OpenerDirector, Request, build_opener
+from urllib.request import (
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    Request,
+    build_opener,
+)
 
-from .addresses import StagingFailed, file_url, hub_endpoint, is_guarded, origin_of
+from .addresses import StagingFailed, file_url, hub_endpoint, is_guarded, is_local, origin_of
 
 CHUNK = 1024 * 1024
 _TIMEOUT = 30.0  # seconds in which nothing arrives
@@ -25,6 +33,7 @@ _TRIES = 7
 """In a row without a mebibyte of progress; the waits between them add up to half a minute."""
 _FIRST_WAIT = 0.5
 _WAITS = 12
+_LONGEST_WAIT = 600.0
 """For the rate limit, whose window is five minutes."""
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _REFUSALS = {
@@ -58,6 +67,46 @@ class _AsItIs(HTTPErrorProcessor):
     https_response = http_response
 
 
+class _Timely(io.RawIOBase):
+    """What comes over a socket, byte by byte if need be, as long as there is time left."""
+
+    def __init__(self, sock: Any, left: Callable[[], float]) -> None:
+        self._socket, self._left, self._raw = sock, left, sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._socket.settimeout(min(_TIMEOUT, self._left()))
+        read: int | None = self._raw.readinto(buffer)
+        return read
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _timely(handler: type[Any], left: Callable[[], float]) -> Any:
+    """A handler of urllib's whose answers are read so, their heads too."""
+
+    def answer(sock: Any, *debuglevel: Any, **more: Any) -> HTTPResponse:
+        response = HTTPResponse(sock, *debuglevel, **more)
+        response.fp.close()
+        response.fp = io.BufferedReader(_Timely(sock, left))
+        return response
+
+    class Timely(handler):  # type: ignore[misc]
+        def do_open(self, connect: Any, request: Request, **more: Any) -> Any:
+            def connected(host: str, **given: Any) -> Any:
+                connection = connect(host, **given)
+                connection.response_class = answer
+                return connection
+
+            return super().do_open(connected, request, **more)
+
+    return Timely
+
+
 class _Failed(NamedTuple):
     """How often it failed in a row, and how often there was a rate limit."""
 
@@ -80,7 +129,8 @@ class Hub:
         if token and not _TOKEN.fullmatch(token):  # urllib would say the token
             raise StagingFailed("LLE349", "the token is no token: it has other characters in it")
         self._token, self._left, self._sleep = token, left, sleep
-        self._opener: OpenerDirector = build_opener(_AsItIs)
+        handlers = (_timely(each, left) for each in (HTTPHandler, HTTPSHandler))
+        self._opener: OpenerDirector = build_opener(_AsItIs, *handlers)
 
     def pieces(self, model: str, commit: str, path: str, size: int) -> Iterator[bytes]:
         """Yield a file's bytes, in pieces, as many as are pinned."""
@@ -92,9 +142,8 @@ class Hub:
             said = "the connection ended early"
             try:
                 with self._opened(url, path, done, size) as answer:
-                    while done < size and (piece := answer.read(min(CHUNK, size - done))):
+                    while done < size and (piece := answer.read1(min(CHUNK, size - done))):
                         done += len(piece)
-                        self._left()
                         yield piece
                 if done == size:
                     return
@@ -110,7 +159,7 @@ class Hub:
         limited = after is not None
         now = _Failed(failed.tries + (not limited), failed.waits + limited)
         seconds = after if after is not None else _FIRST_WAIT * 2 ** (now.tries - 1)
-        left = self._left()
+        left = min(self._left(), _LONGEST_WAIT)
         if now.tries >= _TRIES or now.waits > _WAITS:
             raise StagingFailed("LLE358", f"{problem}; given up")
         if seconds >= left:
@@ -124,15 +173,23 @@ class Hub:
         """The answer whose next byte is the one at ``start``."""
         answer = self._answer(url, path, start)
         skipped = start if answer.status == 200 else 0  # a server that knows no ranges
-        length = answer.headers.get("Content-Length", "")
-        if length.isdecimal() and int(length) + start - skipped != size:
+        length = _whole(answer.headers.get("Content-Length", ""))
+        if length is not None and length + start - skipped != size:
             answer.close()
-            raise _differs(path, f"{int(length) + start - skipped} bytes, not {size}")
+            raise _differs(path, f"{length + start - skipped} bytes, not {size}")
         while skipped:
-            skipped -= len(answer.read(min(CHUNK, skipped)) or _cut())
+            skipped -= len(answer.read1(min(CHUNK, skipped)) or _cut())
         return answer
 
     def _answer(self, url: str, path: str, start: int) -> Any:
+        try:
+            return self._followed(url, path, start)
+        except ValueError as error:  # of urllib's, which names neither Hub nor file
+            raise StagingFailed(
+                "LLE358", f"{path}: the Hub points to no address ({type(error).__name__})"
+            ) from None
+
+    def _followed(self, url: str, path: str, start: int) -> Any:
         token, hub = self._token, origin_of(self._endpoint)
         for _ in range(_REDIRECTS + 1):
             if origin_of(url) != hub:
@@ -142,7 +199,8 @@ class Hub:
                 headers["Range"] = f"bytes={start}-"
             if token:
                 headers["Authorization"] = f"Bearer {token}"
-            answer = self._opener.open(Request(url, headers=headers), timeout=_TIMEOUT)
+            waits = min(_TIMEOUT, self._left())
+            answer = self._opener.open(Request(url, headers=headers), timeout=waits)
             if answer.status in (200, 206):
                 if answer.status == 206 and not _starts_at(answer.headers, start):
                     answer.close()
@@ -155,11 +213,18 @@ class Hub:
             url = urljoin(url, location)
             if not is_guarded(url):
                 raise StagingFailed("LLE358", f"{path}: the Hub points to an address without TLS")
+            if is_local(url) and not is_local(self._endpoint):
+                raise StagingFailed("LLE358", f"{path}: the Hub points to this machine itself")
         raise StagingFailed("LLE358", f"{path}: more than {_REDIRECTS} redirects")
 
 
 def _cut() -> bytes:
     raise _Again("the connection ended early")
+
+
+def _whole(text: str) -> int | None:
+    """A number of a header; what is longer than any real one is none."""
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
 def _starts_at(headers: Mapping[str, str], start: int) -> bool:
@@ -174,9 +239,9 @@ def _refusal(status: int, headers: Mapping[str, str], path: str, *, of_hub: bool
     """What an answer means: the header decides, as for huggingface_hub, then the status."""
     if status == 429:
         # RateLimit: "resolvers";r=0;t=55
-        seconds = re.search(r";\s*t=(\d+)", headers.get("RateLimit", ""))
-        retry = headers.get("Retry-After", "")
-        after = int(seconds[1]) + 1 if seconds else int(retry) if retry.isdecimal() else 5
+        seconds = re.search(r";\s*t=(\d{1,9})\b", headers.get("RateLimit", ""))
+        retry = _whole(headers.get("Retry-After", ""))
+        after = int(seconds[1]) + 1 if seconds else 5 if retry is None else retry
         return _Again("the Hub's rate limit", float(after))
     if of_hub and (known := _REFUSALS.get(headers.get("X-Error-Code", ""))):
         return StagingFailed(known[0], f"{path}: {known[1]}")
