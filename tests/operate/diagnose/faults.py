@@ -465,29 +465,29 @@ _ROWS = {
         latency=slow(20, 60, 400),
         thresholds={("ModelLatency", "p99"): 0.16},
     ),
-    "LLD605: alarms without a variant": fault(
+    "LLD604: alarms without a variant": fault(
         "ModelLatency has the dimensions EndpointName and VariantName, not EndpointName",
         alarm={"Dimensions": _named(EndpointName=ENDPOINT)},
     ),
-    "LLD605: alarms on another variant": fault(
+    "LLD604: alarms on another variant": fault(
         "no VariantName AllTraffic",
         alarm={"Dimensions": _named(EndpointName=ENDPOINT, VariantName="AllTraffic")},
     ),
-    "LLD605: alarms in milliseconds": fault(
+    "LLD604: alarms in milliseconds": fault(
         "published in Microseconds, not in Milliseconds", alarm={"Unit": "Milliseconds"}
     ),
-    "LLD605: alarms in the other namespace": fault(
+    "LLD604: alarms in the other namespace": fault(
         "/aws/sagemaker/Endpoints has no ModelLatency; AWS/SageMaker has ModelLatency",
         alarm={"Namespace": "/aws/sagemaker/Endpoints"},
     ),
-    "LLD605: an alarm on percentiles that there are not": fault(
+    "LLD604: an alarm on percentiles that there are not": fault(
         "OverheadLatency has no percentiles",
         thresholds={("ModelLatency", "p99"): 160.0, ("OverheadLatency", "p99"): 40.0},
     ),
-    "LLD605: alarms more often than the metric": fault(
+    "LLD604: alarms more often than the metric": fault(
         "comes every 60 s, not every 10 s", alarm={"Period": 10}
     ),
-    "LLD605: an alarm on a share above one": fault(
+    "LLD604: an alarm on a share above one": fault(
         "share of the requests, 1 at most",
         alarm={"MetricName": "Invocation5XXErrors", "Threshold": 5.0},
         thresholds={("ModelLatency", "Average"): 160.0},

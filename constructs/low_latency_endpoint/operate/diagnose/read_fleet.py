@@ -114,25 +114,29 @@ def _activities(
 
 
 def read_alarms(
-    alarms: Iterable[Alarm], endpoint: str, variants: Collection[str], publish: int
+    alarms: Iterable[Alarm], endpoint: str, variants: Collection[str], often: bool
 ) -> tuple[AlarmReading, ...]:
-    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
+    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens.
+
+    ``often``: its metrics come more often than by default.
+    """
     listed = list(alarms)
     on_metrics = (
-        replace(_alarm(alarm), doubt=_doubt(alarm, {"VariantName": variants}, publish))
+        replace(_alarm(alarm), doubt=_doubt(alarm, variants, often))
         for alarm in listed
         if alarm_dimensions(alarm).get("EndpointName") == endpoint
     )
     return (*on_metrics, *token_alarms(listed, endpoint))
 
 
-def _doubt(alarm: Alarm, names: Mapping[str, Collection[str]], publish: int) -> str:
+def _doubt(alarm: Alarm, variants: Collection[str], often: bool) -> str:
+    """Why CloudWatch has nothing of what an alarm watches; empty where it has."""
     for each in alarm_metrics(alarm):
         metric = {**each["Metric"], "Threshold": alarm.get("Threshold", 0)}
         unit, period = ({**alarm, **each}.get(key) for key in ("Unit", "Period"))
-        # What is published more often than by default is in the endpoint's MetricsConfig.
-        often = max(period or 60, 60 if publish < 60 else 0)
-        if found := unmatched(metric, each["Stat"], names, unit or "", often):
+        seconds = 60 if often else period or 60
+        names = {"VariantName": variants}
+        if found := unmatched(metric, each["Stat"], names, unit or "", seconds):
             return found
     return ""
 
@@ -185,7 +189,7 @@ def read_transitions(
 
 
 def alarm_thresholds(
-    alarms: Iterable[AlarmReading] | None, variant: str
+    alarms: tuple[AlarmReading, ...] | None, variant: str
 ) -> dict[tuple[str, str], Threshold]:
     """The tightest threshold by metric and statistic."""
     found: dict[tuple[str, str], Threshold] = {}

@@ -55,7 +55,7 @@ from .measurements import (
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
-from .stated_alarms import meant
+from .stated_alarms import misread
 from .tokens import TOKEN_TIMES
 from .tree import walk
 
@@ -104,7 +104,7 @@ def diagnose(
     alarms = (
         None
         if listed_alarms is None
-        else read_alarms(listed_alarms, endpoint, found.variants, publish)
+        else read_alarms(listed_alarms, endpoint, found.variants, publish < 60)
     )
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
@@ -164,13 +164,13 @@ def diagnose(
         )
         for each in described
     )
-    believed = [each for each in alarms or () if meant(each, variants, plan) == 1]
-    variants = tuple(
-        replace(
-            each, thresholds=_thresholds(targets or {}, alarm_thresholds(believed, each.name), plan)
+    if alarms:
+        alarms = tuple(replace(a, doubt=a.doubt or misread(a, variants, plan)) for a in alarms)
+        limits = {v.name: alarm_thresholds(alarms, v.name) for v in variants}
+        variants = tuple(
+            replace(v, thresholds=_thresholds(targets or {}, limits[v.name], plan))
+            for v in variants
         )
-        for each in variants
-    )
     measurements = Measurements(
         endpoint=endpoint,
         region=region,

@@ -21,7 +21,7 @@ from .findings import (
     kind,
 )
 from .measurements import Activity, ScalingReading
-from .view import ADVISED_PERCENT, PERIODS, VariantView, runs
+from .view import ADVISED_PERCENT, PERIODS, TrackedMetric, VariantView, runs
 
 _ACTIVITIES = (
     AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
@@ -90,8 +90,8 @@ TARGET_TOO_LOW = kind(
     "LLD109",
     "The scaling target is far below what an instance does",
     (
-        "instances that are not full do ten times the target; or at the target a tenth of a request would be in work "
-        "and utilization at a tenth of the 65 % that AWS advises"
+        "instances that are not full do ten times the target; or at the target a tenth of a request "
+        "would be in work and utilization at a tenth of the 65 % that AWS advises"
     ),
     MONITORING,
 )
@@ -99,7 +99,7 @@ NEVER_ACTS = kind(
     "LLD110",
     "Scaling does not act",
     (
-        "below the maximum, without any scaling activity: at three times the target for 10 minutes "
+        "below the maximum, without any scaling activity: at three times the target for 20 minutes "
         "and its cooldown, or as far above as LLD101 says for 30; no data of what is tracked; or a "
         "metric that cannot be this variant's; a risk while latency holds"
     ),
@@ -218,9 +218,7 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         return _failed(view, failed)
     if _at_maximum(view, scaling, times):
         return _maximum(view, scaling, times)
-    if words := _never_acts(view, scaling):
-        return _no_activity(view, words)
-    return _too_slow(view, scaling, times, needed)
+    return _never_acts(view, scaling) or _too_slow(view, scaling, times, needed)
 
 
 def target_too_low(view: VariantView) -> Iterator[Finding]:
@@ -229,91 +227,72 @@ def target_too_low(view: VariantView) -> Iterator[Finding]:
     load, used = view.load.only(times).median, max(view.utilization(times).values(), default=0.0)
     if not stated or not times or not load:
         return
-    most = load * ADVISED_PERCENT / used if used else load
-    a_minute = 60 * stated.target
-    typed = load / 2 <= a_minute <= 1.5 * max(most, load)
-    right = a_minute if typed else float(f"{most:.2g}")
-    plan = view.measurements.plan
-    each = right / 60 / ((plan.safety_factor if plan else None) or 1)
-    per_second = f"{stated.target:g} a second are {a_minute:,.0f} a minute; " if typed else ""
+    most, minute = load * max(1.0, ADVISED_PERCENT / (used or 100)), 60 * stated.target
+    typed = load / 2 <= minute <= 1.5 * most
+    right = minute if typed else float(f"{most:.2g}")
     yield view.finding(
         TARGET_TOO_LOW,
         "high",
         (STATED_NUMBER, "scaling target"),
         f"{stated.words(load)}, with {view.utilization_words(times)} and "
-        f"{view.in_work(times) or 0:.2g} requests in work on an instance: {per_second}"
-        f"a target of {'' if typed else 'up to '}{right:,.0f} fits what was seen",
-        times=times,
-        remedies=[
-            Remedy(
-                "throughput.tps_per_instance", "at most; the target follows from it", f"{each:.3g}"
-            )
-        ],
-        besides=(
-            f"Without this library: TargetValue={right:.0f} in put-scaling-policy. The metric counts "
-            "per minute. Until then the fleet is larger than its load needs; a load test says how "
-            "much one instance holds."
+        f"{view.in_work(times) or 0:.2g} requests in work on an instance",
+        Evidence(
+            f"{stated.target:g} a second are {minute:,.0f} a minute, which is what the metric counts"
+            if typed
+            else f"a target of up to {right:,.0f} a minute fits what was seen"
         ),
+        times=times,
+        remedies=[Remedy("throughput.tps_per_instance", "at most", f"{right / 60:.3g}")],
+        besides=f"Set the policy's TargetValue to {right:.0f} at most, and see in a load test what "
+        "one instance holds. Until then the fleet is larger than its load needs.",
     )
 
 
-def _never_acts(view: VariantView, scaling: ScalingReading) -> str:
-    """Why nothing came of the policy, in words; empty where it acts, or has nothing to do."""
-    stated, counts = view.tracked, view.instances.points
-    came = view.get("ModelLatency", "SampleCount")
+def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> Finding | None:
+    """Nothing came of the policy, though it has something to do or never can."""
+    m, stated = view.measurements, view.tracked
     if scaling.activities != () or scaling.scale_out_suspended or scaling.maximum is None:
-        return ""
-    if scaling.doubt:
-        return f"the policy's metric: {scaling.doubt}"
-    if stated is None or len(came) < PERIODS:
-        return ""
-    if not stated.series:
-        return f"{scaling.metric} has no data while requests come" + (
-            "; AWS publishes none of it for asynchronous endpoints: track ApproximateBacklogSize"
-            "PerInstance"
-            if view.measurements.asynchronous
-            else ""
-        )
-    now = view.variant.current_instances or 0
-    above = [
-        time
-        for time, value in stated.series.points.items()
-        if stated.too_much(value) and counts.get(time, now) < scaling.maximum - 0.5
-        if time not in view.explained
-    ]
-    cooldown = timedelta(seconds=scaling.scale_out_cooldown or 0)
-    for first, last in runs(above, 2 * view.period):
-        seen = stated.series.between(first, last + view.period).median or 0
-        least = _SCALING_REACTS if seen >= _SEVERAL * stated.target else 3 * _SCALING_REACTS
-        if last - first >= max(least, cooldown):
-            minutes = (last - first + view.period) / timedelta(minutes=1)
-            return f"{stated.words(seen)} for {minutes:.0f} min"
-    return ""
-
-
-def _no_activity(view: VariantView, words: str, risk: str = "") -> Finding:
-    alarms = [
-        each.name for each in view.measurements.alarms or () if "TargetTracking-" in each.name
-    ]
+        return None
+    words = scaling.doubt
+    if not words and stated and not stated.series:
+        requests = len(view.get("ModelLatency", "SampleCount"))
+        words = f"{scaling.metric} has no data while requests come" * (requests >= PERIODS)
+        if words and m.asynchronous:
+            words += ", as AWS publishes none of an asynchronous endpoint: track its backlog"
+    elif not words and stated:
+        words = _far_above(view, stated, scaling)
+    if not words:
+        return None
+    if not any("TargetTracking-" in alarm.name for alarm in m.alarms or ()):
+        words += "; no alarm TargetTracking-... on this endpoint"
     return _finding(
         view,
         NEVER_ACTS,
         "no scaling activity",
-        Evidence(
-            f"{words}; below the maximum of {view.variant.scaling and view.variant.scaling.maximum}, "
-            "and no scaling activity"
-            + ("" if alarms else "; no alarm TargetTracking-... on this endpoint"),
-            view.measurements.start,
-            view.measurements.end,
-        ),
+        Evidence(f"no scaling activity, {scaling.maximum} may serve: {words}", m.start, m.end),
         remedies=[Remedy("scaling.enabled", "deploy it again: policy and alarms are made anew")],
-        besides=(
-            "Target tracking acts three minutes after its alarms see it. Are its alarms "
-            "(TargetTracking-...-AlarmHigh) there and in ALARM, is the metric this variant's, and may "
-            "the service-linked role change the endpoint?"
-        ),
+        besides="Target tracking acts three minutes after its alarms (TargetTracking-...-AlarmHigh) "
+        "see it. Are they there and in ALARM, is the metric this variant's, and may the "
+        "service-linked role change the endpoint?",
         risk=risk,
     )
+
+
+def _far_above(view: VariantView, stated: TrackedMetric, scaling: ScalingReading) -> str:
+    """How long what is tracked was above its target, below the maximum; empty where not for long."""
+    most, now = (scaling.maximum or 0) - 0.5, view.variant.current_instances or 0
+    above = [
+        time
+        for time, value in stated.series.without(view.explained).points.items()
+        if stated.too_much(value) and view.instances.points.get(time, now) < most
+    ]
+    for first, last in runs(above, 2 * view.period):
+        seen = stated.series.between(first, last + view.period).median or 0
+        least = (2 if seen >= _SEVERAL * stated.target else 3) * _SCALING_REACTS
+        if last - first >= max(least, timedelta(seconds=scaling.scale_out_cooldown or 0)):
+            minutes = (last - first + view.period) / timedelta(minutes=1)
+            return f"{stated.words(seen)} for {minutes:.0f} min"
+    return ""
 
 
 def at_the_limit(view: VariantView) -> Iterator[Finding]:
@@ -321,8 +300,8 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
     scaling = view.variant.scaling
     if scaling is None or scaling.maximum is None or view.mistyped:
         return
-    if words := _never_acts(view, scaling):
-        yield _no_activity(view, words, risk="scaling activities")
+    if stuck := _never_acts(view, scaling, risk="scaling activities"):
+        yield stuck
         return
     failed = [activity for activity in view.activities if activity.failed]
     if failed:

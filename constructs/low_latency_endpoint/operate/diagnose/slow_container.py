@@ -178,10 +178,7 @@ def _baseline(view: VariantView) -> Finding | None:
         *view.slow_evidence(),
         f"CPU at {used:.0f} %, and {share:g} % is the baseline of {view.variant.instance_type}, with "
         f"{waiting:.2g} requests in work on an instance",
-        remedies=[
-            Remedy("instance_type", "one that is not burstable", "ml.m5.large or ml.c5.large")
-        ],
-        besides="SageMaker publishes no balance of credits; new instances begin with some.",
+        remedies=[Remedy("instance_type", "one that is not burstable", "ml.m5.large")],
     )
 
 
@@ -213,14 +210,10 @@ def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
         (*_ROOT, "the container waits"),
         *view.slow_evidence(),
         f"{words} when slow; {view.utilization_words(view.slow_times)}",
-        remedies=[
-            Remedy("containers[].environment", "time limit and connections of what the model calls")
-        ],
-        besides=(
-            "Measure what the container calls: a database, a feature store, another service; or a "
-            "lock. More in flight follows from the latency: more or larger instances, and scaling by "
-            "concurrency, send more to what is slow."
-        ),
+        remedies=[Remedy("containers[].environment", "time limits of what the model calls")],
+        besides="Measure what the container calls (a database, a feature store, another service) and "
+        "its locks. More in flight only follows from that: more or larger instances, and scaling by "
+        "concurrency, send more to what is slow.",
     )
 
 
@@ -254,32 +247,28 @@ def queueing(
     if not (core or sure or more):
         return None
     feeding = bool(core) and view.utilization(times).get("GPU", IDLE_PERCENT) < IDLE_PERCENT
-    words = [core, f"{slow:.0f} requests in flight at once" if slow is not None else ""]
-    words += [view.utilization_words(times), more]
-    words += [f"workers per instance by its environment: {stated}" if stated else ""]
-    text = "; ".join(filter(None, words))
+    texts = [core, f"{slow:.0f} requests in flight at once" if slow is not None else ""]
+    texts += [view.utilization_words(times), more]
+    texts += [f"workers per instance by its environment: {stated}" if stated else ""]
     facts = view.variant.facts
+    target = view.concurrency_target
     by_concurrency = [
-        Remedy("scaling.metric", "scales on requests in flight, queued ones too", "concurrency"),
-        Remedy("scaling.concurrency_target", "what one instance works on at once", stated or ""),
+        Remedy(
+            "scaling.concurrency_target",
+            "what one instance works on at once" + (f"; now {target:g}" if target else ""),
+            stated if stated and (not target or int(stated) < target) else "",
+        )
     ]
-    if view.concurrency_target:
-        # It scales so already: a target above what is worked on at once lets requests queue.
-        lower = stated if stated and int(stated) < view.concurrency_target else ""
-        by_concurrency = [
-            Remedy(
-                "scaling.concurrency_target",
-                f"what one instance works on at once; now {view.concurrency_target:g}",
-                lower,
-            )
-        ]
+    if not target:
+        words = "scales on requests in flight, queued ones too"
+        by_concurrency.insert(0, Remedy("scaling.metric", words, "concurrency"))
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
     return view.finding(
         GPU_WAITS if feeding else WORKERS,
         "high" if sure else "medium",
         (*_ROOT, "requests queue in the container"),
         *evidence,
-        text,
+        "; ".join(filter(None, texts)),
         times=times,
         remedies=[
             Remedy(

@@ -1,4 +1,4 @@
-"""Alarms whose numbers or names cannot be meant: nothing is judged by them, and they are named."""
+"""Alarms that cannot be meant as they are written: they are named, and nothing is judged by them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,22 @@ from typing import Any
 from ...errors import AWS_DOCS
 from ...plan.metrics import metrics
 from ...report.numbers import milliseconds
-from .findings import MONITORING, STATED_NUMBER, Evidence, Finding, kind
+from .findings import STATED_NUMBER, Evidence, Finding, kind
 from .measurements import AlarmReading, Measurements, PlanFacts, VariantReading
 
-WRONG_UNIT = kind(
+CANNOT_BE_MEANT = kind(
     "LLD604",
-    "An alarm's threshold is in another unit than its metric",
+    "An alarm cannot be meant as it is written",
     (
-        "all but the fastest quarter of the periods are 32 times the threshold or more (10 times, "
-        "below 1 ms), which in the next unit is at most 60 s and not the plan's; or the threshold is "
-        "above 60 s and 316 times the metric"
+        "its namespace, dimensions, variant, statistic, unit or period are none that SageMaker "
+        "publishes; all but the fastest quarter of latencies are 32 times its threshold (10 times, "
+        "below 1 ms), which is at most 60 s in the next unit and not the plan's; or it is above 60 s "
+        "and 316 times the latencies"
     ),
-    MONITORING,
+    AWS_DOCS + "/sagemaker/latest/dg/monitoring-cloudwatch.html",
 )
-NEVER_MATCHES = kind(
-    "LLD605",
-    "An alarm watches what CloudWatch does not have",
-    "namespace, dimensions, variant, statistic, unit or period are none that SageMaker publishes",
-    AWS_DOCS + "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
-)
-#: Nearer to a factor of 1,000 than to one; and than to one of a hundred.
-_ODD, _EVER = 1000**0.5, 1000**0.5 * 10
-#: Milliseconds after which SageMaker ends an invocation, and periods to judge by.
-_LIMIT_MS, _LEAST = 60_000, 3
+#: Nearer to a factor of 1,000 than to one; milliseconds that an invocation may take.
+_ODD, _LIMIT_MS = 1000**0.5, 60_000
 
 
 def unmatched(
@@ -51,12 +44,10 @@ def unmatched(
     if facts is None:
         return f"{namespace} has no {name}; {same[0].namespace} has {same[0].name}"
     if not any(set(each) == dimensions.keys() for each in facts.dimensions):
-        return (
-            f"{name} has the dimensions {' and '.join(facts.dimensions[0])}, not "
-            f"{' and '.join(dimensions) or 'none'}"
-        )
+        published, given = " and ".join(facts.dimensions[0]), " and ".join(dimensions) or "none"
+        return f"{name} has the dimensions {published}, not {given}"
     for key, known in names.items():
-        if dimensions.get(key, next(iter(known), "")) not in known:
+        if key in dimensions and dimensions[key] not in known:
             return f"no {key} {dimensions[key]}; there is {', '.join(known)}"
     if unit not in ("", facts.unit):
         return f"{name} is published in {facts.unit}, not in {unit}"
@@ -71,54 +62,39 @@ def unmatched(
     return ""
 
 
-def meant(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanFacts | None) -> float:
-    """What the threshold of a latency must be multiplied by to be one; 1 where it can be meant."""
-    values = sorted(
-        value
-        for each in variants
-        if each.name == alarm.variant
-        for value in each.get(alarm.metric, alarm.statistic).points.values()
-    )
-    stated = alarm.threshold
+def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanFacts | None) -> str:
+    """What the threshold of a latency would be in the metric's unit; empty where it can be meant."""
+    series = (v.get(alarm.metric, alarm.statistic) for v in variants if v.name == alarm.variant)
+    values = sorted(value for each in series for value in each.points.values())
+    stated, factor = alarm.threshold, 1.0
     planned = plan and any(math.isclose(stated, each) for each in plan.thresholds.values())
-    if alarm.unit != "ms" or len(values) < _LEAST or stated <= 0 or planned:
-        return 1.0
+    if alarm.unit != "ms" or not values or stated <= 0 or planned:
+        return ""
     times = values[len(values) // 4] / stated
     if times >= _ODD or (times >= 10 and stated <= 1):
         factor = 1e3 if times < _ODD * 1e3 else 1e6
-        return factor if stated * factor <= _LIMIT_MS else 1.0
-    return 1e-3 if stated > _LIMIT_MS and values[-1] * _EVER <= stated else 1.0
+    elif stated > _LIMIT_MS and times * 10 * _ODD <= 1:
+        factor = 1e-3
+    right = stated * factor
+    if factor == 1 or right > _LIMIT_MS:
+        return ""
+    return (
+        f"{alarm.metric} {alarm.statistic} above {1000 * stated:g} microseconds, which is "
+        f"{milliseconds(stated)}; for {milliseconds(right)} it is {1000 * right:.0f}"
+    )
 
 
-def stated_alarms(m: Measurements) -> Iterator[Finding]:
-    """One finding of the alarms in another unit, one of those that can never match."""
-    units, never = [], []
-    for each in m.alarms or ():
-        if each.doubt:
-            never.append(f"{each.name}: {each.doubt}")
-        elif (factor := meant(each, m.variants, m.plan)) != 1:
-            right = each.threshold * factor
-            units.append(
-                f"{each.name}: {each.metric} {each.statistic} above {1000 * each.threshold:g} "
-                f"microseconds, which is {milliseconds(each.threshold)}; for {milliseconds(right)} it "
-                f"is {1000 * right:.0f}"
-            )
-    for made, texts, besides in (
-        (
-            WRONG_UNIT,
-            units,
-            "CloudWatch's latencies are in microseconds. Nothing here is judged by ",
-        ),
-        (NEVER_MATCHES, never, "Such an alarm has no data and never fires. Nothing is judged by "),
-    ):
-        if texts:
-            yield Finding(
-                made,
-                "",
-                tuple(Evidence(text) for text in texts),
-                "high",
-                (STATED_NUMBER, "alarms"),
-                besides=f"{besides}{'it' if len(texts) == 1 else 'them'}: put the alarm right, or "
-                "let this library make it (alarms.model_latency).",
-                risk=True,
-            )
+def stated_alarms(measurements: Measurements) -> Iterator[Finding]:
+    """At most one finding."""
+    doubted = [each for each in measurements.alarms or () if each.doubt]
+    if doubted:
+        yield Finding(
+            CANNOT_BE_MEANT,
+            "",
+            tuple(Evidence(f"{each.name}: {each.doubt}") for each in doubted),
+            "high",
+            (STATED_NUMBER, "alarms"),
+            besides="CloudWatch's latencies are in microseconds, and an alarm without data never "
+            "fires. Nothing here is judged by such an alarm: put it right.",
+            risk=True,
+        )

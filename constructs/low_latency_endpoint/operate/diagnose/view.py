@@ -78,7 +78,6 @@ def tracked_unit(scaling: ScalingReading | None) -> str | None:
 SATURATED_PERCENT = 85.0
 #: AWS: 60 to 70 percent is good (the same post).
 ADVISED_PERCENT = 65.0
-_TENTH = 0.1
 #: Below this, "it's not your hardware but something at the container or model level" (same post).
 IDLE_PERCENT = 50.0
 FULL_MEMORY_PERCENT = 90.0
@@ -341,13 +340,12 @@ class VariantView:
 
     @cached_property
     def mistyped(self) -> list[datetime]:
-        """When instances contradicted the target by an order of magnitude.
+        """When instances that are not full contradicted the target by an order of magnitude.
 
-        They did ten times as much; or at the target a tenth of one request would be in work, and a
-        tenth of the utilization that AWS advises. Only while scaling keeps instances for it, and
-        they are not full.
+        They did ten times as much; or at the target a tenth of one request would be in work, at a
+        tenth of the utilization that AWS advises. Only while scaling keeps instances for it.
         """
-        stated, scaling = self.stated, self.variant.scaling
+        stated, scaling, facts = self.stated, self.variant.scaling, self.variant.facts
         if stated is None or stated.concurrency or scaling is None or scaling.maximum is None:
             return []
         least, counts = min((scaling.minimum or 0) + 1, scaling.maximum), self.instances.points
@@ -356,11 +354,11 @@ class VariantView:
         load, used = stated.series.only(times).median, self.utilization(times)
         if len(times) < PERIODS or not load or self.whole.busy_times:
             return []
-        work, share = self.in_work(times), stated.target / load
-        neuron = self.variant.facts and self.variant.facts.accelerator not in (None, "nvidia")
-        idle = used and work is not None and not neuron and work * share <= _TENTH
-        idle = idle and max(used.values()) * share <= _TENTH * ADVISED_PERCENT
-        return sorted(times) if share <= _TENTH or idle else []
+        share = stated.target / load
+        known = facts and facts.accelerator in (None, "nvidia") and used  # Neuron has no metric
+        idle = known and max(used.values()) * share <= ADVISED_PERCENT / 10
+        idle = idle and (self.in_work(times) or 1) * share <= 0.1
+        return sorted(times) if share <= 0.1 or idle else []
 
     @cached_property
     def stated(self) -> TrackedMetric | None:

@@ -191,7 +191,7 @@ def _threshold(
 @endpoint_check(
     "LLV503",
     "The alarms have data, none is in alarm, and what was measured fits them and scaling",
-    how="The last three hours; with LLD109, LLD110, LLD604 and LLD605 of `low-latency diagnose`.",
+    how="The last three hours; with LLD109, LLD110 and LLD604 of `low-latency diagnose`.",
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -243,7 +243,7 @@ def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
     except ConfigurationError as refusal:
         raise Unreadable(str(refusal)) from refusal
     for each in made.findings:
-        if each.id in ("LLD109", "LLD110", "LLD604", "LLD605"):
+        if each.id in ("LLD109", "LLD110", "LLD604"):
             words = "; ".join(text.text for text in each.evidence)
             yield failed(f"{each.kind.title}: {words}", each.besides, about=each.id)
     for missing in made.measurements.unknown:

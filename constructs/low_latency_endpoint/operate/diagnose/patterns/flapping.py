@@ -37,30 +37,30 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
     if not after_starts(view, slow) and len(fewer) < MOST * len(slow):
         slow = []
-    failed = view.get("InvocationModelErrors", "Sum") or view.get("Invocation5XXErrors", "Sum")
-    failing = [t for t, count in failed.points.items() if count]
-    explains = {*slow, *(failing if after_starts(view, failing) else ())}
+    failing = [t for t, v in view.get("InvocationModelErrors", "Sum").points.items() if v]
+    failing += [t for t, v in view.get("Invocation5XXErrors", "Sum").points.items() if v]
+    explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
     sizes = [each.capacity or 0 for each in done]
+    apart = (turns[-1].start - turns[0].start) / (len(turns) - 1) / timedelta(minutes=1)
+    text = (
+        f"{len(done)} scaling activities between {min(sizes)} and {max(sizes)} instances, "
+        f"{apart:.0f} min apart, at {min(came):.3g} to {max(came):.3g} requests a second"
+    )
     yield Pattern(
         view.finding(
             FLAPPING,
             "high",
             ("patterns over time", "scaling flaps"),
-            f"{len(done)} scaling activities between {min(sizes)} and {max(sizes)} instances, "
-            f"{(turns[-1].start - turns[0].start) / (len(turns) - 1) / timedelta(minutes=1):.0f} min "
-            f"apart, at {min(came):.3g} to {max(came):.3g} requests a second"
-            + (f"; {hit_words(view, slow)}" if slow else ""),
+            f"{text}; {hit_words(view, slow)}" if slow else text,
             times=[done[0].start, done[-1].start],
             remedies=[
                 Remedy("instances.min", "what this load needs, at all times", str(max(sizes))),
                 Remedy("scaling.scale_in_cooldown", "longer: instances stay", "900s"),
             ],
-            besides=(
-                "Is there a second policy, or a scheduled action, that wants another number? One "
-                "instance more or less moves a small fleet past both alarms of target tracking."
-            ),
+            besides="Does a second policy or a scheduled action want another number? One instance "
+            "more or less moves a small fleet past both alarms of target tracking.",
             risk=not explains or (not failing and kept(view, slow)),
         ),
-        frozenset(explains),
+        explains,
         errors=True,
     )
