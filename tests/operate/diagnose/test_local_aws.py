@@ -6,11 +6,13 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 from hosting_site import Site
 
 from local_sagemaker import LocalAws
-from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
+from low_latency_endpoint.operate.diagnose import failures
 from tests.operate.conftest import NAME
 
 from .conftest import Diagnosed
@@ -101,3 +103,33 @@ def test_a_cuda_13_image_on_the_default_driver(diagnosed: Diagnosed) -> None:
 
         site.until(endpoint, ended)
         site.delete()
+
+
+def test_time_outs_count_as_aws_counts_them(
+    diagnosed: Diagnosed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real requests that reach the time limit, which is shorter here: no 5XX, only model errors."""
+    monkeypatch.setattr(failures, "_LIMIT_MS", 250)
+    options = RuntimeOptions(clock_speed=0, clock_start=time.time() - 7200, invocation_timeout=0.25)
+    slow = SimulatedModelServer(service_time=ServiceTime.constant(2), concurrency=16)
+    with LocalAws.in_process(model_servers={"*": slow}, runtime=options) as aws:
+        site = Site(aws)
+        endpoint = site.endpoint({}, wait=False)
+
+        def in_service(described: dict[str, str]) -> bool:
+            aws.advance(5)
+            return described["EndpointStatus"] == "InService"
+
+        site.until(endpoint, in_service)
+        for _ in range(6):
+            with pytest.raises(ClientError, match="timed out while waiting"):
+                site.invoke_many(endpoint, 4, at_once=4)
+            aws.advance(60)
+        counted = [
+            site.statistics(endpoint, metric, "Sum")["Sum"]
+            for metric in ("Invocations", "Invocation5XXErrors", "InvocationModelErrors")
+        ]
+        assert counted == [24, 0, 24]
+        until = aws.runtime_time().isoformat()
+        (finding,) = diagnosed(aws, endpoint, "--until", until)["findings"]
+        assert finding["id"] == "LLD405"

@@ -197,11 +197,11 @@ def _refused(view: VariantView, client: Series, share: float) -> Finding:
                 Remedy("alarms.client_error_rate", "says so next time", "0.05"),
             ],
             besides=(
-                "Look at the error that callers get. 400 ThrottlingException, often without a "
-                "message, is SageMaker's: public reports name a dynamic limit by number and type of "
-                "instances, and a faster type or more instances ended it. A ModelError with "
-                "OriginalStatusCode 429 is the container's. Callers wait longer and longer between "
-                "attempts, at random, and come evenly; boto3 makes three attempts."
+                "Look at the error that callers get. A ModelError with OriginalStatusCode 429 is the "
+                "container's: more instances let more in. SageMaker's own is 400 ThrottlingException, "
+                "often without a message, which AWS names in no metric: reporters found a dynamic "
+                "limit by number and type of instances, and a faster type or more of them ended it. "
+                "Callers wait longer and longer between attempts (boto3 makes three), and come evenly."
             ),
         )
     return view.finding(
@@ -211,10 +211,10 @@ def _refused(view: VariantView, client: Series, share: float) -> Finding:
         evidence,
         remedies=[Remedy("alarms.client_error_rate", "says so next time", "0.05")],
         besides=(
-            "Look at what callers changed: content type, payload size, names of endpoint, variant "
-            "or model, permissions. SageMaker refuses these before the model, the container with "
-            "its own 4xx. Throttling is not excluded where the load is even: is it 400 "
-            "ThrottlingException? 429 ModelNotReadyException is a model that is still loading."
+            "AWS counts the model's own 4xx here: look at what callers changed in what they send, and "
+            "at the container's log. Is it 429 at an even load, the container may throttle. What "
+            "SageMaker refuses itself is in no metric: names, sizes, permissions, 400 "
+            "ThrottlingException, 429 ModelNotReadyException of a model that is still loading."
         ),
     )
 
