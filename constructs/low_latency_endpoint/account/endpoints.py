@@ -90,6 +90,18 @@ class DeployedEndpoint:
         return str(self.description["EndpointConfigName"])
 
     @property
+    def shadows(self) -> list[str]:
+        """The names of its shadow variants."""
+        shadows = self.configuration.get("ShadowProductionVariants") or ()
+        return [str(each["VariantName"]) for each in shadows]
+
+    @property
+    def publish_seconds(self) -> int:
+        """How often its utilization comes, and with enhanced metrics its invocations too."""
+        metrics = self.configuration.get("MetricsConfig") or {}
+        return int(metrics.get("MetricPublishFrequencyInSeconds", 60))
+
+    @property
     def variants(self) -> dict[str, DeployedVariant]:
         """Production variants by name; one that never was in service may be configured only."""
         running, configured = (

@@ -191,7 +191,7 @@ def _named(**dimensions: str) -> list[dict[str, str]]:
     return [{"Name": name, "Value": value} for name, value in dimensions.items()]
 
 
-def _custom(statistic: str, **dimensions: str) -> dict[str, Any]:
+def custom_metric(statistic: str, **dimensions: str) -> dict[str, Any]:
     """A customized metric of a policy."""
     return {
         "Namespace": "AWS/SageMaker",
@@ -449,10 +449,11 @@ _ROWS = {
     ),
     "LLD110: scaling by a metric of another variant": fault(
         "no VariantName AllTraffic; there is primary",
-        scaling=up_to(16) | {"custom": _custom("Sum", VariantName="AllTraffic")},
+        scaling=up_to(16) | {"custom": custom_metric("Sum", VariantName="AllTraffic")},
     ),
     "LLD110: scaling by the mean of ones": fault(
-        "take the Sum", scaling=up_to(16) | {"custom": _custom("Average", VariantName="primary")}
+        "take the Sum",
+        scaling=up_to(16) | {"custom": custom_metric("Average", VariantName="primary")},
     ),
     "LLD604: a threshold in milliseconds": fault(
         "above 160 microseconds, which is 0.16 ms; for 160 ms it is 160000", **_limited(0.16)
@@ -797,6 +798,11 @@ _ROWS = {
         "containers[].environment",
         errors={"InvocationModelErrors": from_minute(30, 0, 0.03)},
         longest_ms=from_minute(30, 0, 60_000),
+    ),
+    "LLD404: connections that break beside streams of 90 s": fault(
+        "model errors beside 4XX and 5XX",
+        errors={"InvocationModelErrors": constant(0.03)},
+        longest_ms=constant(90_000),
     ),
     "LLD405: half of all requests reach the time limit": fault(
         "60.0 s & 50 % of the requests",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.terminal import alarms_text
 
 from .conftest import Run
-from .faults import FAULTS, Fault, not_started, up_to
+from .faults import FAULTS, Fault, between, custom_metric, from_minute, not_started, slow, up_to
 from .scenarios import Scaled, Scenario, constant
 
 
@@ -108,6 +110,21 @@ def test_a_limit_of_each_instance_is_throttling_too(seed: int, run: Run) -> None
     assert "90 requests a second on each instance" in finding.evidence[1].text
 
 
+def _small(**more: Any) -> Scenario:
+    """One instance of four CPUs, one of them busy."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.m5.xlarge",
+        "instances": constant(1),
+        "tps": constant(13),
+        "latency": slow(0, 60, 70),
+        "cpu": constant(25),
+        "in_flight": constant(2),
+        "scaling": None,
+        "planned": None,
+    }
+    return Scenario(**(values | more))
+
+
 HEALTHY: dict[str, Callable[[], Scenario]] = {
     "steady": Scenario,
     "daily wave": _daily_wave,
@@ -159,6 +176,70 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     "no traffic at all": lambda: Scenario(tps=constant(0)),
     "being created for a few minutes": lambda: not_started(created=52),
     "being created, and its container logs": lambda: not_started(log_group=True),
+    "a batch ten times the usual load": lambda: Scenario(
+        tps=between(20, 35, 6000, 600), cpu=between(20, 35, 80, 20)
+    ),
+    "a GPU that is always full": lambda: Scenario(instance_type="ml.g5.xlarge", gpu=constant(99)),
+    "one worker, fast enough": lambda: _small(),
+    "a burstable type at its baseline, fast enough": lambda: _small(
+        instance_type="ml.t2.medium", cpu=constant(20)
+    ),
+    "one call in ten minutes, and a target of 70": lambda: _small(
+        tps=lambda m: 1 / 60 if m % 10 == 0 else 0, cpu=constant(1), scaling=up_to(4, 70.0)
+    ),
+    "a low target of long requests": lambda: Scenario(
+        instances=constant(4),
+        tps=constant(0.1),
+        latency=slow(0, 60, 20_000),
+        cpu=constant(3),
+        thresholds={("ModelLatency", "p99"): 60_000.0},
+        scaling=up_to(8, 2.0),
+        planned=None,
+    ),
+    "one request of 59 s": lambda: Scenario(
+        longest_ms=between(30, 31, 59_000, 0),
+        errors={"InvocationModelErrors": between(30, 31, 0.0001, 0)},
+    ),
+    "in flight rises with the rate": lambda: Scenario(
+        tps=lambda m: 300 + 10 * m, in_flight=lambda m: 12 + m // 2, cpu=lambda m: 30 + m / 2
+    ),
+    "blue and green beside each other": lambda: Scenario(
+        deployed=30, instances=between(30, 40, 16, 8)
+    ),
+    "a canary with few errors": lambda: Scenario(
+        deployed=30, errors={"Invocation5XXErrors": between(30, 35, 0.004, 0)}
+    ),
+    "a scheduled scale-out ahead of the load": lambda: Scenario(
+        tps=from_minute(30, 400, 1200),
+        instances=from_minute(25, 4, 12),
+        activities=[Scaled(20, 12, cause="scheduled action morning was triggered")],
+    ),
+    "a fleet that follows its load out and in": lambda: Scenario(
+        minutes=120,
+        tps=lambda m: 1300 if m % 40 < 20 else 600,
+        instances=lambda m: 12 if m % 40 < 24 else 8,
+        activities=[Scaled(20 * n + 3, 8 if n % 2 else 12, took=1) for n in range(6)],
+    ),
+    "two and three instances by day and by night": lambda: Scenario(
+        minutes=2880,
+        tps=lambda m: 300 if m // 720 % 2 else 330,
+        instances=lambda m: 2 if m // 720 % 2 else 3,
+        activities=[Scaled(720 * n, 2 if n % 2 else 3) for n in range(4)],
+    ),
+    "above its target until scaling acts": lambda: Scenario(
+        tps=from_minute(20, 600, 1500),
+        instances=from_minute(30, 8, 14),
+        activities=[Scaled(24, 14)],
+    ),
+    "a policy's own metric, of this variant": lambda: Scenario(
+        scaling=up_to(16) | {"custom": custom_metric("Sum", VariantName="primary")}
+    ),
+    "a limit of 30 s, stated as such": lambda: Scenario(
+        thresholds={("ModelLatency", "p99"): 30_000.0}, planned=None
+    ),
+    "alarms on a metric of one's own": lambda: Scenario(
+        alarm={"Namespace": "Shop", "Unit": "Seconds", "Period": 10}, planned=None
+    ),
     "at its maximum, below its target": lambda: Scenario(
         scaling=up_to(8), tps=constant(900), cpu=constant(60)
     ),
@@ -171,6 +252,42 @@ def test_a_healthy_endpoint_has_no_finding(name: str, run: Run) -> None:
     assert [(f.id, [e.text for e in f.evidence]) for f in made.findings] == []
     assert made.healthy
     assert made.measurements.unknown == ()
+
+
+def test_what_scaling_tracks_has_no_data(run: Run) -> None:
+    """Asynchronous endpoints publish neither invocations nor their overhead."""
+    scenario = Scenario(tps=constant(0.2), latency=slow(0, 60, 9000), thresholds={}, planned=None)
+    account = scenario.account()
+    published = ("ModelLatency", "CPUUtilization", "MemoryUtilization", "DiskUtilization")
+    account.data = {key: data for key, data in account.data.items() if key[1] in published}
+    account.configuration["AsyncInferenceConfig"] = {}
+    (finding,) = run(account).findings
+    assert finding.id == "LLD110"
+    assert finding.risk
+    assert "has no data while requests come, as AWS publishes none" in finding.evidence[0].text
+
+
+def test_scalings_own_alarms_watch_no_latency(run: Run) -> None:
+    scenario = Scenario(thresholds={}, planned=None)
+    account = scenario.account()
+    account.alarms.append(
+        {
+            "AlarmName": "TargetTracking-endpoint/sentiment/variant/primary-AlarmLow-1",
+            "Namespace": "AWS/SageMaker",
+            "MetricName": "InvocationsPerInstance",
+            "Statistic": "Sum",
+            "Dimensions": [
+                {"Name": "EndpointName", "Value": "sentiment"},
+                {"Name": "VariantName", "Value": "primary"},
+            ],
+            "Threshold": 7020.0,
+            "ComparisonOperator": "LessThanThreshold",
+            "StateValue": "ALARM",
+        }
+    )
+    made = run(account)
+    assert made.healthy
+    assert list(alarms_text(made.measurements)) == ["no alarm watches this endpoint"]
 
 
 def _any_healthy(seed: int) -> Scenario:

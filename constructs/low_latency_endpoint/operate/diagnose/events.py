@@ -45,7 +45,7 @@ def instance_starts(view: VariantView) -> list[Start]:
     for activity in scale_outs(view):
         # AWS documents no order of its end and the first request: what was seen counts.
         end = activity.end or activity.start
-        near = activity.start - view.period, end + 3 * view.period
+        near = activity.start - view.period, end + WARMING
         seen = [each.time for each in view.whole.rises if near[0] <= each.time <= near[1]]
         first, last = (min(seen), max(seen)) if seen else (activity.start, end)
         found.append(Start(first, last, f"the scale-out to {activity.capacity} instances"))
@@ -312,27 +312,25 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     )
 
 
-def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Iterator[Finding]:
+def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Finding | None:
     """Errors only in the minutes after new instances began to serve, and not for good."""
     came = view.get("Invocations", "Sum")
     times = [t for t in came.times if failed.points.get(t, 0) >= 0.01 * came.points[t] > 0]
     found = after_starts(view, times)
-    if found and times[-1] < came.times[-1]:
-        yield view.finding(
-            EARLY_ERRORS,
-            "high",
-            ("errors", "after new instances started"),
-            evidence,
-            f"errors within {WARMING.seconds // 60} minutes of {named(view, found)}, none before",
-            times=times,
-            remedies=[
-                Remedy(
-                    "containers[].environment", "have /ping answer 200 once the model is loaded"
-                ),
-                *colder(found, "new", " at the rise of traffic"),
-            ],
-            besides="SageMaker sends requests to an instance as soon as its /ping answers 200.",
-        )
+    if not found or times[-1] == came.times[-1]:
+        return None
+    return view.finding(
+        EARLY_ERRORS,
+        "high",
+        ("errors", "after new instances started"),
+        evidence,
+        f"errors within {WARMING.seconds // 60} minutes of {named(view, found)}, none before",
+        times=times,
+        remedies=[
+            Remedy("containers[].environment", "answer /ping with 200 once the model is loaded"),
+            *colder(found, "new", " at the rise of traffic"),
+        ],
+    )
 
 
 def named(view: VariantView, found: list[Start]) -> str:

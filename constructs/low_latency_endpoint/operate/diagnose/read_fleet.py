@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from ...account.alarms import Alarm, alarm_changes, alarm_dimensions, alarm_metrics
 from ...account.calls import Account, json_object
+from ...account.endpoints import DeployedEndpoint
 from ...account.scaling import (
     scalable_targets,
     scaling_activities,
@@ -113,29 +114,24 @@ def _activities(
 # ------------------------------------------------------------------------------------------ alarms
 
 
-def read_alarms(
-    alarms: Iterable[Alarm], endpoint: str, variants: Collection[str], often: bool
-) -> tuple[AlarmReading, ...]:
-    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens.
-
-    ``often``: its metrics come more often than by default.
-    """
+def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[AlarmReading, ...]:
+    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
     listed = list(alarms)
     on_metrics = (
-        replace(_alarm(alarm), doubt=_doubt(alarm, variants, often))
+        replace(_alarm(alarm), doubt=_doubt(alarm, endpoint))
         for alarm in listed
-        if alarm_dimensions(alarm).get("EndpointName") == endpoint
+        if alarm_dimensions(alarm).get("EndpointName") == endpoint.name
     )
-    return (*on_metrics, *token_alarms(listed, endpoint))
+    return (*on_metrics, *token_alarms(listed, endpoint.name))
 
 
-def _doubt(alarm: Alarm, variants: Collection[str], often: bool) -> str:
+def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
     """Why CloudWatch has nothing of what an alarm watches; empty where it has."""
     for each in alarm_metrics(alarm):
         metric = {**each["Metric"], "Threshold": alarm.get("Threshold", 0)}
         unit, period = ({**alarm, **each}.get(key) for key in ("Unit", "Period"))
-        seconds = 60 if often else period or 60
-        names = {"VariantName": variants}
+        seconds = max(period or 60, 60 if endpoint.publish_seconds < 60 else 0)
+        names = {"VariantName": (*endpoint.variants, *endpoint.shadows)}
         if found := unmatched(metric, each["Stat"], names, unit or "", seconds):
             return found
     return ""

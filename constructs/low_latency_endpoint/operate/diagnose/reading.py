@@ -98,14 +98,7 @@ def diagnose(
     start, end = _aligned(start, period), _aligned(end, period)
     progress("Alarms")
     listed_alarms = account.known("alarms", metric_alarms)
-    publish = (found.configuration.get("MetricsConfig") or {}).get(
-        "MetricPublishFrequencyInSeconds", 60
-    )
-    alarms = (
-        None
-        if listed_alarms is None
-        else read_alarms(listed_alarms, endpoint, found.variants, publish < 60)
-    )
+    alarms = None if listed_alarms is None else read_alarms(listed_alarms, found)
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
     plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
@@ -159,7 +152,7 @@ def diagnose(
                 zones=shares.get((each.name, "zone"), {}),
             ),
             (start, end, period),
-            publish,
+            found.publish_seconds,
             progress,
         )
         for each in described

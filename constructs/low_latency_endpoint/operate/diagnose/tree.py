@@ -28,6 +28,8 @@ from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, Varia
 _NEARLY_FULL_PERCENT = 70.0
 #: Share of a time window that must lie in clearly full or clearly not full parts to be split.
 _CLEAR = 0.8
+#: Requests that usually take a tenth of the time limit are slow by what makes others reach it.
+_LATE_MS = 6000
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -153,7 +155,7 @@ def _variant(view: VariantView) -> Iterator[Finding]:
         failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
-    yield from _together(model_time, list(errors(failing)))
+    yield from _together(view, model_time, list(errors(failing)))
     yield from token_times(view)
     yield from target_too_low(view)
     if not any(each.id in ("LLD102", "LLD103", "LLD110") for each in model_time):
@@ -165,12 +167,16 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     yield from client(view)
 
 
-def _together(slow: list[Finding], failing: list[Finding]) -> Iterator[Finding]:
-    """What is slow and fails of one cause is one finding; at the time limit all is slow."""
+def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) -> Iterator[Finding]:
+    """What is slow and fails of one cause is one finding, and so is what ends at the time limit."""
     late = any(each.id == "LLD405" for each in failing)
+    typical = view.typical.only(view.slow_times).median or 0
+    by_limit = (
+        ("LLD112", "LLD113", "LLD123", "LLD502") if typical >= _LATE_MS else ("LLD113", "LLD502")
+    )
     for finding in slow:
         more = [text for each in failing if each.id == finding.id for text in each.evidence]
-        if not late or (finding.id != "LLD112" and finding.confidence != "low"):
+        if not late or finding.id not in by_limit:
             yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *more))))
     yield from (each for each in failing if each.id not in {one.id for one in slow})
 

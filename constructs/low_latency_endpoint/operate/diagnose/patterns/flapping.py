@@ -14,10 +14,11 @@ from .yardstick import Pattern, all_slow, hit_words, kept
 FLAPPING = kind(
     "LLD122",
     "Scaling goes out and in again and again",
-    "three turns from out to in or back, with requests within 25 % at all of them",
+    "three turns from out to in or back within an hour of each other, with requests within 25 %",
     SCALING,
 )
-_TURNS, _FLAT = 3, 1.25
+#: Turns that follow another one within an hour: a day has two.
+_TURNS, _APART, _FLAT = 2, timedelta(hours=1), 1.25
 
 
 def flapping(view: VariantView) -> Iterator[Pattern]:
@@ -29,6 +30,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     ]
     steps = [(b, (b.capacity or 0) > (a.capacity or 0)) for a, b in pairwise(done)]
     turns = [later for (_, one), (later, other) in pairwise(steps) if one != other]
+    turns = [b for a, b in pairwise(turns) if b.start - a.start <= _APART]
     before = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
     came = [each for each in before if each]
     if len(came) < _TURNS or max(came) > _FLAT * min(came):
