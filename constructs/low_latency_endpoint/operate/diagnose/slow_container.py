@@ -106,7 +106,8 @@ def slow_container(view: VariantView) -> Iterator[Finding]:
 def _gpu_idle(view: VariantView) -> Finding | None:
     facts = view.variant.facts
     gpu = view.utilization(view.slow_times).get("GPU")
-    if gpu is None or gpu >= 3 or (facts and facts.accelerator != "nvidia"):
+    # A GPU that worked at the same load until the container began to wait is no idle one.
+    if gpu is None or gpu >= 3 or (facts and facts.accelerator != "nvidia") or _waiting(view):
         return None
     images = view.variant.images
     return view.finding(

@@ -78,6 +78,8 @@ def tracked_unit(scaling: ScalingReading | None) -> str | None:
 SATURATED_PERCENT = 85.0
 #: AWS: 60 to 70 percent is good (the same post).
 ADVISED_PERCENT = 65.0
+#: Target tracking's alarm for scaling in waits so long (AWS: fifteen datapoints of a minute).
+SCALES_IN = timedelta(minutes=15)
 #: Below this, "it's not your hardware but something at the container or model level" (same post).
 IDLE_PERCENT = 50.0
 FULL_MEMORY_PERCENT = 90.0
@@ -343,7 +345,8 @@ class VariantView:
         """When instances that are not full contradicted the target by an order of magnitude.
 
         They did ten times as much; or at the target a tenth of one request would be in work, at a
-        tenth of the utilization that AWS advises. Only while scaling keeps instances for it.
+        tenth of the utilization that AWS advises. Only while scaling keeps instances for it, which
+        shows in the time after which it would take them away.
         """
         stated, scaling, facts = self.stated, self.variant.scaling, self.variant.facts
         if stated is None or stated.concurrency or scaling is None or scaling.maximum is None:
@@ -358,6 +361,7 @@ class VariantView:
         known = facts and facts.accelerator in (None, "nvidia") and used  # Neuron has no metric
         idle = known and max(used.values()) * share <= ADVISED_PERCENT / 10
         idle = idle and (self.in_work(times) or 1) * share <= 0.1
+        idle = idle and len(times) * self.period >= SCALES_IN
         return sorted(times) if share <= 0.1 or idle else []
 
     @cached_property
