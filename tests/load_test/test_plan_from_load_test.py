@@ -138,7 +138,7 @@ def test_stated_numbers_of_instances_are_raised_with_it(
 def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: Path) -> None:
     _, out, _ = cli(settings, "--from-load-test", result, "--markdown")
     assert out.startswith("## sentiment")
-    assert out.count("easured: load test of sentiment") == 2
+    assert out.count("easured: load test of sentiment") == 3
     other = tmp_path / "other.yaml"
     other.write_text(SHIPPED, "utf-8")
     _, out, _ = cli(settings, "--from-load-test", result, "--against", other, "--json")
@@ -151,6 +151,16 @@ def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: 
     assert "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge" in " ".join(
         out.split()
     )
+
+
+def test_a_limit_of_another_magnitude_is_the_first_warning(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    for found, said in ((20, True), (20.1, False), (1999, False), (2000, True)):
+        result = _result(tmp_path, limit={"tps_per_instance": found})
+        _, out, _ = cli(settings, "--from-load-test", result, "--json")
+        first = json.loads(out)["endpoints"]["sentiment"]["warnings"][0]
+        assert first.startswith(f"the settings said 200 TPS per instance, and {found:g}") is said
 
 
 def test_the_limit_of_another_variant_is_a_warning(

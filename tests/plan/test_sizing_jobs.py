@@ -160,7 +160,11 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
         {
             "fleet": (3, 25, 38),
             "warns": {"short-latency-target"},
-            "says": ["compare-routing", "147 GB in an hour at the peak, 1.47 US dollars"],
+            "says": [
+                "compare-routing",
+                "147 GB of requests in an hour",
+                "endpoint: 1.47 US dollars",
+            ],
         },
     ),
     # 20 / 0.715 = 27.97; 0.5 x 12.5 / 0.385 = 16.2; 14 x 1.1 = 15.4
@@ -176,7 +180,8 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "routing_strategy": "LEAST_OUTSTANDING_REQUESTS",
             "says": [
                 "15.4 TPS of 20",
-                "0.072 GB in an hour at the peak, 0.0007 US dollars, for each KB",
+                "0.072 GB of requests in an hour",
+                "for each KB of a request",
             ],
             "warns": {"zone-outage"},
         },

@@ -154,18 +154,15 @@ def _per_million(cost: StackCost) -> Iterator[str]:
 
 def _data(key: str, cost: EndpointCost) -> Iterator[str]:
     """What requests bring through the interface endpoint at the peak; of unknown size, each KB."""
-    if cost.peak_tps is None:
-        return
-    sent, hourly = cost.request_gb, cost.peak_tps * 3600
-    gb = sent.per_hour * hourly if sent else hourly / 1e6
-    usd = cost.data_price.usd * gb if cost.data_price else None
-    yield (
-        f"{key}: requests through the interface endpoint are {gb:,.3g} GB in an hour at the peak, "
-        f"{_usd(usd)} US dollars, "
-        + ("" if sent else "for each KB of a request, ")
-        + "which is not in the sums above"
-        + ("." if sent else ": warm_up.payload says how large they are.")
-    )
+    if cost.peak_tps is not None:
+        sent, calls = cost.request_gb, cost.peak_tps * 3600
+        gb = sent.per_hour * calls if sent else calls / 1e6
+        usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
+        size = "" if sent else " for each KB of a request, whose size warm_up.payload says"
+        yield (
+            f"{key}: {gb:,.3g} GB of requests in an hour at the peak come through the interface endpoint"
+            f"{size}: {usd} US dollars, beside the sums above."
+        )
 
 
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
@@ -13,10 +13,10 @@ if TYPE_CHECKING:  # imported by what reads this
     from .latency_plan import Plan
 
 MAGNITUDE = 10
-_CALLS_OF_VCPU = 10_000  # per second: assumed, an HTTP request alone takes a tenth of a millisecond
+_CALLS_OF_VCPU = 1000  # per second: assumed, of HTTP alone
 
 
-def contradicts(stated: float | None, right: float | None) -> bool:
+def contradicts(stated: Any, right: float | None) -> bool:
     """Whether two numbers for one thing are an order of magnitude apart."""
     if not stated or not right or is_token(stated):
         return False
@@ -25,54 +25,46 @@ def contradicts(stated: float | None, right: float | None) -> bool:
 
 def contradictions(plan: Plan) -> Iterator[PlanWarning]:
     """Each with the right number; said before all else, as what follows rests on it."""
+    for name, what, stated, why, right in _pairs(plan):
+        if contradicts(stated, right):
+            text = f"{what} {stated:,.6g}, and {why} {right:,.6g}: is one in another unit?"
+            yield PlanWarning(f"contradiction-{name}", text)
+
+
+def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float | None]]:
+    """What is stated, and what others say it is; None where only one direction is a slip."""
     request, given, measured = plan.request, plan.request.scaling, plan.request.throughput
-    loading = start_floor(request.weight_bytes)
-    if request.weight_bytes and (given.instance_seconds or loading) * MAGNITUDE <= loading:
-        yield PlanWarning(
-            "contradiction-instance-start",
-            f"instance_start is {given.instance_seconds} s, and {request.weight_bytes / 1e9:,.3g} GB of "
-            f"weights alone take {loading:,} s at 1 GB/s: state what you saw",
-        )
+    stated, loading = given.instance_seconds or 0, start_floor(request.weight_bytes)
+    why = f"loading {request.weight_bytes / 1e9:,.3g} GB of weights at 1 GB/s alone makes it"
+    yield (
+        "start",
+        "instance_start in seconds is",
+        stated,
+        why,
+        loading if stated < loading else None,
+    )
     if measured is None:
         return
     tps, factor = measured.tps_per_instance, measured.safety_factor
     target = given.target_invocations_per_instance
-    if (
-        target
-        and not is_token(target)
-        and (contradicts(target, tps * factor * 60) or target > tps * 60)
-    ):
-        yield PlanWarning(
-            "contradiction-invocations-target",
-            f"the scaling target of {target:,.6g} invocations is for a minute, {target / 60:,.3g} per "
-            f"second, and one instance holds {tps:,.6g} per second: with the safety factor it would be "
-            f"{tps * factor * 60:,.6g}",
-        )
-    busy, own = measured.concurrency_per_instance, given.max_concurrency_per_instance
-    if own and busy and contradicts(own, busy * factor):
-        yield PlanWarning(
-            "contradiction-concurrency-target",
-            f"the scaling target is {own:,.6g} requests in flight, and one instance was measured to hold "
-            f"{busy:,.6g}: with the safety factor it would be {busy * factor:,.6g}",
-        )
+    why = f"one instance holds {tps:,.6g} per second: with the safety factor a minute's are"
+    yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
+    busy = measured.concurrency_per_instance or 0
+    why = f"one instance was measured to hold {busy:,.6g}: with the safety factor they are"
+    target = given.max_concurrency_per_instance
+    yield "concurrency", "the target in requests in flight is", target, why, busy * factor
+    what = "one instance is said to hold a second's calls of"
     slowest = request.latency.slowest if request.latency else None
-    if slowest and slowest[0] not in ("p50", "p90") and tps * slowest[1] / 1000 * MAGNITUDE < 1:
-        yield PlanWarning(
-            "contradiction-throughput",
-            f"one instance is said to hold {tps:,.6g} calls per second, and one that answers a call after "
-            f"another within {slowest[0]} of {slowest[1]:,.6g} ms holds {1000 / slowest[1]:,.3g}: is one "
-            "of the two in another unit?",
-        )
-    vcpus = request.facts.vcpus if request.facts else None
-    if vcpus and tps > vcpus * _CALLS_OF_VCPU:
-        yield PlanWarning(
-            "contradiction-throughput-of-vcpus",
-            f"one instance is said to hold {tps:,.6g} calls per second on {vcpus} vCPUs, and an HTTP "
-            f"request alone takes a tenth of a millisecond of one: per minute it would be {tps / 60:,.6g}",
-        )
-    needed = max(plan.needed_at_peak or 0, len(request.client_zones))
-    if (given.min_instances or 0) >= needed * MAGNITUDE:
-        yield PlanWarning(
-            "contradiction-minimum",
-            f"the minimum is {given.min_instances:,}, and the peak with this throughput needs {needed:,}",
-        )
+    if slowest and slowest[0] not in ("p50", "p90"):
+        alone = 1000 / slowest[1]
+        why = f"within {slowest[0]} of {slowest[1]:,.6g} ms it answers, one after another,"
+        yield "throughput", what, tps, why, alone if tps < alone else None
+    vcpus = (request.facts.vcpus if request.facts else None) or 0
+    most = vcpus * _CALLS_OF_VCPU
+    yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most if tps > most else None
+    needed, least = (
+        max(plan.needed_at_peak or 0, len(request.client_zones)),
+        given.min_instances or 0,
+    )
+    why = "the peak with this throughput needs"
+    yield "minimum", "the minimum is", least, why, needed if least > needed else None

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import rule
-from .decisions import Decision
 from .instance_types import instance_facts
 from .model_config import attention, count_of
 from .served_model import served_task, weight_bytes
@@ -43,20 +42,8 @@ class DecodePace(NamedTuple):
 
 
 @cache
-def memory_bandwidths() -> Mapping[str, float]:
-    """GB per second of an accelerator's memory, by instance family."""
-    return {
-        family: float(row["gb_per_second"])
-        for row in rows("memory_bandwidth")
-        for family in row["families"].split()
-    }
-
-
-@cache
-def decoders(reads: str) -> frozenset[str]:
-    """The ``model_type`` of decoders whose tokens read all weights, or of ``experts`` the active ones."""
-    of = (row["model_types"].split() for row in rows("decoders") if row["reads"] == reads)
-    return frozenset(name for names in of for name in names)
+def _table(name: str, keys: str, value: str) -> Mapping[str, str]:
+    return {key: row[value] for row in rows(name) for key in row[keys].split()}
 
 
 def requantizes(environment: Mapping[str, object]) -> bool:
@@ -70,49 +57,41 @@ def token_bytes(pinned: PinnedModel) -> int | None:
     The input embedding is looked up and not read. Of experts a token reads those that are active;
     all weights but attention's count as experts', and attention's as 4 bits where any are quantized.
     """
-    config, kind = pinned.config, pinned.config.get("model_type")
+    config = pinned.config
+    reads = _table("decoders", "model_types", "reads").get(str(config.get("model_type")))
     hidden = count_of(config, "hidden_size", "n_embd")
-    if (
-        not hidden
-        or served_task(pinned) != "text-generation"
-        or kind not in decoders("all") | decoders("experts")
-    ):
+    if reads is None or hidden is None or served_task(pinned) != "text-generation":
         return None
     vocabulary = count_of(config, "vocab_size") or _LARGEST_VOCABULARY
     read = max(weight_bytes(pinned) - 2 * vocabulary * hidden, 0)
-    if kind in decoders("all"):
+    if reads == "all":
         return read
     experts = count_of(config, "num_local_experts", "num_experts", "n_routed_experts")
-    active = count_of(config, "num_experts_per_tok", "experts_per_token")
+    active, shape = count_of(config, "num_experts_per_tok", "experts_per_token"), attention(config)
     if experts is None or active is None:
         return None
-    shape = attention(config)
-    always = 0.0
+    size, always = 0.5 if config.get("quantization_config") else 2, 0.0
     if shape is not None:
         heads = 2 * (shape.heads + shape.key_value_heads) * shape.head_dim
-        size = 0.5 if config.get("quantization_config") else 2
         always = (shape.layers + shape.window_layers) * heads * hidden * size
     return round(always + max(read - always, 0) * active / experts)
 
 
-def decode_paces(serving: HubServing | None) -> Iterator[DecodePace]:
+def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
     """Of each type that a model runs on, where bytes and bandwidth are known."""
-    if serving is None or serving.model.requantized:
-        return
-    read = token_bytes(serving.model.pinned)
+    read = None if serving.model.requantized else token_bytes(serving.model.pinned)
     for name, container in zip(serving.instance_types, serving.containers, strict=True):
         facts, fit = instance_facts(name), container.fit
-        bandwidth = memory_bandwidths().get(facts.family) if facts else None
-        if read is None or bandwidth is None or facts is None or not facts.accelerator_count:
-            continue
-        spread = fit.tensor_parallel if fit.accelerator == "nvidia" else facts.accelerator_count
-        yield DecodePace(name, read, bandwidth, spread)
+        known = _table("memory_bandwidth", "families", "gb_per_second")
+        if read and facts and facts.family in known:
+            spread = fit.tensor_parallel if fit.accelerator == "nvidia" else fit.accelerators
+            yield DecodePace(name, read, float(known[facts.family]), spread)
 
 
-def check_itl(latency: LatencyTarget | None, serving: HubServing | None) -> None:
+def check_itl(latency: LatencyTarget, serving: HubServing) -> None:
     """Raise where a target between tokens is shorter than reading the weights takes."""
     for pace in decode_paces(serving):
-        for percentile, target in (latency.itl_milliseconds if latency else {}).items():
+        for percentile, target in latency.itl_milliseconds.items():
             if target < pace.milliseconds:
                 raise ITL_BELOW_FLOOR.error(
                     got=f"itl_{percentile} {target:g} ms on {pace.instance_type}: a token reads "
@@ -121,24 +100,3 @@ def check_itl(latency: LatencyTarget | None, serving: HubServing | None) -> None
                     allowed=f"more than {pace.milliseconds:.3g} ms",
                     where=f"itl_{percentile}",
                 )
-
-
-def explain_decode_pace(serving: HubServing | None) -> Iterator[Decision]:
-    """The shortest time between tokens, of the slowest type."""
-    paces = list(decode_paces(serving))
-    if paces:
-        pace = max(paces, key=lambda each: each.milliseconds)
-        yield Decision(
-            name="inter_token_floor",
-            value=round(pace.milliseconds, 2),
-            unit="ms",
-            rule="bytes of the weights that a token reads / bandwidth of the accelerators' memory: no "
-            "gap between tokens is shorter, and real ones are longer",
-            inputs={
-                "instance type": pace.instance_type,
-                "bytes read": pace.token_bytes,
-                "GB per second of an accelerator": pace.gb_per_second,
-                "accelerators": pace.accelerators,
-            },
-            source=ITL_BELOW_FLOOR.source,
-        )

@@ -230,6 +230,11 @@ class ScalingOptions:
             seconds = None if given is None else int(limit.check(seconds_of(given, where), where))
             object.__setattr__(self, name, seconds)
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a target, set times or steps are stated."""
+        return bool(self.schedule or self.steps or any(getattr(self, name) for name in _TARGETS))
+
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointRequest:
@@ -364,7 +369,8 @@ class EndpointRequest:
                 where="streaming",
             )
         object.__setattr__(self, "streaming", bool(self.streaming) or self.of_tokens)
-        check_itl(self.latency, self.hub_serving)
+        if self.latency is not None and self.hub_serving is not None:
+            check_itl(self.latency, self.hub_serving)
         if self.tokens is None or self.hub_serving is None:
             return
         contexts = [each.fit.context for each in self.hub_serving.containers]
@@ -394,10 +400,9 @@ class EndpointRequest:
 
     @property
     def is_rare(self) -> bool:
-        """Whether even at the peak a minute has less than one call, and an instance little to do.
+        """Whether a minute, the alarms' and scaling's period, has less than a call even at the peak.
 
-        A minute is the period of alarms and of scaling: a percentile of one is that of a single call,
-        and no number of calls in one asks for another instance.
+        A percentile is then that of a single call; and an instance has to be idle for the most part.
         """
         whole = self.endpoint_throughput
         return whole is not None and whole.peak_tps < min(1 / 60, whole.tps_per_instance / 10)
@@ -423,16 +428,14 @@ class EndpointRequest:
     @property
     def weight_bytes(self) -> int:
         """Of the weights that an instance loads; 0 where they are not known."""
-        serving = self.hub_serving
-        return (
-            max((each.fit.weight_bytes for each in serving.containers), default=0) if serving else 0
-        )
+        found = self.hub_serving.containers if self.hub_serving else ()
+        return max((each.fit.weight_bytes for each in found), default=0)
 
     @property
     def start_seconds(self) -> int:
         """From the decision to add an instance until it serves, as stated or assumed."""
-        stated = self.scaling.instance_seconds
-        return stated or max(INSTANCE_SECONDS, start_floor(self.weight_bytes))
+        least = max(INSTANCE_SECONDS, start_floor(self.weight_bytes))
+        return self.scaling.instance_seconds or least
 
     @property
     def workers(self) -> tuple[str, int]:

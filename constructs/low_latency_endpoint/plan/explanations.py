@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
+from . import subnets
 from .capacity import HELD_SHARE, instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
@@ -19,19 +20,11 @@ from .latency_plan import (
     INVOCATIONS_METRIC,
     WARM_UP_MISS,
     WARM_UP_MOST,
-    Fleet,
     Plan,
 )
 from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises, rise_seconds
-from .subnets import (
-    ADDRESSES_PER_INSTANCE,
-    FLEETS,
-    INTERFACE_ENDPOINT_ADDRESSES,
-    RESERVED_ADDRESSES,
-    SPARE_ADDRESSES,
-)
 from .summary import summary_of
 from .token_explanations import (
     WHOLE_CALLS_OF_STREAMS,
@@ -109,12 +102,12 @@ def _network(plan: Plan) -> Iterator[Decision]:
         rule="addresses of an instance x the maximum x fleets (a blue/green update runs two), all "
         "possibly in one zone; those that AWS keeps, the interface endpoint's, and a spare",
         inputs={
-            "addresses of an instance": ADDRESSES_PER_INSTANCE,
+            "addresses of an instance": subnets.ADDRESSES_PER_INSTANCE,
             "maximum instances": plan.most,
-            "fleets": FLEETS,
-            "that AWS keeps": RESERVED_ADDRESSES,
-            "interface endpoint's": INTERFACE_ENDPOINT_ADDRESSES,
-            "spare": SPARE_ADDRESSES,
+            "fleets": subnets.FLEETS,
+            "that AWS keeps": subnets.RESERVED_ADDRESSES,
+            "interface endpoint's": subnets.INTERFACE_ENDPOINT_ADDRESSES,
+            "spare": subnets.SPARE_ADDRESSES,
         },
         source=_HOST_VPC,
     )
@@ -321,7 +314,10 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         if unscaled
         else "one per client zone and at least two, so that no zone is without at quiet hours"
         + (
-            "; and what bridges the time until scaling has followed a rise"
+            "; and what bridges the time until scaling has followed: of a rise what comes in its lag (2.5 "
+            "minutes and two starts) / what the safety factor leaves of an instance, and no more than "
+            "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
+            "where as many are kept before it"
             if measured and measured.states_rises
             else ""
         ),
@@ -334,7 +330,9 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         or (
             ""
             if request.burstable
-            else _worked_out(request)
+            else "at a known hour scaling.schedule raises it for that time alone"
+            if measured and measured.from_tps is not None
+            else ""
             if measured and measured.states_rises
             else "new instances take minutes: raise it, or schedule it, where traffic "
             "jumps faster than that"
@@ -353,6 +351,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         },
         overridden=given.initial_instances is not None,
     )
+    most = max(fleet.at_peak, fleet.minimum, fleet.initial)
     yield Decision(
         name="max_instances",
         value=fleet.maximum,
@@ -369,9 +368,11 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "minimum": fleet.minimum,
             "initial": fleet.initial,
             "client zones": zones,
+            "worked out": f"{most} x {float(HEADROOM):g} = {float(most * HEADROOM):g}, "
+            f"{most} x {zones} / ({zones} - 1) = {most * zones / (zones - 1):.4g}",
         },
         overridden=given.max_instances is not None,
-        note=("" if given.max_instances else f"{fixed or _of_maximum(fleet, zones)}; ")
+        note=(f"{fixed}; " if fixed else "")
         + "your account's quota for the type must allow twice this during a blue/green update",
     )
     held = plan.tps_after_zone_outage
@@ -660,39 +661,18 @@ def _rises(request: EndpointRequest) -> dict[str, Any]:
         "safety factor": measured.safety_factor,
         "share that counts as held": HELD_SHARE,
     }
+    limit, share = measured.tps_per_instance, measured.safety_factor
     if measured.from_tps is not None:
         told["jumps from TPS"] = measured.from_tps
-    else:
-        told["rise in TPS per minute"] = measured.rise_tps_per_minute
-        told["an instance's start in seconds"] = starts
-        told["scaling's lag in minutes"] = rise_seconds(starts) / 60
-    return told | {"for the rise": fewest_for_rises(measured, starts)}
-
-
-def _worked_out(request: EndpointRequest) -> str:
-    """The minimum that bridges a rise, with its numbers."""
-    measured, starts = request.throughput, request.start_seconds
-    assert measured is not None
-    limit, share = measured.tps_per_instance, measured.safety_factor
-    jump = f"{measured.peak_tps:g} / ({limit:g} x {HELD_SHARE:g})"
-    if measured.from_tps is not None:
-        kept = f"{measured.from_tps:g} / ({limit:g} x {share:g})"
-        return (
-            f"for the jump {jump}, rounded up; nothing where as many are kept before it, {kept}. "
-            "Where its hour is known, scaling.schedule raises the minimum for that time alone"
+        held = limit * HELD_SHARE
+        worked = (
+            f"{measured.peak_tps:g} / ({limit:g} x {HELD_SHARE:g}) = {measured.peak_tps / held:.3g}"
         )
-    lag, rise = rise_seconds(starts) / 60, measured.rise_tps_per_minute or 0
-    needed = f" = {rise * lag / (limit * (1 - share)):.3g}" if share < 1 else ""
-    return (
-        f"for the rise {rise:g} x {lag:g} / ({limit:g} x (1 - {share:g})){needed}, rounded up, and no more than for a jump to the peak, {jump}; the lag is 1 minute until "
-        f"the metric is seen, 1.5 since the middle of what it says, and twice the start of {starts} s"
-    )
-
-
-def _of_maximum(fleet: Fleet, zones: int) -> str:
-    """Both rules of the maximum, with their numbers."""
-    most = max(fleet.at_peak, fleet.minimum, fleet.initial)
-    return (
-        f"{most} x {float(HEADROOM):g} = {float(most * HEADROOM):g}, and {most} x {zones} / "
-        f"({zones} - 1) = {most * zones / (zones - 1):.4g}, the larger rounded up"
-    )
+    else:
+        rise, lag = measured.rise_tps_per_minute or 0, rise_seconds(starts) / 60
+        told |= {"rise in TPS per minute": rise, "an instance's start in seconds": starts}
+        told["scaling's lag in minutes"] = lag
+        free = limit * (1 - share)
+        worked = f"{rise:g} x {lag:g} / ({limit:g} x (1 - {share:g}))"
+        worked += f" = {rise * lag / free:.3g}" if free else ""
+    return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, starts)}

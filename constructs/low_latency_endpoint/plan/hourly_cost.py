@@ -20,7 +20,8 @@ MOMENTS = {
 """The four numbers of instances that a cost is given for, and what each is."""
 
 NOT_IN_IT = (
-    "Not in it: disks, SageMaker's data in and out, answers (and requests, where warm_up.payload says no size) through the interface endpoint, flow "
+    "Not in it: disks, SageMaker's data in and out, answers (and requests of a size that no "
+    "warm_up.payload says) through the interface endpoint, flow "
     "logs, the container's logs, OpenTelemetry metrics and PromQL queries, S3, keys, what runs only while "
     "something is deployed; free tiers, taxes and discounts. Most of it is cents beside the instances; "
     "data and logs grow with traffic, metrics with the instances. OpenTelemetry metrics are on unless "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import AWS_DOCS
 from .decisions import Decision
-from .decode_pace import explain_decode_pace
+from .decode_pace import ITL_BELOW_FLOOR, decode_paces
 from .hub_serving import HubServing
 
 _LARGE_MODELS = AWS_DOCS + "/sagemaker/latest/dg/large-model-inference-uncompressed.html"
@@ -58,4 +58,18 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         },
         note="; ".join(fit.lines()[:2]),
     )
-    yield from explain_decode_pace(serving)
+    for pace in sorted(decode_paces(serving), key=lambda each: -each.milliseconds)[:1]:
+        yield Decision(
+            name="inter_token_floor",
+            value=round(pace.milliseconds, 2),
+            unit="ms",
+            rule="bytes of the weights that a token reads / bandwidth of the accelerators' memory: no "
+            "gap between tokens is shorter, and real ones are longer",
+            inputs={
+                "instance type": pace.instance_type,
+                "bytes read": pace.token_bytes,
+                "GB per second of an accelerator": pace.gb_per_second,
+                "accelerators": pace.accelerators,
+            },
+            source=ITL_BELOW_FLOOR.source,
+        )

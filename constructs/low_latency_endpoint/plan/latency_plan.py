@@ -122,15 +122,6 @@ class Plan:
         return needed_at_peak(self.request.throughput, _followed(self.request, self.tokens))
 
     @property
-    def load_at_peak(self) -> Fraction:
-        """Share of their measured limit that the instances run at; 0 without a throughput."""
-        measured = self.request.throughput
-        if measured is None:
-            return Fraction(0)
-        limit = stated(measured.tps_per_instance) * self.fleet.serving_at_peak
-        return stated(measured.peak_tps) / limit
-
-    @property
     def lost_with_a_zone(self) -> int:
         """Instances that fail at the peak with the fullest zone."""
         return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
@@ -275,7 +266,9 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         rises = fewest_for_rises(measured, request.start_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
-    largest = maximum or (needed if _is_fixed(request) else _maximum(needed, zones))
+    largest = maximum or (
+        needed if request.is_rare and not given.is_asked_for else _maximum(needed, zones)
+    )
     if smallest > largest:
         raise MIN_ABOVE_MAX.error(
             got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="min_instances"
@@ -289,13 +282,6 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
     return Fleet(at_peak, smallest, first, largest)
-
-
-def _is_fixed(request: EndpointRequest) -> bool:
-    """Whether a fleet keeps its number: calls are rare, and nothing is said of scaling."""
-    given = request.scaling
-    targets = (given.max_concurrency_per_instance, given.target_invocations_per_instance)
-    return request.is_rare and not (given.schedule or given.steps or any(targets))
 
 
 def needed_at_peak(

@@ -11,7 +11,6 @@ from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES, burstable_types
 from .latency_plan import Plan
-from .routing import SHORT_TARGET_MS
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings
 
@@ -19,6 +18,7 @@ NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
 )
 
+SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
 PERIOD_SECONDS = 60
 SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
 
@@ -63,7 +63,8 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             f"the target {tightest[0]} {tightest[1]:g} ms leaves little beside the model: a change of "
             "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
             "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
-            "set the overhead share to what you find, and only then page somebody with it",
+            "set the overhead share to what you find, and only then page somebody with it. Of routing "
+            "AWS says that RANDOM may be quicker for such answers: low-latency compare-routing",
         )
     if slowest is not None and slowest[1] > request.response_limit_seconds * 1000:
         yield PlanWarning(
@@ -115,11 +116,11 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "
             "needs with this safety factor",
         )
-    elif stated(HELD_SHARE) < plan.load_at_peak:
+    elif request.throughput.safety_factor > HELD_SHARE:
         yield PlanWarning(
             "no-reserve",
-            f"the peak takes {counted_instances(fleet.serving_at_peak)} to {float(plan.load_at_peak):.0%} of "
-            f"the measured limit, and {HELD_SHARE:.0%} count as held: lower the safety factor",
+            f"the safety factor lets the peak take up to {request.throughput.safety_factor:.0%} of the "
+            f"measured limit, and {HELD_SHARE:.0%} count as held",
         )
     elif request.is_rare:
         yield PlanWarning(
@@ -182,16 +183,13 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
 
 def _start(plan: Plan) -> Iterator[PlanWarning]:
     """Weights that take minutes to load, and nobody said how many."""
-    request = plan.request
-    if request.weight_bytes <= LARGE_WEIGHT_BYTES or plan.scaling is None:
-        return
-    if request.scaling.instance_seconds is None:
+    request, stated = plan.request, plan.request.scaling.instance_seconds
+    if request.weight_bytes > LARGE_WEIGHT_BYTES and plan.scaling is not None and stated is None:
         yield PlanWarning(
             "start-not-stated",
-            f"an instance loads {request.weight_bytes / 1e9:,.3g} GB of weights, and nobody says how "
-            f"long that takes: {request.start_seconds / 60:.3g} minutes are assumed, and at 1 GB/s from "
-            f"S3 and again into memory {start_floor(request.weight_bytes) / 60:.3g} are the least. State "
-            "scaling.instance_start as you saw it",
+            f"an instance loads {request.weight_bytes / 1e9:,.3g} GB of weights: state "
+            f"scaling.instance_start as you saw it; {request.start_seconds / 60:.3g} minutes are assumed, "
+            f"{start_floor(request.weight_bytes) / 60:.3g} are the least at 1 GB/s from S3 and into memory",
         )
 
 

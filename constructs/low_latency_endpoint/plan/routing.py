@@ -13,7 +13,6 @@ BLOG = (
     "minimize-real-time-inference-latency-by-using-amazon-sagemaker-routing-strategies/"
 )
 
-SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 
 # The simulator on plans of this library, with a coefficient of variation of 1: the same p99 with 48
@@ -37,13 +36,7 @@ class RoutingRecommendation(NamedTuple):
 def recommend_routing(
     *, generative: bool = False, instances: int | None = None
 ) -> RoutingRecommendation:
-    """LEAST_OUTSTANDING_REQUESTS, at every response time, and why.
-
-    AWS's measurements and this library's simulator both find the lower p99 with it. AWS's own
-    sentence is more careful: below hundreds of milliseconds "you may benefit more from random
-    routing", and it recommends to test. The simulator knows no cost of the routing itself, so it
-    cannot refute that: ``low-latency compare-routing`` measures it on your model.
-    """
+    """LEAST_OUTSTANDING_REQUESTS, at every response time: the simulator knows no cost of routing."""
     if instances == 1:
         return RoutingRecommendation(LEAST, "one instance serves every request; any strategy does")
     if generative:

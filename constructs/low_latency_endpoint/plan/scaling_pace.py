@@ -60,29 +60,13 @@ def rise_seconds(instance_seconds: int | None) -> int:
 def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None = None) -> int:
     """The smallest minimum with which scaling follows the rises of traffic that are stated.
 
-    With *t* requests per second at an instance's measured limit, safety factor *s* and a peak of
-    *P*, scaling keeps ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum
-    *m*. Until it has followed, those must hold what comes.
+    With *t* requests per second at an instance's limit, safety factor *s* and a peak of *P*, scaling
+    keeps ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum *m*.
 
-    - A jump from *f* to *P*: ``P / (0.9 t)`` instances, unless those kept at *f* are as many: they
-      bear it for the minutes of :func:`jump_seconds`, with :data:`.capacity.HELD_SHARE` of the limit.
-    - A rise of *r* per second each second, and a lag of *D*: at every *x* the fleet must hold
-      ``min(P, x + r D)``. Where the minimum rules (*x* up to ``m t s``) the worst *x* is the
-      highest: ``m t >= m t s + r D``, so ``m >= r D / (t (1 - s))``. Above, the fleet grows with
-      *x* and the same *m* suffices. *D* is the longest lag, at whose end alone the limit is
-      reached. More than for a jump to *P* is never needed.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.plan.throughput import MeasuredThroughput
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=100))  # 2000 / 225
-    9
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=1025))  # 9 are kept there
-    1
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40))  # 40 x 12.5 / 125
-    4
-    >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40), 900)  # 40 x 32.5
-    9
+    - A jump from *f* to *P*: ``P / (0.9 t)``, which bear it for the minutes of :func:`jump_seconds`,
+      unless as many are kept at *f*.
+    - A rise of *r* per second each second, and a lag of *D*: the worst *x* is ``m t s``, so that
+      ``m t >= m t s + r D``, and no more than for a jump. The limit is reached at the lag's end alone.
     """
     limit = stated(measured.tps_per_instance)
     share = stated(measured.safety_factor)

@@ -9,7 +9,6 @@ from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .prices import HOURS_PER_MONTH
-from .routing import SHORT_TARGET_MS
 from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
@@ -26,7 +25,7 @@ def summary_of(
         *_tokens(plan),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
-        SummaryLine("Alarms", alarms_text(_planned(plan)) if alarms is None else alarms),
+        SummaryLine("Alarms", alarms_text(planned_thresholds(plan)) if alarms is None else alarms),
         SummaryLine("Cost", _cost(plan, cost)),
         SummaryLine("Assumed", "; ".join(_assumed(plan))),
         *(() if named else (SummaryLine("Name", DERIVED_NAME),)),
@@ -64,7 +63,8 @@ def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) 
     return "; ".join(parts) or "none"
 
 
-def _planned(plan: Plan) -> dict[str, dict[str, float]]:
+def planned_thresholds(plan: Plan) -> dict[str, dict[str, float]]:
+    """Milliseconds at which the plan's own alarms on latencies stand, by metric and statistic."""
     metrics = dict.fromkeys(each.metric for each in plan.alarms)
     found = {metric: plan.thresholds(metric) for metric in metrics}
     for each in watched_thresholds(plan):
@@ -120,16 +120,7 @@ def _tokens(plan: Plan) -> Iterator[SummaryLine]:
 
 
 def _routing(plan: Plan) -> str:
-    latency = plan.request.latency
-    tightest = latency.tightest if latency else None
-    if plan.request.routing:
-        return f"{plan.routing} (your choice)"
-    if tightest and tightest[1] < SHORT_TARGET_MS and plan.largest_fleet > 1:
-        return (
-            f"{plan.routing}; for answers as quick as {tightest[1]:g} ms AWS says that RANDOM may be "
-            "quicker: low-latency compare-routing measures both"
-        )
-    return plan.routing
+    return plan.routing + (" (your choice)" if plan.request.routing else "")
 
 
 def _scaling(plan: Plan) -> str:

@@ -13,7 +13,7 @@ from ..plan.latency_plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
-from ..plan.summary import alarms_text, summary_of
+from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..simulate.traffic import Shape
 from .costs import cost_of_plans, endpoint_cost, fleets_of_plans, variant_cost
@@ -141,16 +141,20 @@ def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[De
 
 def _alarms(settings: Settings, key: str, plan: Plan) -> str:
     """The thresholds on latencies that are deployed, and how many other alarms there are."""
-    latencies = {
+    found = _thresholds(settings, key, plan)
+    others = watching_alarms(settings, key, plan) + token_alarm_count(settings.endpoints[key], plan)
+    return alarms_text(found, others - sum(map(len, found.values())))
+
+
+def _thresholds(settings: Settings, key: str, plan: Plan) -> dict[str, dict[str, float]]:
+    """Milliseconds at which all alarms on latencies stand, by metric and statistic."""
+    found = {
         metric: latency_thresholds(settings, key, metric)
         for metric in ("ModelLatency", "OverheadLatency")
     }
-    others = watching_alarms(settings, key, plan) - sum(map(len, latencies.values()))
-    endpoint = settings.endpoints[key]
-    limits = token_limits(endpoint, plan)
-    for each in limits:
-        latencies.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
-    return alarms_text(latencies, others + token_alarm_count(endpoint, plan) - len(limits))
+    for each in token_limits(settings.endpoints[key], plan):
+        found.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
+    return found
 
 
 def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, float]:
@@ -164,32 +168,17 @@ def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, f
 
 
 def _contradictions(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWarning]:
-    """Thresholds of alarms, in milliseconds, that the targets contradict by an order of magnitude."""
-    limits = {
-        (each.measures, each.percentile): each.seconds * 1000
-        for each in (plan.tokens.thresholds if plan.tokens else ())
-    }
-    stated = [
-        (metric, statistic, value, plan.thresholds(metric).get(statistic))
-        for metric in ("ModelLatency", "OverheadLatency")
-        for statistic, value in latency_thresholds(settings, key, metric).items()
-    ]
-    stated += [
-        (
-            each.measures,
-            each.percentile,
-            each.seconds * 1000,
-            limits.get((each.measures, each.percentile)),
-        )
-        for each in token_limits(settings.endpoints[key], plan)
-    ]
-    for metric, statistic, value, right in stated:
-        if contradicts(value, right):
-            yield PlanWarning(
-                f"contradiction-{metric}-{statistic}",
-                f"the alarm on {metric} {statistic} stands at {value:,.6g} ms, and from the target "
-                f"{right:,.6g} ms would follow: is one of the two in another unit?",
-            )
+    """Thresholds of alarms that the targets contradict by an order of magnitude."""
+    planned = planned_thresholds(plan)
+    for metric, found in _thresholds(settings, key, plan).items():
+        for statistic, value in found.items():
+            right = planned.get(metric, {}).get(statistic)
+            if contradicts(value, right):
+                yield PlanWarning(
+                    f"contradiction-{metric}-{statistic}",
+                    f"the alarm on {metric} {statistic} stands at {value:,.6g} ms, and from the target "
+                    f"follow {right:,.6g} ms: is one of the two in another unit?",
+                )
 
 
 def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:

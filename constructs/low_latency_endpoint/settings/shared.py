@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from ..plan.capacity import counted_instances
 from ..plan.subnets import (
-    INTERFACE_ENDPOINT_ADDRESSES,
     RESERVED_ADDRESSES,
     SPARE_ADDRESSES,
     addresses_per_subnet,
@@ -55,8 +54,8 @@ class SharedResources:
                 "Addresses",
                 f"{self.addresses_per_subnet:,} per subnet, two for each of "
                 f"{counted_instances(self.instances)}, twice for an update, "
-                f"{RESERVED_ADDRESSES} that AWS keeps, {INTERFACE_ENDPOINT_ADDRESSES} for the "
-                f"interface endpoint, {SPARE_ADDRESSES} to spare",
+                f"{RESERVED_ADDRESSES} that AWS keeps, 1 for the interface endpoint, "
+                f"{SPARE_ADDRESSES} to spare",
             )
         )
         found += [

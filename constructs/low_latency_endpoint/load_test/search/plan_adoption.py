@@ -19,7 +19,6 @@ from .result_file import FoundLimit, read_found_limit
 
 if TYPE_CHECKING:
     from ...settings import Settings
-    from ...settings.traffic import ThroughputSettings
 
 PEAK_NEEDED = rule(
     "LLT163",
@@ -75,7 +74,9 @@ def adopt_limit(
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
     after = explain_variants(changed)
-    after[key] = _noted(after[key], limit, changed.endpoints[key], read.endpoints[key].throughput)
+    stated = read.endpoints[key].throughput
+    before = stated.tps_per_instance if stated else 0.0
+    after[key] = _noted(after[key], limit, changed.endpoints[key], before)
     return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
 
 
@@ -97,10 +98,7 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
 
 
 def _noted(
-    plan: Explanation,
-    limit: FoundLimit,
-    endpoint: EndpointSettings,
-    before: ThroughputSettings | None,
+    plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings, before: float
 ) -> Explanation:
     """The plan with the source of its numbers, and what does not fit."""
     note = f"measured: {limit.source}; {limit.how}"
@@ -111,11 +109,10 @@ def _noted(
         for each in plan
     )
     warnings = list(plan.warnings)
-    said = before.tps_per_instance if before else None
-    if said and contradicts(said, limit.tps_per_instance):
-        text = f"the settings said {said:g} TPS per instance, and the load test found {limit.tps_per_instance:g}"
+    if contradicts(before, limit.tps_per_instance):
+        text = f"the settings said {before:g} TPS per instance, and {limit.tps_per_instance:g} were found"
         warnings.insert(
-            0, PlanWarning("contradiction-load-test", f"{text}: was it the same model and load?")
+            0, PlanWarning("contradiction-load-test", f"{text}: of the same model and load?")
         )
     if other := other_instance_type(limit.instance_type, endpoint.instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
