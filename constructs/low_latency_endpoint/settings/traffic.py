@@ -271,7 +271,7 @@ class ScalingSettings(SettingsModel):
     )
     instance_start: Annotated[timedelta, Limited(limits.INSTANCE_START_SECONDS)] | None = optional(
         "How long a new instance takes until it serves; when traffic rises, the minimum bridges "
-        "this time. Default: 5m, assumed.",
+        "this time. Default: 5m, assumed, and more for weights of the Hub above 37 GB.",
         example="12m",
     )
     schedule: tuple[ScheduleSettings, ...] = optional(
