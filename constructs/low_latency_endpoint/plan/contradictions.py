@@ -31,40 +31,37 @@ def contradictions(plan: Plan) -> Iterator[PlanWarning]:
             yield PlanWarning(f"contradiction-{name}", text)
 
 
-def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float | None]]:
-    """What is stated, and what others say it is; None where only one direction is a slip."""
+def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
+    """What is stated, and what others say it is; only in the direction that is a slip."""
     request, given, measured = plan.request, plan.request.scaling, plan.request.throughput
-    stated, loading = given.instance_seconds or 0, start_floor(request.weight_bytes)
-    why = f"loading {request.weight_bytes / 1e9:,.3g} GB of weights at 1 GB/s alone makes it"
-    yield (
-        "start",
-        "instance_start in seconds is",
-        stated,
-        why,
-        loading if stated < loading else None,
-    )
+    start, loading = given.instance_seconds or 0, start_floor(request.weight_bytes)
+    if start < loading:
+        why = f"loading {request.weight_bytes / 1e9:,.3g} GB of weights at 1 GB/s alone makes it"
+        yield "start", "instance_start in seconds is", start, why, loading
     if measured is None:
         return
     tps, factor = measured.tps_per_instance, measured.safety_factor
-    target = given.target_invocations_per_instance
-    why = f"one instance holds {tps:,.6g} per second: with the safety factor a minute's are"
-    yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
     busy = measured.concurrency_per_instance or 0
-    why = f"one instance was measured to hold {busy:,.6g}: with the safety factor they are"
-    target = given.max_concurrency_per_instance
+    target, why = (
+        given.target_invocations_per_instance,
+        f"one instance holds {tps:,.6g} per second:",
+    )
+    why += " with the safety factor a minute's are"
+    yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
+    target, why = (
+        given.max_concurrency_per_instance,
+        f"one instance was measured to hold {busy:,.6g}:",
+    )
+    why += " with the safety factor they are"
     yield "concurrency", "the target in requests in flight is", target, why, busy * factor
     what = "one instance is said to hold a second's calls of"
     slowest = request.latency.slowest if request.latency else None
-    if slowest and slowest[0] not in ("p50", "p90"):
-        alone = 1000 / slowest[1]
+    if slowest and slowest[0] not in ("p50", "p90") and tps < (alone := 1000 / slowest[1]):
         why = f"within {slowest[0]} of {slowest[1]:,.6g} ms it answers, one after another,"
-        yield "throughput", what, tps, why, alone if tps < alone else None
+        yield "throughput", what, tps, why, alone
     vcpus = (request.facts.vcpus if request.facts else None) or 0
-    most = vcpus * _CALLS_OF_VCPU
-    yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most if tps > most else None
-    needed, least = (
-        max(plan.needed_at_peak or 0, len(request.client_zones)),
-        given.min_instances or 0,
-    )
-    why = "the peak with this throughput needs"
-    yield "minimum", "the minimum is", least, why, needed if least > needed else None
+    if tps > (most := vcpus * _CALLS_OF_VCPU):
+        yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most
+    needed = max(plan.needed_at_peak or 0, len(request.client_zones))
+    if (least := given.min_instances or 0) > needed:
+        yield "minimum", "the minimum is", least, "the peak with this throughput needs", needed

@@ -43,25 +43,12 @@ def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> Sta
 
 def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     """What one variant costs; beside the instances all stands with an endpoint's first one."""
-    cost = endpoint_cost(settings, variant.key, variant.plan)
-    if variant.further is None:
-        return cost
-    copies = variant.shadow  # they pass no interface endpoint, and serve no caller
-    return replace(
-        cost,
-        others=(),
-        peak_tps=None if copies else cost.peak_tps,
-        request_gb=None if copies else cost.request_gb,
-        copies_of=variant.key if copies else "",
-    )
-
-
-def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
-    """What an endpoint costs with one variant's plan, without what it shares with others."""
+    key, plan, copies = variant.key, variant.plan, variant.shadow
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
     # Without a policy nothing changes the number, whatever the limits are.
     most = plan.most if plan.scaling else fleet.initial
     size, data = _request_bytes(endpoint), _price(settings, "interface_endpoint_data")
+    beside = (*_alarms(settings, key, plan), *_functions(settings, endpoint))
     return EndpointCost(
         instance_type=plan.request.instance_type,
         at_least=plan.fewest,
@@ -69,11 +56,13 @@ def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
         at_most=most,
         in_an_update=instances_in_update(most, endpoint),
         price=_price(settings, plan.request.instance_type),
-        others=(*_alarms(settings, key, plan), *_functions(settings, endpoint)),
-        peak_tps=measured.peak_tps if measured else None,
+        others=beside if variant.further is None else (),
+        # copies pass no interface endpoint, and serve no caller
+        peak_tps=measured.peak_tps if measured and not copies else None,
         at_peak=fleet.serving_at_peak if plan.scaling else fleet.initial,
-        request_gb=None if size is None else sent_request(size, data),
+        request_gb=None if size is None or copies else sent_request(size, data),
         data_price=data,
+        copies_of=key if copies else "",
     )
 
 

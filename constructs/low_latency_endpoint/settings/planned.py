@@ -72,27 +72,6 @@ def _endpoint(settings: Settings, key: str) -> EndpointSettings:
     return endpoint
 
 
-def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
-    """What the first variant of an endpoint of a settings file asks of the plan.
-
-    This and :func:`further_variant_request` are the only translation there is.
-    """
-    endpoint = _endpoint(settings, key)
-    return first_request(
-        _whole_request(settings, endpoint), _shares(endpoint).get(endpoint.variant_name)
-    )
-
-
-def further_variant_request(settings: Settings, key: str, further: Further) -> EndpointRequest:
-    """The same of a variant beside the first."""
-    endpoint = _endpoint(settings, key)
-    return further_request(
-        _whole_request(settings, endpoint),
-        _further_request(endpoint, further),
-        _shares(endpoint)[further.name],
-    )
-
-
 def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRequest:
     """What the endpoint as a whole asks for, were its first variant alone."""
     return EndpointRequest(
@@ -186,12 +165,16 @@ def plan_endpoint(settings: Settings, key: str) -> Plan:
 
     :func:`planned_variants` has those of the others.
     """
-    return _plan_of(endpoint_request(settings, key))
+    endpoint = _endpoint(settings, key)
+    share = _shares(endpoint).get(endpoint.variant_name)
+    return _plan_of(first_request(_whole_request(settings, endpoint), share))
 
 
 def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan:
     """The plan of a variant beside the first."""
-    return _plan_of(further_variant_request(settings, key, further))
+    endpoint = _endpoint(settings, key)
+    request, share = _further_request(endpoint, further), _shares(endpoint)[further.name]
+    return _plan_of(further_request(_whole_request(settings, endpoint), request, share))
 
 
 def warms(settings: Settings, key: str) -> bool:

@@ -16,7 +16,7 @@ from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..simulate.traffic import Shape
-from .costs import cost_of_plans, endpoint_cost, fleets_of_plans, variant_cost
+from .costs import cost_of_plans, fleets_of_plans, variant_cost
 from .endpoint import EndpointSettings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .stack import Settings
@@ -32,71 +32,40 @@ SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
 def explain_variants(settings: Settings, key: str | None = None) -> dict[str, Explanation]:
     """Why the plans are what they are, of all variants of a file or of one endpoint, by label."""
-    return {
-        each.label: explain_endpoint(settings, each.key)
-        if each.further is None
-        else _explain_further(settings, each)
-        for each in planned_variants(settings, key)
-    }
-
-
-def _explain_further(settings: Settings, variant: PlannedVariant) -> Explanation:
-    plan, cost = variant.plan, variant_cost(settings, variant)
-    said = {str(each) for each in plan_endpoint(settings, variant.key).explanation.warnings}
-    alarms = (
-        f"{len(variant.plan.alarms)} compare it with production"
-        if variant.shadow
-        else _alarms(settings, variant.key, plan)
-    )
-    return replace(
-        plan.explanation,
-        decisions=(
-            *(
-                each
-                for each in (
-                    plan.explanation.decisions
-                    if variant.shadow
-                    else _with_stated_alarms(settings, variant.key, plan)
-                )
-                if each.name not in SHARED_DECISIONS
-            ),
-            *cost.decisions(),
-        ),
-        warnings=tuple(each for each in plan.explanation.warnings if each not in said),
-        summary=summary_of(plan, alarms=alarms, cost=cost),
-    )
+    return {each.label: _explained(settings, each) for each in planned_variants(settings, key)}
 
 
 def explain_endpoint(settings: Settings, key: str) -> Explanation:
     """Why the plan is what it is, what it costs, and what is doubtful about the settings."""
-    plan, endpoint = plan_endpoint(settings, key), settings.endpoints[key]
-    cost = endpoint_cost(settings, key, plan)
+    return _explained(settings, next(planned_variants(settings, key)))
+
+
+def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
     # Not in the constructs' explanation, which goes into the template: a price that changes must
     # not change the stack.
+    key, plan, cost = variant.key, variant.plan, variant_cost(settings, variant)
+    own, decisions = plan.explanation.warnings, plan.explanation.decisions
+    if not variant.shadow:
+        decisions = tuple(_with_stated_alarms(settings, key, plan))
+    if variant.further is None:
+        further = (*own, *_warnings(settings, settings.endpoints[key], plan))
+        warnings = dict.fromkeys((*_contradictions(settings, key, plan), *further))
+    else:
+        said = {str(each) for each in plan_endpoint(settings, key).explanation.warnings}
+        warnings = dict.fromkeys(each for each in own if each not in said)
+    alarms = f"{len(plan.alarms)} compare it with production"
     return replace(
         plan.explanation,
         decisions=(
-            *(
-                each
-                for each in _with_stated_alarms(settings, key, plan)
-                if each.name not in SHARED_DECISIONS
-            ),
+            *(each for each in decisions if each.name not in SHARED_DECISIONS),
             *cost.decisions(),
         ),
-        warnings=tuple(
-            dict.fromkeys(
-                (
-                    *_contradictions(settings, key, plan),
-                    *plan.explanation.warnings,
-                    *_warnings(settings, endpoint, plan),
-                )
-            )
-        ),
+        warnings=tuple(warnings),
         summary=summary_of(
             plan,
-            alarms=_alarms(settings, key, plan),
+            alarms=alarms if variant.shadow else _alarms(settings, key, plan),
             cost=cost,
-            named=endpoint.endpoint_name is not None,
+            named=variant.further is not None or settings.endpoints[key].endpoint_name is not None,
         ),
     )
 
@@ -198,20 +167,19 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
             "load a model as soon as more than 1 % of the calls miss. Watch ModelCacheHit and "
             "ModelLoadingWaitTime, and choose memory that holds the models that are called",
         )
-    facts = plan.request.facts
-    large = (
-        facts and (facts.accelerator_count or 0) >= LARGE_ACCELERATORS and facts.family != "inf1"
-    )
+    facts, most = plan.request.facts, plan.largest_fleet
+    large = facts is not None and (facts.accelerator_count or 0) >= LARGE_ACCELERATORS
     if large and endpoint.capacity_reservation_arn is None:
         rolls = endpoint.deployment and endpoint.deployment.rolling
+        twice = (
+            "" if rolls else f", nor {2 * most:,} in an update unless deployment.rolling says so"
+        )
         yield PlanWarning(
             "scarce-capacity",
-            f"nothing promises {plan.largest_fleet:,} of {plan.request.instance_type}"
-            + ("" if rolls else f", nor {2 * plan.largest_fleet:,} while an update runs two fleets")
-            + ": AWS may have none free when scaling asks. An ML capacity reservation keeps them for "
-            "an endpoint (capacity_reservation_arn): of a SageMaker training plan, or with EC2 capacity "
-            "reservations shared to it"
-            + ("" if rolls else "; deployment.rolling updates with a batch beside the fleet"),
+            f"nothing promises {most:,} of {plan.request.instance_type}{twice}: AWS may have none free "
+            "when scaling asks. An ML capacity reservation keeps them for an endpoint "
+            "(capacity_reservation_arn): of a SageMaker training plan, or with EC2 capacity "
+            "reservations shared to it",
         )
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
