@@ -116,12 +116,6 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "
             "needs with this safety factor",
         )
-    elif request.throughput.safety_factor > HELD_SHARE:
-        yield PlanWarning(
-            "no-reserve",
-            f"the safety factor lets the peak take up to {request.throughput.safety_factor:.0%} of the "
-            f"measured limit, and {HELD_SHARE:.0%} count as held",
-        )
     elif request.is_rare:
         yield PlanWarning(
             "rare-calls",
@@ -130,6 +124,12 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             "them, kept warm with warm_up.keep_warm, and no alarm watches latency, as a percentile "
             "would be that of a single call. Serverless inference, asynchronous inference and "
             "inference components that scale to zero cost nothing between calls; their first call waits",
+        )
+    elif request.throughput.safety_factor > HELD_SHARE:
+        yield PlanWarning(
+            "no-reserve",
+            f"the safety factor lets the peak take up to {request.throughput.safety_factor:.0%} of the "
+            f"measured limit, and {HELD_SHARE:.0%} count as held",
         )
     elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
         yield PlanWarning(
