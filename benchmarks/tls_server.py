@@ -185,10 +185,12 @@ def _error(status: int) -> bytes:
     return _response(status, body, b"x-amzn-ErrorType: %s\r\n" % code.encode())
 
 
-def write_certificates(folder: Path, names: tuple[str, ...] = ("localhost", "127.0.0.1")) -> None:
+def write_certificates(
+    folder: Path, names: tuple[str, ...] = ("localhost", "127.0.0.1"), common_name: str = ""
+) -> None:
     """``ca.pem`` to trust, ``server.pem`` (with its key) to serve."""
     ca_key, ca = _certificate("test CA", None)
-    key, certificate = _certificate(names[0], (ca_key, ca), names)
+    key, certificate = _certificate(common_name or names[0], (ca_key, ca), names)
     (folder / "ca.pem").write_bytes(ca.public_bytes(serialization.Encoding.PEM))
     (folder / "server.pem").write_bytes(
         key.private_bytes(

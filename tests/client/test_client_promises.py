@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
-from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError
+from botocore.config import Config
+from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError, SSLError
 
-from benchmarks.tls_server import LoopbackRuntime
+from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.client import client_base
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.hedging import Hedging
@@ -23,7 +26,7 @@ from low_latency_endpoint.client.zonal_route import checked_origin
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
-from .callers import Caller, options
+from .callers import SECRETS, Caller, options
 
 QUICK: dict[str, Any] = {
     "connect_timeout": timedelta(seconds=1),
@@ -80,6 +83,69 @@ def test_clear_text_from_the_environment_too(kind: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
     with refused("LLC110"):
         Caller(kind)
+
+
+REMOTE = "https://runtime.example.com"
+PROXY = "http://user:secret@proxy.example.com:3128"
+
+
+def proxied_session(proxies: dict[str, str]) -> boto3.Session:
+    made = boto3.Session(*SECRETS, region_name="us-east-1")
+    made._session.set_default_client_config(Config(proxies=proxies))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("environment", "more", "refuses"),
+    [
+        ({"HTTPS_PROXY": PROXY}, {}, True),
+        ({"https_proxy": PROXY}, {}, True),
+        ({"HTTPS_PROXY": PROXY}, {"url": None}, True),
+        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "runtime.example.com"}, {"zonal": "https://z"}, True),
+        ({"HTTPS_PROXY": PROXY, "NO_PROXY": ".example.com"}, {}, False),
+        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, {}, False),
+        ({"HTTP_PROXY": PROXY}, {}, False),
+        ({"HTTP_PROXY": PROXY, "HTTPS_PROXY": PROXY}, {"url": "http://127.0.0.1:1"}, False),
+        ({"HTTP_PROXY": PROXY}, {"url": "http://localhost:1"}, False),
+        ({}, {"session": proxied_session({"https": PROXY})}, True),
+        ({"HTTPS_PROXY": PROXY}, {"session": proxied_session({})}, False),
+    ],
+)
+def test_a_proxy_is_refused_in_words_or_used(
+    kind: str,
+    environment: dict[str, str],
+    more: dict[str, Any],
+    refuses: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    given = {"url": REMOTE, **more}
+    if zonal := given.pop("zonal", None):
+        given |= {"zonal_urls": {"use1-az1": zonal}, "zone": "use1-az1"}
+    if kind == "boto3" or not refuses:
+        Caller(kind, **given).close()
+        return
+    with refused("LLC119") as raised:
+        Caller(kind, **given)
+    assert "NO_PROXY" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("names", [(), ("localhost",), ("other.example.com",)])
+def test_certificates_are_checked_by_their_alternative_names_alone(
+    kind: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_certificates(tmp_path, names, common_name="localhost")
+    with (
+        LoopbackRuntime(tmp_path) as server,
+        Caller(kind, url=server.url, ca_bundle=tmp_path / "ca.pem", retries=0) as caller,
+    ):
+        if names == ("localhost",):
+            assert caller.invoke("plain")["Body"]
+        else:
+            with pytest.raises(SSLError):
+                caller.invoke("plain")
 
 
 @pytest.mark.parametrize(

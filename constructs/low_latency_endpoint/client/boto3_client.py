@@ -25,7 +25,6 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, SSLError
 from botocore.response import StreamingBody
-from botocore.utils import get_environ_proxies
 
 from .after_fork import start_anew_after_fork
 from .boto3_connections import Urllib3Connections
@@ -35,7 +34,7 @@ from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
 from .hedging import HedgingState, Watch, hedged_in_threads, hedging_threads
 from .runtime_wire import check_header_values
-from .zonal_route import ZonalRoute, checked_origin
+from .zonal_route import ZonalRoute, checked_origin, is_proxied
 
 _log = logging.getLogger(__name__)
 _SERVICE = "sagemaker-runtime"
@@ -138,7 +137,7 @@ def _made(given: _Options) -> Boto3RuntimeClient:
     client.timing, client.counts, client.zone = options.timing, counts, own_zone
     client.route = ZonalRoute(zonal, regional, counts) if zonal else None
     connections = None
-    if not _proxied(regional, client.meta.config.proxies):
+    if not is_proxied(regional, client.meta.config.proxies):
         connections = Urllib3Connections(options)
     client._handlers = Handlers(client, connections, options.hedging_state(counts))
     if options.preconnect:
@@ -176,11 +175,6 @@ def _create(options: ClientOptions, url: str | None, config: Config) -> Boto3Run
         finally:
             session.events.unregister(event, unique_id="low-latency-runtime-client")
     return cast(Boto3RuntimeClient, client)
-
-
-def _proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
-    scheme = urlsplit(url).scheme
-    return bool((get_environ_proxies(url) if proxies is None else proxies).get(scheme))
 
 
 class Handlers:

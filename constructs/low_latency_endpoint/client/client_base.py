@@ -32,7 +32,7 @@ from .runtime_wire import Wire, body_bytes
 from .sessions import NEW_SESSION, OPENED_BY_STREAM
 from .sigv4 import Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
-from .zonal_route import ZonalRoute, checked_origin, client_route
+from .zonal_route import ZonalRoute, check_unproxied, checked_origin, client_route
 
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")
@@ -87,7 +87,7 @@ class ClientOptions:
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC104`` and ``LLC108``.
+        ``LLC101`` to ``LLC104`` and ``LLC108``; of our own two clients ``LLC119``.
     """
 
     region: str | None = None
@@ -245,6 +245,8 @@ class ClientBase:
         self._regional = checked_origin(
             options.url or probe.meta.endpoint_url, "url", allow_plain_http=options.allow_plain_http
         )
+        self._proxies = probe.meta.config.proxies
+        check_unproxied(self._regional, self._proxies)
         headers = {"User-Agent": probe.meta.config.user_agent}
         probe.close()
         found = session.get_credentials()
@@ -305,5 +307,7 @@ class ClientBase:
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""
         self.zone, zonal = self.options.find_route()
+        if zonal is not None:
+            check_unproxied(zonal, self._proxies)
         self.route = ZonalRoute(zonal, self._regional, self.counts) if zonal else None
         self._rules.route = self.route

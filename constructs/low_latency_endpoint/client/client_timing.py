@@ -124,6 +124,12 @@ CLIENT_PLAIN_HTTP = rule(
     "it can read requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
+CLIENT_PROXY = rule(
+    "LLC119",
+    "calls would go past the HTTP proxy that is set",
+    fix="Take runtime_client(), which goes through it; or name the host in NO_PROXY, as PrivateLink "
+    "needs no proxy.",
+)
 CLIENT_CLOSED = rule(
     "LLC111",
     "the runtime client is closed",

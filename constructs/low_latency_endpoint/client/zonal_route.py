@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
+from botocore.utils import get_environ_proxies
+
+from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_PROXY, CLIENT_URL, ClientCounts
 from .client_zone import ClientZone, find_client_zone
 
 _log = logging.getLogger(__name__)
@@ -42,6 +44,19 @@ def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> s
             where=where,
         )
     return f"{scheme}://{found['host']}{found['port'] or ''}"
+
+
+def is_proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
+    """Whether boto3 goes through a proxy: one of its configuration, or else of the environment."""
+    scheme = url.partition(":")[0]
+    return bool((get_environ_proxies(url) if proxies is None else proxies).get(scheme))
+
+
+def check_unproxied(url: str, proxies: Mapping[str, str] | None) -> None:
+    """Refuse a proxy for a client that takes none; to this machine there is no need of one."""
+    host = _ORIGIN.fullmatch(url)
+    if is_proxied(url, proxies) and not (host and _is_this_machine(host["host"])):
+        raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="no proxy on the way")
 
 
 def _exists(host: str, port: str | None) -> bool:

@@ -272,6 +272,7 @@ def _tls_context(ca_file: str) -> ssl.SSLContext:
     # create_default_context() makes the standard library's own, which would stop all greenlets.
     made: ssl.SSLContext = gevent.ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.load_verify_locations(cafile=ca_file)
+    made.hostname_checks_common_name = False
     return made
 
 
