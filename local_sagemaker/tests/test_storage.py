@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from functools import partial
+from itertools import count
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,6 +16,7 @@ from signed_requests import refusal
 from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed, LocalAws
+from local_sagemaker.archives import Unpackable, unpack_model_data
 
 
 def test_bucket(aws, stack):
@@ -251,3 +255,20 @@ def test_an_image_lies_in_the_region_of_its_uri(aws: LocalAws) -> None:
 def test_what_is_no_tag_in_a_registry_of_ecr_is_refused(aws: LocalAws, uri: str) -> None:
     with pytest.raises(ValueError, match="is no image of ECR"):
         aws.add_image(uri)
+
+
+@pytest.mark.parametrize(("files", "size", "most"), [(300, 0, 5), (1, 10_000_000, 0)])
+def test_unpacking_stops_between_two_entries_and_within_a_large_one(tmp_path, files, size, most):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as written:
+        for number in range(files):
+            entry = tarfile.TarInfo(str(number))
+            entry.size = size
+            written.addfile(entry, io.BytesIO(bytes(size)))
+    packed.seek(0)
+    asked = count()
+    with pytest.raises(Unpackable, match="stopped"):
+        unpack_model_data(packed, 10**6, tmp_path, lambda: next(asked) > 5)
+    found = list(tmp_path.iterdir())
+    assert len(found) <= most + 1
+    assert sum(each.stat().st_size for each in found) < 10_000_000

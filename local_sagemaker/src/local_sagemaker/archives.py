@@ -12,6 +12,7 @@ import lzma
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -70,15 +71,21 @@ def unpack_code(code: bytes, target: Path) -> None:
     partial.rename(target)
 
 
-def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
-    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder."""
+def unpack_model_data(
+    archive: BinaryIO, packed: int, target: Path, is_stopped: Callable[[], bool]
+) -> None:
+    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder.
+
+    Who stops it is heard between two entries, and within a large one.
+    """
     limit = max(SMALL_DATA, LARGEST_RATIO * packed)
     try:
         with (
             gzip.GzipFile(fileobj=archive) as plain,
-            tarfile.open(fileobj=_Bounded(plain, limit), mode="r|") as tar,
+            tarfile.open(fileobj=_Bounded(plain, limit, is_stopped), mode="r|") as tar,
         ):
             for number, entry in enumerate(tar, 1):
+                check_stopped(is_stopped)
                 if number > MOST_ENTRIES:
                     raise Unpackable(_too_many(number))
                 if entry.size > limit:  # a sparse file has more bytes than its archive
@@ -93,17 +100,24 @@ def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
 class _Bounded(io.RawIOBase):
     """Gives what another file gives, up to a limit."""
 
-    def __init__(self, file: gzip.GzipFile, limit: int) -> None:
-        self._file = file
+    def __init__(self, file: gzip.GzipFile, limit: int, is_stopped: Callable[[], bool]) -> None:
+        self._file, self._is_stopped = file, is_stopped
         self._limit = self._left = limit
 
     def read(self, size: int = -1) -> bytes:
         """Read; what lies beyond the limit is an error."""
+        check_stopped(self._is_stopped)
         data = self._file.read(min(size, 2**20) if size >= 0 else 2**20)
         self._left -= len(data)
         if self._left < 0:
             raise Unpackable(_too_large(self._limit))
         return data
+
+
+def check_stopped(is_stopped: Callable[[], bool]) -> None:
+    """Unpack no further for a server that nobody waits for."""
+    if is_stopped():
+        raise Unpackable("its server was stopped meanwhile")
 
 
 def _too_large(limit: int) -> str:

@@ -370,3 +370,23 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
         process.send_signal(number)
         process.wait(60)
     wait_for(lambda: not processes_of(name))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_ends_it_while_model_data_unpacks_waits_for_no_entry_more(number, tmp_path):
+    """By 100,000 entries it was held up for half a minute, and whoever killed it found its folder."""
+    (tmp_path / "serve.py").write_text(STUBBORN)
+    many = archive({f"{at % 99}/{at}": b"" for at in range(60_000)})
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    server = f"*={sys.executable} serve.py"
+    with local_command("--model-server", server, cwd=tmp_path, env=environment) as started:
+        process, exported = started
+        here = Site(Served(exported))
+        s3 = here.aws.client("s3")
+        s3.create_bucket(Bucket="models")
+        s3.put_object(Bucket="models", Key="many", Body=many)
+        here.endpoint({"ModelName": here.model(ModelDataUrl="s3://models/many")}, wait=False)
+        wait_for(lambda: len(list(tmp_path.glob("local-aws-*/**/model/*"))) > 9)
+        process.send_signal(number)
+        process.wait(10)
+    assert [each.name for each in tmp_path.iterdir()] == ["serve.py"]

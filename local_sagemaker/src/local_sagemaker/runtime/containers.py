@@ -87,12 +87,12 @@ class Container:
             lambda lines: self.site.log(self.role, stream, lines),
         )
 
-    def load(self) -> None:
+    def load(self, is_stopped: Callable[[], bool]) -> None:
         """Unpack the model's data."""
         folder = self._base / "model"
         folder.mkdir(parents=True, exist_ok=True)
         if self.model_data is not None:
-            self.model_data.unpack(folder, self.site.account, self.site.region)
+            self.model_data.unpack(folder, self.site.account, self.site.region, is_stopped)
 
     def remove(self) -> None:
         """Remove the model's data; the log stays as long as the local AWS."""

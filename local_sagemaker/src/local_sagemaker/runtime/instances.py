@@ -126,7 +126,7 @@ class Instance:
     def _spawn(self, server: ModelServer, port: int) -> SupervisedProcess:
         if self._output is None:
             self._output = self._container.output()
-            self._container.load()
+            self._container.load(lambda: self._stopped)
         directory = None
         if isinstance(server, CommandModelServer):
             variables = self._container.variables(port, self.place, server.environment)

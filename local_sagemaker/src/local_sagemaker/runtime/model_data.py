@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,7 +12,7 @@ from moto.s3.exceptions import S3ClientError
 from moto.s3.models import s3_backends
 from moto.utilities.utils import get_partition
 
-from ..archives import MOST_ENTRIES, Unpackable, unpack_model_data
+from ..archives import MOST_ENTRIES, Unpackable, check_stopped, unpack_model_data
 
 
 class ModelDataError(Exception):
@@ -42,7 +42,9 @@ class ModelData:
         uri = container.get("ModelDataUrl")
         return cls(uri) if uri else None
 
-    def unpack(self, target: Path, account: str, region: str) -> None:
+    def unpack(
+        self, target: Path, account: str, region: str, is_stopped: Callable[[], bool]
+    ) -> None:
         """Put the data into a folder."""
         bucket, _, key = self.uri.removeprefix("s3://").partition("/")
         try:
@@ -60,9 +62,9 @@ class ModelData:
             if self.archive:
                 for each in found.values():
                     data = each.value
-                    unpack_model_data(io.BytesIO(data), len(data), target)
+                    unpack_model_data(io.BytesIO(data), len(data), target, is_stopped)
             else:
-                _copy(found, key, target)
+                _copy(found, key, target, is_stopped)
         except (OSError, Unpackable) as error:
             raise ModelDataError(
                 f"Failed to extract model data from {self.uri}: {error}."
@@ -77,12 +79,15 @@ class ModelData:
         )
 
 
-def _copy(objects: Mapping[str, Any], key: str, target: Path) -> None:
+def _copy(
+    objects: Mapping[str, Any], key: str, target: Path, is_stopped: Callable[[], bool]
+) -> None:
     """Write objects below a folder, by what their keys have beyond the prefix's last slash."""
     if len(objects) > MOST_ENTRIES:
         raise Unpackable(f"it has more than {MOST_ENTRIES} objects")
     base = key.rpartition("/")[0]
     for name, each in objects.items():
+        check_stopped(is_stopped)
         path = PurePosixPath(name[len(base) :].lstrip("/"))
         if ".." in path.parts or "\0" in name:
             raise Unpackable(f"the object {name} would lie outside of the model's folder")
