@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import time
 import urllib.error
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,16 @@ from typing import Any
 
 import botocore.exceptions
 import pytest
-from alarms_under_test import MINUTE, NOON, TOPIC, described, set_state, state, subscribed
+from alarms_under_test import (
+    MINUTE,
+    NOON,
+    TOPIC,
+    described,
+    dimensions,
+    set_state,
+    state,
+    subscribed,
+)
 from alarms_under_test import put_alarm as alarm
 from waiting import wait_for
 
@@ -256,19 +266,92 @@ def test_what_was_set_lasts_until_the_next_evaluation(aws, cloudwatch):
     assert state(cloudwatch, "a") == "OK"
 
 
+STAT = {"Metric": {"Namespace": "Test", "MetricName": "m"}, "Period": 60, "Stat": "Sum"}
+M1 = {"Id": "m1", "MetricStat": STAT, "ReturnData": True}
+MATH: dict[str, Any] = {"Namespace": None, "MetricName": None, "Statistic": None, "Period": None}
+BAND = {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m1)"}
+BANDED = {"Metrics": [M1, BAND], "ThresholdMetricId": "band", "Threshold": None}
+BANDED |= {**MATH, "ComparisonOperator": UPPER}
+
+
+# Source of all: API reference, PutMetricAlarm, MetricDataQuery, Dimension; lengths and enums as botocore
+# has them; in AWS's words where somebody showed them.
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"DatapointsToAlarm": 2}, "less than or equal to the number of evaluation periods"),
         ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "ThresholdMetricId"),
+        ({"ComparisonOperator": "Above"}, "enum value set"),
+        ({"ComparisonOperator": None}, "ComparisonOperator must be specified"),
+        ({"EvaluationPeriods": None}, "EvaluationPeriods must be specified"),
+        ({"Threshold": None}, "Threshold must be specified"),
+        ({"Threshold": math.nan}, "threshold"),
+        ({"MetricName": None}, "MetricName must be specified"),
+        ({"Namespace": None}, "Namespace must be specified"),
+        ({"Period": None}, "Period must be specified"),
+        ({"MetricName": "m" * 256}, "length less than or equal to 255"),
+        ({"AlarmDescription": "d" * 1025}, "length less than or equal to 1024"),
         ({"Statistic": None}, "One of Statistic and ExtendedStatistic"),
-        ({"Statistic": None, "ExtendedStatistic": "p101"}, "p101"),
+        ({"ExtendedStatistic": "p99"}, "One of Statistic and ExtendedStatistic"),
+        ({"Statistic": "Mean"}, "enum value set"),
+        ({"Statistic": None, "ExtendedStatistic": "p101"}, "value p101 for parameter"),
+        ({"Statistic": None, "ExtendedStatistic": "99"}, "value 99 for parameter"),
+        ({"Statistic": None, "ExtendedStatistic": "Maximum"}, "value Maximum for parameter"),
+        ({"Unit": "ms"}, "enum value set"),
         ({"Period": 45}, "Period must be"),
+        ({"Period": 90}, "Period must be"),
+        ({"EvaluationPeriods": 1441}, r"more than a day .*86400\) for alarms using period < 3600"),
+        ({"EvaluationPeriods": 169, "Period": 3600}, r"more than a week .*604800\)"),
+        ({"TreatMissingData": "bad"}, "Option bad is not supported"),
+        ({"EvaluateLowSampleCountPercentile": "bad"}, "are evaluate and ignore"),
+        (
+            {"Dimensions": dimensions(**{f"d{n}": "v" for n in range(31)})},
+            "less than or equal to 30",
+        ),
+        ({"AlarmActions": [f"{TOPIC}{n}" for n in range(6)]}, "less than or equal to 5"),
+        ({"Tags": [{"Key": f"k{n}", "Value": ""} for n in range(51)]}, "50 tags"),
+        ({"EvaluationInterval": 60}, "EvaluationInterval can only"),
+        ({"Metrics": [M1]}, "Namespace should not be set if list of Metrics is set"),
+        ({**MATH, "Period": 60, "Metrics": [M1]}, "Period should not be set"),
+        ({**MATH, "Unit": "Count", "Metrics": [M1]}, "Unit should not be set"),
+        ({**MATH, "Metrics": [M1, M1]}, "unique"),
+        ({**MATH, "Metrics": [M1, {**M1, "Id": "m2"}]}, "Exactly one element"),
+        ({**MATH, "Metrics": [{**M1, "Id": "M1"}]}, "after a lowercase letter"),
+        ({**MATH, "Metrics": [{**M1, "Expression": "1"}]}, "one of Expression and MetricStat"),
+        ({**MATH, "Metrics": [{"Id": "m1"}]}, "one of Expression and MetricStat"),
+        ({**MATH, "Metrics": [M1], "EvaluationPeriods": 1441}, "more than a day"),
+        ({**BANDED, "ThresholdMetricId": "other"}, "Exactly one element"),
+        ({**BANDED, "ThresholdMetricId": "m1"}, "does not give one time series"),
+        (
+            {**BANDED, "AlarmActions": ["arn:aws:autoscaling:us-east-1:1:scalingPolicy:x"]},
+            "Scaling",
+        ),
     ],
+    ids=str,
 )
 def test_refused_alarms(cloudwatch, change, words):
     with pytest.raises(botocore.exceptions.ClientError, match=words):
         alarm(cloudwatch, "a", **change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"EvaluationPeriods": 1440},
+        {"EvaluationPeriods": 168, "Period": 3600},
+        {"EvaluationPeriods": 7, "Period": 86_400, "DatapointsToAlarm": 7},
+        {"Period": 10, "Unit": "Milliseconds", "Threshold": 0.0},
+        {"Statistic": None, "ExtendedStatistic": "tm99.5"},
+        {"Dimensions": dimensions(**{f"d{n}": "v" for n in range(30)})},
+        {"AlarmActions": [TOPIC] * 5, "Metrics": []},
+        {**MATH, "Metrics": [M1]},
+        BANDED,
+    ],
+    ids=str,
+)
+def test_alarms_at_the_limits_are_taken(cloudwatch, change):
+    alarm(cloudwatch, "at its limits", **change)
+    assert described(cloudwatch, "at its limits")["AlarmName"]
 
 
 # --------------------------------------------------------------------------------- who evaluates

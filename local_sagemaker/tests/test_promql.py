@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_sagemaker.promql import http_api
 from local_sagemaker.promql.exposition import samples_of
 from local_sagemaker.promql.http_api import answer
 from local_sagemaker.promql.queries import LONGEST_QUERY, QueryError, parse, quantile
@@ -291,6 +292,13 @@ def test_a_range_query_has_a_point_for_each_step():
     assert found["data"]["resultType"] == "matrix"
     (row,) = found["data"]["result"]
     assert [(at, float(value)) for at, value in row["values"]] == [(60, 60), (120, 120), (180, 120)]
+
+
+def test_a_range_query_gives_others_their_turn(monkeypatch):
+    monkeypatch.setattr(http_api, "_LONGEST", -1.0)
+    status, found = http(SeriesStore(), "query_range", **RANGE)
+    assert (status, found["errorType"]) == (503, "timeout")
+    assert http(SeriesStore(), "query", query=AVERAGE)[0] == 200
 
 
 def test_a_label_tells_the_series_of_a_range_apart():

@@ -97,15 +97,20 @@ def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
         raise ServiceError("The request is no JSON document", _UNREADABLE) from None
     if not isinstance(request, dict):
         raise ServiceError("The request is no JSON object", _UNREADABLE)
-    shape = service_model(service).operation_model(operation).input_shape
-    if shape is not None:
-        problems: list[str] = []
-        _check(shape, request, "", problems)
-        if problems:
-            count = len(problems)
-            noun = "error" if count == 1 else "errors"
-            raise Invalid(f"{count} validation {noun} detected: " + "; ".join(problems))
+    check(service, operation, request)
     return request
+
+
+def check(service: str, operation: str, request: dict[str, Any]) -> None:
+    """Hold a request against the service's model: members, types, enums, lengths."""
+    shape = service_model(service).operation_model(operation).input_shape
+    problems: list[str] = []
+    if shape is not None:
+        _check(shape, request, "", problems)
+    if problems:
+        count = len(problems)
+        noun = "error" if count == 1 else "errors"
+        raise Invalid(f"{count} validation {noun} detected: " + "; ".join(problems))
 
 
 _UNREADABLE = "SerializationException"

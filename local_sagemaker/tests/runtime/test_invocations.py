@@ -221,6 +221,12 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
     with ThreadPoolExecutor(4) as pool:
         found = sorted(pool.map(code_of, [here] * 4, ["serverless"] * 4))
     assert found == ["ThrottlingException"] * 2 + ["ok"] * 2
+    # Developer guide, "Model deployment options": 4 MB; the words are of sagemaker-python-sdk#4271.
+    whole = bytes(4 * 2**20)
+    assert here.invoke("serverless", whole)["Body"]
+    with pytest.raises(ClientError, match=r"ValidationError.*Request \S+ has oversize body"):
+        here.invoke("serverless", whole + b"x")
+    assert here.invoke(here.endpoint(), whole + b"x")["Body"]
 
 
 class TestStreams:

@@ -15,6 +15,7 @@ from moto.cloudwatch.exceptions import (
     ValidationError,
 )
 
+from ..protocols import ServiceError, check
 from . import metric_alarms, query_alarms
 from .composite_alarms import RuleError, parse_rule
 from .metric_store import as_seconds
@@ -28,6 +29,10 @@ _STATES = ("OK", "ALARM", "INSUFFICIENT_DATA")
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
     """PutMetricAlarm: create or replace; a PromQL alarm too."""
     kind = query_alarms if request.get("EvaluationCriteria") is not None else metric_alarms
+    try:
+        check("cloudwatch", "PutMetricAlarm", request)
+    except ServiceError as error:
+        raise ValidationError(error.message) from None
     problem = kind.problem_of(request)
     if problem:
         raise ValidationError(problem)

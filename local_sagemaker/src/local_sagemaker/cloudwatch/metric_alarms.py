@@ -6,7 +6,8 @@ data", "Percentile-based alarms and low data samples".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from .expression_functions import Series
 from .expression_parser import ExpressionError, functions_in, parse_expression
 from .metric_store import MetricStore, as_moment, metric_key, reason_data
 from .queries import Queries, Window, by_period
-from .statistics import compute, parse_statistic, samples_wanted
+from .statistics import SIMPLE, compute, parse_statistic, samples_wanted
 
 EXTRA_DATAPOINTS = 2
 """How far the evaluation range reaches beyond the evaluation periods.
@@ -22,6 +23,12 @@ EXTRA_DATAPOINTS = 2
 AWS's tables have 5 for 3 and say that it depends on period and resolution; no more is known.
 """
 MAX_METRICS = 10
+_OF_STATISTIC = ("Period", "Unit", "Statistic", "ExtendedStatistic")
+OF_ONE_METRIC = ("Namespace", "MetricName", "Dimensions", *_OF_STATISTIC)
+_KNOWN = {
+    "EvaluateLowSampleCountPercentile": ("evaluate", "ignore"),
+    "TreatMissingData": ("missing", "ignore", "breaching", "notBreaching"),
+}
 
 _Comparison = Callable[[float, float, float, float], bool]
 _COMPARISONS: dict[str, tuple[str, _Comparison]] = {
@@ -243,60 +250,78 @@ def _count(number: int, kind: str = "") -> str:
 
 def problem_of(settings: Mapping[str, Any]) -> str | None:
     """Say why PutMetricAlarm refuses an alarm; None when it does not."""
-    if settings.get("EvaluationInterval") is not None:
-        return "EvaluationInterval can only be specified together with EvaluationCriteria"
-    operator = str(settings.get("ComparisonOperator"))
-    if operator not in _COMPARISONS:
-        return f"ComparisonOperator {operator} is not known"
-    if settings.get("EvaluationPeriods") is None:
-        return "EvaluationPeriods must be specified"
-    periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
-    if needed and needed > periods:
-        return "Datapoints to alarm must be less than or equal to the number of evaluation periods."
-    if ("Upper" in operator or "Lower" in operator) != ("ThresholdMetricId" in settings):
-        return "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
-    if "ThresholdMetricId" not in settings and settings.get("Threshold") is None:
-        return "Threshold must be specified"
-    if settings.get("EvaluateLowSampleCountPercentile") not in (None, "evaluate", "ignore"):
-        return (
-            f"Option {settings['EvaluateLowSampleCountPercentile']} is not supported. Supported "
-            "options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore."
-        )
-    if settings.get("TreatMissingData", "missing") not in (
-        "missing",
-        "ignore",
-        "breaching",
-        "notBreaching",
-    ):
-        return f"TreatMissingData {settings['TreatMissingData']} is not known"
-    if not settings.get("Metrics"):
-        for name in ("Namespace", "MetricName", "Period"):
-            if name not in settings:
-                return f"{name} must be specified"
-        if bool(settings.get("Statistic")) == bool(settings.get("ExtendedStatistic")):
-            return "One of Statistic and ExtendedStatistic must be specified"
-    return _problem_of_queries(settings)
+    return next(_problems(settings), None)
 
 
-def _problem_of_queries(settings: Mapping[str, Any]) -> str | None:
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The API reference's rules beyond types, enums and lengths; each needs those before it."""
+    given = {name for name, value in settings.items() if value not in (None, [], "")}
+    metrics, banded = "Metrics" in given, "ThresholdMetricId" in given
+    if "EvaluationInterval" in given:
+        yield "EvaluationInterval can only be specified together with EvaluationCriteria"
+    needed = ["ComparisonOperator", "EvaluationPeriods", *([] if banded else ["Threshold"])]
+    for name in [*needed, *([] if metrics else ("Namespace", "MetricName", "Period"))]:
+        if name not in given:
+            yield f"{name} must be specified"
+    for name in OF_ONE_METRIC:
+        if metrics and name in given:  # in AWS's words: cfn-lint issue 766
+            yield f"{name} should not be set if list of Metrics is set."
+    if not metrics and ("Statistic" in given) == ("ExtendedStatistic" in given):
+        yield "One of Statistic and ExtendedStatistic must be specified"
+    extended = settings.get("ExtendedStatistic")
+    if extended and (extended in SIMPLE or parse_statistic(extended) is None):
+        yield f"The value {extended} for parameter ExtendedStatistic is not supported."
+    if (settings.get("DatapointsToAlarm") or 0) > settings["EvaluationPeriods"]:
+        yield "Datapoints to alarm must be less than or equal to the number of evaluation periods."
+    operator = settings["ComparisonOperator"]
+    if ("Upper" in operator or "Lower" in operator) != banded:
+        yield "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
+    if banded and any(":autoscaling:" in each for each in settings.get("AlarmActions", ())):
+        yield "An alarm with ThresholdMetricId cannot have Auto Scaling actions"
+    for name, known in _KNOWN.items():
+        if settings.get(name, known[0]) not in known:
+            yield (
+                f"Option {settings[name]} is not supported. Supported options for parameter {name} "
+                f"are {' and '.join(known)}."
+            )
+    if len(settings.get("Tags", ())) > 50:
+        yield "An alarm can have 50 tags at most"
+    yield from _problems_of_queries(settings)
+
+
+def _problems_of_queries(settings: Mapping[str, Any]) -> Iterator[str]:
     queries = Queries(MetricStore(), alarm_queries(settings))
     stats = [query["MetricStat"] for query in queries.queries if "MetricStat" in query]
     periods = {int(stat["Period"]) for stat in stats}
     if any(period % 60 and period not in (10, 20, 30) for period in periods):
-        return "Period must be 10, 20, 30 or a multiple of 60"
+        yield "Period must be 10, 20, 30 or a multiple of 60"
     if len(periods) > 1:
-        return "All metrics of an alarm must have the same period"
+        yield "All metrics of an alarm must have the same period"
     if len(stats) > MAX_METRICS:
-        return f"An alarm can have {MAX_METRICS} metrics at most"
+        yield f"An alarm can have {MAX_METRICS} metrics at most"
+    for query in queries.queries:
+        if not re.fullmatch("[a-z][A-Za-z0-9_]*", query["Id"]):
+            yield f"Id {query['Id']} is not letters, digits and _ after a lowercase letter"
+        if ("Expression" in query) == ("MetricStat" in query):
+            yield f"{query['Id']} must have one of Expression and MetricStat"
+    if len({query["Id"] for query in queries.queries}) < len(queries.queries):
+        yield "The Ids of the metrics list must be unique"
     try:
         main = main_query(settings, queries.queries)
+        period = queries.period(main)
+        for name, longest, whose in (("day", 86_400, period < 3600), ("week", 604_800, True)):
+            if whose and settings["EvaluationPeriods"] * period > longest:
+                which = " for alarms using period < 3600" if name == "day" else ""
+                yield (
+                    f"Metrics cannot be checked across more than a {name} (EvaluationPeriods * "
+                    f"Period must be <= {longest}){which}"
+                )
         for query in queries.queries:
             if "Expression" in query:
                 if "SEARCH" in functions_in(parse_expression(query["Expression"])):
-                    return "SEARCH is not supported on Metric Alarms."
+                    yield "SEARCH is not supported on Metric Alarms."
                 queries.result(query["Id"], Window(0.0, 600.0))
         # On no data at all: what is wrong with an expression shows without any.
         _points(settings, queries, main, Window(0.0, 600.0), 60)
     except ExpressionError as error:
-        return f"Error in expression: {error}"
-    return None
+        yield f"Error in expression: {error}"

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..promql.queries import QueryError, parse
+from .metric_alarms import OF_ONE_METRIC
 from .metric_store import as_seconds
 from .state import AlarmRecord, CloudWatchState
 
@@ -18,13 +19,7 @@ LONGEST_PERIOD = 86_400
 
 # Source: API reference, PutMetricAlarm, EvaluationCriteria.
 _EXCLUDED = (
-    "Namespace",
-    "MetricName",
-    "Dimensions",
-    "Period",
-    "Unit",
-    "Statistic",
-    "ExtendedStatistic",
+    *OF_ONE_METRIC,
     "Metrics",
     "Threshold",
     "ComparisonOperator",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -30,7 +31,7 @@ from .http_client import Unreachable
 from .http_server import Connection, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
-from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .options import LARGEST_PAYLOAD, LARGEST_SERVERLESS, RuntimeOptions
 from .refusals import (
     COMPONENT_NOT_ALLOWED,
     COMPONENT_REQUIRED,
@@ -137,6 +138,9 @@ class Invocations:
         self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
+        if serverless and len(request.body) > LARGEST_SERVERLESS:
+            # In AWS's words: sagemaker-python-sdk issue 4271.
+            raise Refusal(400, "ValidationError", f"Request {uuid.uuid4()} has oversize body.")
         if serverless and variant.under_way >= serverless["MaxConcurrency"]:
             raise Refusal(400, "ThrottlingException", "Rate exceeded")
         variant.under_way += 1

@@ -23,7 +23,8 @@ _INTERFACES_STAY = 1200.0
 fail to delete, which is all that is known (cloudformation-coverage-roadmap issue 1327)."""
 
 LARGEST_PAYLOAD = 25 * 1024 * 1024
-"""Source: SageMaker developer guide, "Model deployment options" (25 MB for real time)."""
+LARGEST_SERVERLESS = 4 * 1024 * 1024
+"""Source: SageMaker developer guide, "Model deployment options" (25 MB for real time, 4 MB serverless)."""
 
 
 @dataclass(frozen=True)
