@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import tarfile
 from functools import partial
 from itertools import count
 
 import pytest
 from botocore.exceptions import ClientError
-from moto.s3.models import FakeMultipart
+from moto.s3.models import FakeKey, FakeMultipart
 from roles_under_test import allow, document
 from signed_requests import refusal
 from stacks_under_test import resource_of
@@ -272,3 +274,14 @@ def test_unpacking_stops_between_two_entries_and_within_a_large_one(tmp_path, fi
     found = list(tmp_path.iterdir())
     assert len(found) <= most + 1
     assert sum(each.stat().st_size for each in found) < 10_000_000
+
+
+def test_an_object_that_this_machine_cannot_store_says_why(aws, monkeypatch):
+    def full(self, value):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="full-bucket")
+    monkeypatch.setattr(FakeKey, "value", FakeKey.value.setter(full))
+    code, message = refusal(s3.put_object, Bucket="full-bucket", Key="k", Body=b"x")
+    assert (code, "No space left on device" in message) == ("InternalError", True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from tempfile import gettempdir
 from typing import Any
 
 from moto.core.responses import BaseResponse
 from moto.ecr.models import ecr_backends
 from moto.ecr.responses import ECRResponse
+from moto.s3.responses import S3Response
 
 from .. import protocols
+from ..admission import error_xml
 from ..protocols import ServiceError
 from .replacing import around
 
@@ -40,6 +43,17 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
     else:
         body, kind = protocols.write_query_error(refusal), "text/xml"
     return refusal.status, {"Content-Type": kind}, body
+
+
+@around(S3Response)
+def key_response(original: Callable[..., Any], self: Any, *given: Any) -> Any:
+    """Say which error of this machine keeps an object from being stored: a full disk, mostly."""
+    try:
+        return original(self, *given)
+    except OSError as error:
+        logger.exception("s3: %s", self.path)
+        words = f"local AWS: {error.strerror or error} (objects lie in {gettempdir()})"
+        return 500, {"Content-Type": "application/xml"}, error_xml("s3", "InternalError", words)
 
 
 def _backend(self: Any) -> Any:
