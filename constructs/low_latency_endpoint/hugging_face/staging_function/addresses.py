@@ -45,21 +45,14 @@ def is_guarded(url: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Whether it is an address of this machine alone: in Lambda the Runtime API has one.
-
-    >>> is_local("https://127.1:9001"), is_local("https://[fe80::1]"), is_local("https://hf.co")
-    (True, True, False)
-    """
+    """Whether it is an address of this machine alone: in Lambda the Runtime API has one."""
     host = origin_of(url)[1].rstrip(".")
-    try:
-        address = ip_address(socket.inet_aton(host))  # as resolvers read it: 127.1, 0x7f000001
-    except OSError:
-        try:
-            address = ip_address(host)
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_link_local or address.is_unspecified
+    try:  # as resolvers read it: 127.1, 0x7f000001
+        found = ip_address(host if ":" in host else socket.inet_aton(host))
+    except (OSError, ValueError):
+        return host.split(".")[-1] == "localhost"
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or found.is_link_local or found.is_unspecified
 
 
 def hub_endpoint(url: str) -> str:

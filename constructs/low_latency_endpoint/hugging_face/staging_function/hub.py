@@ -7,7 +7,6 @@ strictly: a token goes to the Hub's own scheme, host and port, and nowhere else.
 
 from __future__ import annotations
 
-import io
 import random
 import re
 import time
@@ -67,44 +66,31 @@ class _AsItIs(HTTPErrorProcessor):
     https_response = http_response
 
 
-class _Timely(io.RawIOBase):
-    """What comes over a socket, byte by byte if need be, as long as there is time left."""
+def _timely(handler: Any, left: Callable[[], float]) -> Any:
+    """A handler of urllib's that reads, heads too, as long as there is time left: byte by byte."""
 
-    def __init__(self, sock: Any, left: Callable[[], float]) -> None:
-        self._socket, self._left, self._raw = sock, left, sock.makefile("rb", buffering=0)
+    def answer(sock: Any, *given: Any, **named: Any) -> HTTPResponse:
+        response = HTTPResponse(sock, *given, **named)
+        raw: Any = response.fp.raw
+        read = raw.readinto
 
-    def readable(self) -> bool:
-        return True
+        def readinto(buffer: Any) -> Any:
+            sock.settimeout(min(_TIMEOUT, left()))
+            return read(buffer)
 
-    def readinto(self, buffer: Any) -> int | None:
-        self._socket.settimeout(min(_TIMEOUT, self._left()))
-        read: int | None = self._raw.readinto(buffer)
-        return read
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _timely(handler: type[Any], left: Callable[[], float]) -> Any:
-    """A handler of urllib's whose answers are read so, their heads too."""
-
-    def answer(sock: Any, *debuglevel: Any, **more: Any) -> HTTPResponse:
-        response = HTTPResponse(sock, *debuglevel, **more)
-        response.fp.close()
-        response.fp = io.BufferedReader(_Timely(sock, left))
+        raw.readinto = readinto
         return response
 
-    class Timely(handler):  # type: ignore[misc]
-        def do_open(self, connect: Any, request: Request, **more: Any) -> Any:
-            def connected(host: str, **given: Any) -> Any:
-                connection = connect(host, **given)
-                connection.response_class = answer
-                return connection
+    def opened(connect: Any, request: Request, **more: Any) -> Any:
+        def connected(host: str, **given: Any) -> Any:
+            connection = connect(host, **given)
+            connection.response_class = answer
+            return connection
 
-            return super().do_open(connected, request, **more)
+        return do_open(connected, request, **more)
 
-    return Timely
+    do_open, handler.do_open = handler.do_open, opened
+    return handler
 
 
 class _Failed(NamedTuple):
@@ -129,7 +115,7 @@ class Hub:
         if token and not _TOKEN.fullmatch(token):  # urllib would say the token
             raise StagingFailed("LLE349", "the token is no token: it has other characters in it")
         self._token, self._left, self._sleep = token, left, sleep
-        handlers = (_timely(each, left) for each in (HTTPHandler, HTTPSHandler))
+        handlers = (_timely(each, left) for each in (HTTPHandler(), HTTPSHandler()))
         self._opener: OpenerDirector = build_opener(_AsItIs, *handlers)
 
     def pieces(self, model: str, commit: str, path: str, size: int) -> Iterator[bytes]:
