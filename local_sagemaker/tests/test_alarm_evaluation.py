@@ -334,6 +334,14 @@ def test_refused_alarms(cloudwatch, change, words):
         alarm(cloudwatch, "a", **change)
 
 
+def test_a_state_that_there_is_not_is_refused(cloudwatch):
+    alarm(cloudwatch, "a")
+    with pytest.raises(
+        botocore.exceptions.ClientError, match=r"enum value set: .*INSUFFICIENT_DATA"
+    ):
+        set_state(cloudwatch, "a", "BAD")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -10,7 +10,6 @@ from typing import Any
 from moto.cloudwatch.exceptions import (
     InvalidFormat,
     InvalidParameterCombination,
-    InvalidParameterValue,
     ResourceNotFound,
     ValidationError,
 )
@@ -23,24 +22,29 @@ from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
 Request = dict[str, Any]
 _PAGE = 50
-_STATES = ("OK", "ALARM", "INSUFFICIENT_DATA")
 
 
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
     """PutMetricAlarm: create or replace; a PromQL alarm too."""
     kind = query_alarms if request.get("EvaluationCriteria") is not None else metric_alarms
-    try:
-        check("cloudwatch", "PutMetricAlarm", request)
-    except ServiceError as error:
-        raise ValidationError(error.message) from None
+    _check("PutMetricAlarm", request)
     problem = kind.problem_of(request)
     if problem:
         raise ValidationError(problem)
     _put(state, request, composite=False)
 
 
+def _check(operation: str, request: Request) -> None:
+    """Hold a request against botocore's model, as AWS's front end does before all else."""
+    try:
+        check("cloudwatch", operation, request)
+    except ServiceError as error:
+        raise ValidationError(error.message) from None
+
+
 def put_composite_alarm(state: CloudWatchState, request: Request) -> None:
     """PutCompositeAlarm: create or replace."""
+    _check("PutCompositeAlarm", request)
     if "ActionsSuppressor" in request:
         for name in ("ActionsSuppressorWaitPeriod", "ActionsSuppressorExtensionPeriod"):
             if name not in request:
@@ -246,15 +250,11 @@ disable_alarm_actions = partial(_switch_actions, enabled=False)
 
 def check_set_state(state: CloudWatchState, request: Request) -> AlarmRecord:
     """Hold a SetAlarmState request against what AWS accepts; gives the alarm."""
+    _check("SetAlarmState", request)
     try:
         json.loads(request.get("StateReasonData") or "{}")
     except ValueError as error:
         raise InvalidFormat("StateReasonData is not JSON") from error
-    if request["StateValue"] not in _STATES:
-        raise InvalidParameterValue(
-            f"Value '{request['StateValue']}' at 'stateValue' failed to satisfy constraint: "
-            f"Member must satisfy enum value set: [{', '.join(_STATES)}]"
-        )
     alarm = state.alarms.get(request["AlarmName"])
     if alarm is None:
         raise ResourceNotFound(f"Unknown alarm {request['AlarmName']}")
