@@ -231,12 +231,97 @@ def test_a_cut_stream_is_an_error_after_its_tokens(call: Call, script: Sequence[
     assert len(server.requests) == 1  # repeatable or not: the caller has tokens of it
 
 
-def test_an_answer_that_is_not_streamed_is_no_generation(call: Call) -> None:
-    whole_answer = json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()
-    with ModelStreamServer([part(whole_answer)]) as server:
+ENDED = {"choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": "stop"}]}
+LMI = b'{"token": {"id": 1, "text": "a"}}\n{"token": {"id": 2, "text": "b"}, "generated_text": "ab"'
+TGI_END = {
+    "token": {"text": "</s>", "special": True},
+    "generated_text": "ab",
+    "details": {"finish_reason": "eos_token", "generated_tokens": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason", "tokens"),
+    [
+        # A last event without its empty line, or without any end.
+        (sse(ROLE, word("a"), word("b"), STOP) + b"data: [DONE]", "stop", 2),
+        (sse(ROLE, word("a"), word("b"), STOP) + b"data: [DONE]\n", "stop", 2),
+        (sse(ROLE, word("a"), word("b"), STOP), "stop", 2),
+        (sse(word("a"), ENDED)[:-1], "stop", 2),
+        (sse(word("a"), ENDED)[:-2], "stop", 2),
+        (sse(word("a"), ENDED) + b": a comm", "stop", 2),
+        (sse(word("a"), ENDED).replace(b"\n", b"\r\n")[:-2], "stop", 2),
+        # Of LMI, with or without its details and its last line's end.
+        (LMI + b', "details": {"finish_reason": "length", "generated_tokens": 9}}\n', "length", 9),
+        (LMI + b"}\n", "unknown", 2),
+        (LMI + b"}", "unknown", 2),
+        # Of TGI, whose special tokens are no text.
+        (
+            b"".join(
+                b"data:" + json.dumps(one).encode() + b"\n\n"
+                for one in ({"token": {"text": "a"}}, {"token": {"text": "b"}}, TGI_END)
+            ),
+            "eos_token",
+            3,
+        ),
+        # Of servers that do not stream.
+        (b'{"choices": [{"message": {"content": "ab"}, "finish_reason": "length"}]}', "length", 1),
+        (b'{"choices": [{"message": {"content": "ab"}}], "usage": {"completion_tokens": 2}}\n',
+         "unknown", 2),
+        (b'{"choices": [{"text": "ab", "finish_reason": "stop"}]}', "stop", 1),
+        (b'{"generated_text": "ab"}', "unknown", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_whole_answers_of_each_form(
+    call: Call, stream: bytes, reason: str, tokens: int, size: int
+) -> None:
+    parts = [part(stream[at : at + size]) for at in range(0, len(stream), size)]
+    with ModelStreamServer([b"".join(parts)]) as server:
+        seen = call(server)
+    assert ("".join(seen.texts), seen.error) == ("ab", None)
+    (made,) = seen.generations
+    assert (made.finish_reason, made.tokens) == (reason, tokens)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b'{"label": "POSITIVE", "score": 0.9}',
+        b'[{"generated_text": "a"}]',
+        b"[[0.1, 0.2]]",
+        b"Once upon a time",
+        b"<html>Forbidden</html>",
+        b'data: {"event": "ping"}\n\n',
+        b"\x93NUMPY\x01\0v\0",
+    ],
+)
+def test_an_answer_of_another_form_is_named(call: Call, stream: bytes) -> None:
+    with ModelStreamServer([part(stream)]) as server:
+        seen = call(server)
+    assert isinstance(seen.error, GenerationFailedError)
+    begun = stream[:60].decode(errors="replace")
+    assert seen.error.response["Error"]["Message"] == f"an answer of another form: {begun}"
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        (b'data:{"token": {"text": "a"}}\n\n', 'another form: data:{"token"'),
+        (b'{"token": {"text": "a"}}\n', 'another form: {"token"'),
+        (b'{"token": {"text": "a"}}\n{"token": {"te', "inside an event"),
+        (sse(word("a")) + b'data: {"choices": [{"delta', "inside an event"),
+        (sse(word("a"), ENDED) + b'data: {"choices": [], "usage"', "inside an event"),
+        (sse({"choices": [{"index": n, "delta": {"content": "a"}} for n in (0, 1)]}, STOP), "nor"),
+    ],
+)
+def test_a_stream_without_its_end(call: Call, stream: bytes, words: str) -> None:
+    """Of two choices one that goes on has none either."""
+    with ModelStreamServer([part(stream)]) as server:
         seen = call(server)
     assert isinstance(seen.error, GenerationCutError)
-    assert "server-sent events" in str(seen.error)
+    assert words in str(seen.error)
+    assert seen.texts
 
 
 @pytest.mark.parametrize(

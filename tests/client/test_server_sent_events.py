@@ -81,17 +81,6 @@ def test_the_standards_examples(stream: bytes, data: list[bytes]) -> None:
     assert fed(stream, []) == data
 
 
-def test_an_end_inside_an_event_is_seen() -> None:
-    events = ServerSentEvents()
-    assert not events.unfinished
-    assert events.feed(b"data: a\n") == []
-    assert events.unfinished
-    assert events.feed(b"\n") == [b"a"]
-    assert not events.unfinished
-    assert events.feed(b"da") == []
-    assert events.unfinished
-
-
 def test_a_long_stream_in_small_pieces_takes_time_in_proportion() -> None:
     # 2 MB in one line, 20 bytes at a time: joining it anew at each piece would copy 100 GB.
     payload = json.dumps({"text": "x" * 2_000_000}).encode()

@@ -22,7 +22,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from .call_attempts import Attempts, StaleConnectionError
+from .call_attempts import Attempts, StaleConnectionError, no_answer
 from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
@@ -176,7 +176,7 @@ class AsyncConnection(asyncio.Protocol):
         """
         self._waiter = waiter = self._loop.create_future()
         self._answer, self._stream, self._reused = None, stream, reused
-        self._reader.expect()
+        self._reader.expect(stream=stream)
         self._deadline = deadline
         self._silent_since = now = time.monotonic()
         self._read_seconds = self._pool.read_seconds if silence is None else silence
@@ -215,7 +215,7 @@ class AsyncConnection(asyncio.Protocol):
         try:
             reader.feed(data)
         except MalformedAnswer as error:
-            self._fail(ConnectionClosedError(endpoint_url=self.url, error=error, request=None))
+            self._fail(no_answer(error, self.url))
             self.abort()
             return
         if self._stream and reader.status:

@@ -236,16 +236,27 @@ class AsyncResponseStream(Events):
     """As :class:`.runtime_client.ResponseStream`, for ``async for`` and ``async with``."""
 
     def __init__(self, answer: Answer, wire: Wire, started: float) -> None:
-        super().__init__(wire, started)
+        super().__init__(wire, answer.headers, started)
         self._answer = answer
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         try:
-            while data := await self._answer.part():
+            while data := await self._part():
                 for event in self._complete(data):
                     yield event
+            self._buffer.check_end()
         finally:
             self.close()
+
+    async def _part(self) -> bytes:
+        asked = time.monotonic()
+        try:
+            async with asyncio.timeout(self._left):
+                return await self._answer.part()
+        except TimeoutError as error:
+            raise ReadTimeoutError(endpoint_url=self._answer.origin, error=error) from error
+        finally:
+            self._left -= time.monotonic() - asked
 
     def close(self) -> None:
         """Give the connection back, or close it when the stream was not read to its end."""

@@ -21,7 +21,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 
-from .call_attempts import Attempts, StaleConnectionError
+from .call_attempts import Attempts, StaleConnectionError, no_answer
 from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
@@ -84,7 +84,7 @@ class BlockingConnection:
     ) -> None:
         """Send a request and read its answer: to its end, or the head of a stream's."""
         reader = self.reader
-        reader.expect()
+        reader.expect(stream=stream)
         self._deadline, self._reused = deadline, reused
         self._read_seconds = self._pool.read_seconds if silence is None else silence
         try:
@@ -168,9 +168,10 @@ class BlockingConnection:
             made = ReadTimeoutError(endpoint_url=self.origin, error=error)
             return made
         stale = self._reused and not self.reader.started and isinstance(error, _ENDS)
-        kind = StaleConnectionError if stale else ConnectionClosedError
-        made = kind(endpoint_url=self.origin, error=error, request=None)
-        return made
+        if stale:
+            made = StaleConnectionError(endpoint_url=self.origin, error=error, request=None)
+            return made
+        return no_answer(error, self.origin)
 
 
 class BlockingPool:

@@ -11,10 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import (
+    ConnectionClosedError,
+    HTTPClientError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from .client_timing import RETRY_SHARE, Budget, CallTiming, ClientCounts
+from .http_answers import OversizedAnswer
 from .zonal_route import ZonalRoute
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
@@ -32,6 +38,13 @@ _GENERATIVE_TEXT = tuple(field.decode() for field in _GENERATIVE)
 
 class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
     """A kept connection that the peer had closed, or closed without a byte of an answer."""
+
+
+def no_answer(error: Exception, url: str) -> HTTPClientError:
+    """botocore's error for what came in an answer's place."""
+    if isinstance(error, OversizedAnswer):
+        return ResponseStreamingError(error=error, endpoint_url=url)
+    return ConnectionClosedError(endpoint_url=url, error=error, request=None)
 
 
 def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
@@ -175,7 +188,7 @@ class Attempts:
         """Report an attempt without an answer."""
         self.made += 1
         rules = self._rules
-        timed_out = isinstance(error, ReadTimeoutError)
+        timed_out = isinstance(error, ReadTimeoutError | ResponseStreamingError)
         if sent is None:
             sent = not isinstance(error, NoConnectionError)
         if isinstance(error, StaleConnectionError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["DONE", "content_of", "error_of"]
+__all__ = ["DONE", "as_chunk", "content_of", "error_of"]
 
+_ENDED = "unknown"  # a finish reason that is not told
+_USAGE = {"completion_tokens": "generated_tokens", "prompt_tokens": "input_length"}
 DONE = b"[DONE]"
 """The data of a stream's last event."""
 
@@ -31,7 +33,7 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
     """
     found = None
     for choice in chunk.get("choices") or ():
-        delta = choice.get("delta")
+        delta = choice.get("delta") or choice.get("message")
         if delta is None:
             text = choice.get("text")
         else:
@@ -41,6 +43,39 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
         if text:
             found = (found or "") + text
     return found
+
+
+def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """OpenAI's form of what LMI and TGI stream, and of an answer that is whole; others as they are.
+
+    Examples
+    --------
+    >>> content_of(as_chunk({"token": {"id": 4, "text": " art"}}))
+    ' art'
+    >>> as_chunk({"generated_text": "Yes"})["choices"][0]["finish_reason"]
+    'unknown'
+    """
+    token, details = found.get("token"), found.get("details")
+    whole = found.get("generated_text")
+    if isinstance(token, Mapping):
+        special = token.get("special") or token.get("special_token")  # it is no text
+        delta = {"special" if special else "content": token.get("text")}
+    elif isinstance(whole, str):
+        delta = {"content": whole}
+    else:
+        choices = found.get("choices")
+        if not (
+            isinstance(choices, list)
+            and all(isinstance(each, Mapping) for each in choices)
+            and any("message" in each for each in choices)
+        ):
+            return found
+        ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in choices]
+        return {**found, "choices": ended}
+    details = details if isinstance(details, Mapping) else {}
+    reason = None if whole is None and not details else details.get("finish_reason") or _ENDED
+    usage = {ours: details[theirs] for ours, theirs in _USAGE.items() if theirs in details}
+    return {"choices": [{"delta": delta, "finish_reason": reason}], "usage": usage}
 
 
 def error_of(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -75,8 +75,7 @@ class Generation(Tokens):
                     return []
                 raise self._what(error) from error
             if not data:
-                self._check_end()
-                return []
+                return self._ended()
             if parts := self._take(data):
                 return parts
 
@@ -142,8 +141,7 @@ class AsyncGeneration(Tokens):
                     return []
                 raise self._what(error) from error
             if not data:
-                self._check_end()
-                return []
+                return self._ended()
             if parts := self._take(data):
                 return parts
 

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import (
     ConnectionClosedError,
     EventStreamError,
     HTTPClientError,
     ReadTimeoutError,
+    ResponseStreamingError,
 )
 
 from ..plan.durations import milliseconds_of
 from .call_attempts import Attempts
-from .chat_chunks import DONE, content_of, error_of
+from .chat_chunks import DONE, as_chunk, content_of, error_of
 from .client_timing import CLIENT_DURATION, CallTiming
-from .runtime_wire import Wire
-from .server_sent_events import ServerSentEvents
+from .runtime_wire import LONGEST_STREAM, MOST_SHOWN, EventBuffer, Wire
+from .streamed_forms import StreamedForm
 
 __all__ = [
     "GenerationCutError",
@@ -40,11 +40,10 @@ __all__ = [
     "limits_of",
 ]
 
-#: AWS: the model's whole answer within 8 minutes.
-LONGEST_STREAM = timedelta(minutes=8)
 #: What may still come when the last event is here: the end of the answer, in the same packet
 #: mostly. A connection that does not bring it is closed instead of kept.
 END_SECONDS = 0.25
+_NO_CHUNK = "NoChunk"
 
 
 class GenerationTimeoutError(ReadTimeoutError):  # type: ignore[misc]  # untyped botocore
@@ -173,11 +172,14 @@ class Tokens:
         self.usage: dict[str, Any] | None = None
         self.finish_reason: str | None = None
         self._wire, self._limits = wire, limits
-        self._buffer = EventStreamBuffer()
-        self._events = ServerSentEvents()
+        self._buffer = EventBuffer()
+        self._form = StreamedForm()
+        self._reasons: dict[Any, Any] = {}  # by the choice's index
+        self._first = b""
+        self._missing = "neither [DONE] nor a finish reason came"
         self._count = 0
         self._done = False
-        self._failure: GenerationFailedError | None = None
+        self._failure: Exception | None = None
         self._began = self._asked = 0.0
         self._origin = ""
 
@@ -192,6 +194,7 @@ class Tokens:
     ) -> None:
         """Take the head of the answer."""
         self._origin = origin
+        self._buffer = EventBuffer(headers)
         self._began = attempts.sent
         self.response = self._wire.answer(self._wire.stream, status, headers, None, attempts.made)
         del self.response["Body"]
@@ -233,10 +236,32 @@ class Tokens:
     def _cut(self, error: object) -> GenerationCutError:
         return GenerationCutError(tokens=self._count, endpoint_url=self._origin, error=error)
 
-    def _check_end(self) -> None:
-        """Take the end of the answer."""
-        if not self._done and (self.finish_reason is None or self._events.unfinished):
-            raise self._cut("neither [DONE] nor a finish reason came")
+    def _ended(self) -> list[GenerationPart]:
+        """Take the end of the answer, and the part of a last event that has no end of its own."""
+        found: list[GenerationPart] = []
+        try:
+            for payload in self._form.end():
+                self._add(found, payload)
+            if not self._done:
+                self._buffer.check_end()
+                if self._first and not self._reasons:
+                    raise self._no_chunk()
+                if None in (self._reasons or {0: None}).values():
+                    self._failure = self._cut(self._missing)
+        except ResponseStreamingError as error:
+            self._failure = self._damaged(error, at_end=True)
+        except _Reported as error:
+            self._failure = self._failed(error)
+            if error.args[0] == _NO_CHUNK and self._reasons:
+                self._failure = self._cut("inside an event")
+        if self._failure is not None and not found:
+            raise self._failure
+        return found
+
+    def _damaged(self, error: ResponseStreamingError, *, at_end: bool = False) -> Exception:
+        if at_end and self._buffer.is_stream:
+            return self._cut(error.kwargs["error"])
+        return self._failed(_Reported(_NO_CHUNK, error.kwargs["error"]))
 
     def _take(self, data: bytes) -> list[GenerationPart]:
         """The parts that these bytes complete.
@@ -246,46 +271,59 @@ class Tokens:
         found: list[GenerationPart] = []
         try:
             for event in self._wire.events(self._buffer, data):
-                for payload in self._events.feed(event.get("PayloadPart", {}).get("Bytes", b"")):
-                    part = self._part(payload)
-                    if part is not None:
-                        found.append(part)
+                piece = event.get("PayloadPart", {}).get("Bytes", b"")
+                if len(self._first) < MOST_SHOWN:
+                    self._first += piece[:MOST_SHOWN]
+                for payload in self._form.feed(piece):
+                    self._add(found, payload)
         except EventStreamError as error:
-            self._failure = self._failed(error.response)
+            self._failure = GenerationFailedError(
+                error.response, self._wire.stream.name, self._count
+            )
+        except ResponseStreamingError as error:
+            self._failure = self._damaged(error)
         except _Reported as error:
-            self._failure = self._failed({"Error": error.args[0]})
+            self._failure = self._failed(error)
         return found
 
-    def _failed(self, response: dict[str, Any]) -> GenerationFailedError:
+    def _failed(self, reported: _Reported) -> GenerationFailedError:
+        code, message = reported.args
+        response = {"Error": {"Code": code, "Message": message}}
         return GenerationFailedError(response, self._wire.stream.name, self._count)
 
-    def _part(self, payload: bytes) -> GenerationPart | None:
-        if self._done:
-            return None
-        if payload == DONE:
+    def _no_chunk(self) -> _Reported:
+        """Of an answer of another form its beginning; of a later event nothing: users asked for it."""
+        begun = self._first[:MOST_SHOWN].decode(errors="replace")
+        other = f"an answer of another form: {begun}"
+        return _Reported(_NO_CHUNK, "an event is no chunk" if self._reasons else other)
+
+    def _add(self, found: list[GenerationPart], payload: bytes) -> None:
+        if self._done or payload == DONE:
             self._done = True
-            return None
+            return
         try:
-            chunk = json.loads(payload)
-            text = content_of(chunk)
-            error = error_of(chunk)
-            reasons = [choice.get("finish_reason") for choice in chunk.get("choices") or ()]
-        except (ValueError, AttributeError, TypeError) as problem:
-            # Not the payload itself: it is what a user asked and got.
-            raise _Reported({"Code": "NoChunk", "Message": "an event is no chunk"}) from problem
+            told = json.loads(payload)
+            chunk = as_chunk(told)
+            if chunk is not told:
+                self._missing = f"{self._no_chunk().args[1]}, without the last event of that form"
+            text, error, usage = content_of(chunk), error_of(chunk), chunk.get("usage")
+            for choice in chunk.get("choices") or ():
+                index, reason = choice.get("index", 0), choice.get("finish_reason")
+                self.finish_reason = reason or self.finish_reason
+                self._reasons[index] = reason or self._reasons.get(index)
+        except Exception as problem:  # whatever JSON holds
+            raise self._no_chunk() from problem
         if error is not None:
             code = error.get("code") or error.get("type") or "Unknown"
-            raise _Reported({"Code": str(code), "Message": str(error.get("message", ""))})
-        self.usage = chunk.get("usage") or self.usage
-        for reason in reasons:
-            self.finish_reason = reason or self.finish_reason
+            raise _Reported(str(code), str(error.get("message", "")))
+        self.usage = usage if usage and isinstance(usage, dict) else self.usage
         if text is None:
-            return None
+            return
         self._count += 1
         if self.time_to_first_token is None:
             self.time_to_first_token = timedelta(seconds=time.monotonic() - self._began)
-        return GenerationPart(text, chunk)
+        found.append(GenerationPart(text, told))
 
 
 class _Reported(Exception):
-    """An error in place of a chunk; as botocore's ``response["Error"]``."""
+    """An error in place of a chunk: its code and its message."""

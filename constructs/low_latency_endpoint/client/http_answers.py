@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from ..plan.limits import LARGEST_BODY_BYTES
+
 # Bytes without a byte of a body among them: of heads, of trailers, of a chunk's extensions.
 _LARGEST_HEAD = 64 * 1024
 
 
 class MalformedAnswer(Exception):
     """What came is no answer of HTTP/1.1, or none that a client without an upgrade may take."""
+
+
+class OversizedAnswer(MalformedAnswer):
+    """More than SageMaker answers: it would be as large the next time."""
 
 
 class AnswerReader:
@@ -24,8 +30,10 @@ class AnswerReader:
         "_checked",
         "_expected",
         "_fields",
+        "_left",
         "_parser",
         "_problem",
+        "_stream",
         "_until_closed",
         "_without_body",
         "complete",
@@ -42,6 +50,8 @@ class AnswerReader:
         self._fields: list[bytes] = []  # names and values in turns
         self._checked = False  # the version, once per connection
         self._problem = ""
+        self._left: float = 0  # bytes that the body may still have
+        self._stream = False
         self._until_closed = False
         self._without_body = 0
         self.status = 0  # until the answer's head is there; interim answers (1xx) are passed over
@@ -51,9 +61,11 @@ class AnswerReader:
         self.complete = False
         self.keep = True  # whether another request may follow on this connection
 
-    def expect(self) -> None:
-        """Begin with the next answer."""
+    def expect(self, *, stream: bool = False) -> None:
+        """Begin with the next answer; a good one of a stream may be of any size."""
         self._expected = True
+        self._left = LARGEST_BODY_BYTES
+        self._stream = stream
         self._fields = []
         self._without_body = 0
         self.status = 0
@@ -80,7 +92,7 @@ class AnswerReader:
         if self._problem:
             self.keep = False
             if not self.complete:
-                raise MalformedAnswer(self._problem)
+                raise (OversizedAnswer if self._left < 0 else MalformedAnswer)(self._problem)
 
     def end(self) -> None:
         """Take the peer's end, which is the end of an answer that told no length."""
@@ -148,13 +160,23 @@ class AnswerReader:
         self._until_closed = coding is None and "content-length" not in headers
         self.headers = headers
         self.status = status
+        if self._stream and status < 300:
+            self._left = float("inf")
+        elif int(headers.get("content-length", 0)) > self._left:
+            self._count(int(headers["content-length"]))
 
     def on_body(self, data: bytes) -> None:
         """llhttp: a part of the body."""
+        self._count(len(data))
         if self._problem:
             return
         self._without_body = 0
         self.parts.append(data)
+
+    def _count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            self._problem = self._problem or "an answer of more than SageMaker's 25 MB"
 
     def on_message_complete(self) -> None:
         """llhttp: the end of an answer, of an interim one too."""

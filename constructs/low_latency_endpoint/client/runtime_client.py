@@ -350,13 +350,19 @@ class ResponseStream(Events):
     def __init__(
         self, connection: BlockingConnection, pool: BlockingPool, wire: Wire, started: float
     ) -> None:
-        super().__init__(wire, started)
+        super().__init__(wire, connection.reader.headers, started)
         self._connection: BlockingConnection | None = connection
         self._pool = pool
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         try:
-            while self._connection is not None and (data := self._connection.part()):
+            while self._connection is not None:
+                asked = time.monotonic()
+                data = self._connection.part(asked + self._left)
+                self._left -= time.monotonic() - asked
+                if not data:
+                    self._buffer.check_end()
+                    return
                 yield from self._complete(data)
         finally:
             self.close()

@@ -19,7 +19,7 @@ import botocore.session
 from botocore.awsrequest import HeadersDict
 from botocore.errorfactory import ClientExceptionsFactory
 from botocore.eventstream import EventStreamBuffer
-from botocore.exceptions import EventStreamError, ParamValidationError
+from botocore.exceptions import EventStreamError, ParamValidationError, ResponseStreamingError
 from botocore.model import OperationModel, ServiceModel
 from botocore.parsers import EventStreamJSONParser, create_parser
 from botocore.serialize import create_serializer
@@ -28,6 +28,10 @@ from .sigv4 import PreparedRequest, Sigv4Signer, host_of
 
 # Parameters that change from call to call would fill the cache; it starts anew when full.
 MOST_PREPARED = 512
+MOST_SHOWN = 60  # bytes of an answer that is none
+#: AWS: the model's whole answer within 8 minutes.
+LONGEST_STREAM = timedelta(minutes=8)
+_EVENT_STREAM = "application/vnd.amazon.eventstream"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -157,26 +161,75 @@ class Wire:
             "body": body,
             "context": {"operation_name": operation.name},
         }
+        try:
+            parsed, code = self._parsed(operation, response)
+        except Exception:  # botocore's parsers raise many for JSON of another form
+            parsed, code = self._parsed(operation, {**response, "body": b""})
+        parsed["ResponseMetadata"]["RetryAttempts"] = attempts - 1
+        made: Exception = self.exceptions.from_code(code)(parsed, operation.name)
+        return made
+
+    def _parsed(self, operation: Operation, response: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         parsed = self._parser.parse(response, operation.model.output_shape)
         code = parsed.get("Error", {}).get("Code")
         shape = self._service.shape_for_error_code(code) if code else None
         if shape is not None:
             parsed.update(self._parser.parse(response, shape))
-        parsed["ResponseMetadata"]["RetryAttempts"] = attempts - 1
-        made: Exception = self.exceptions.from_code(code)(parsed, operation.name)
-        return made
+        return parsed, code
 
-    def events(self, buffer: EventStreamBuffer, data: bytes) -> Iterator[dict[str, Any]]:
+    def events(self, buffer: EventBuffer, data: bytes) -> Iterator[dict[str, Any]]:
         """boto3's events that are complete with these bytes."""
         shape = self.stream.model.get_event_stream_output()
         buffer.add_data(data)
-        for message in buffer:
-            response = message.to_response_dict()
-            parsed = self._event_parser.parse(response, shape)
-            if response["status_code"] != 200:
-                raise EventStreamError(parsed, self.stream.name)
-            if parsed:
-                yield parsed
+        try:
+            for message in buffer:
+                response = message.to_response_dict()
+                parsed = self._event_parser.parse(response, shape)
+                if response["status_code"] != 200:
+                    raise EventStreamError(parsed, self.stream.name)
+                if parsed:
+                    yield parsed
+        except EventStreamError:
+            raise
+        except Exception as error:  # botocore's parsers raise many
+            raise buffer.error(f"{type(error).__name__}: {error}") from error
+
+
+class EventBuffer(EventStreamBuffer):  # type: ignore[misc]  # untyped botocore
+    """botocore's, which knows whether it is inside an event."""
+
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self.unread = 0
+        self._first = b""
+        self._kind = (headers or {}).get("content-type", _EVENT_STREAM)
+        self.is_stream = self._kind.startswith(_EVENT_STREAM)
+
+    def add_data(self, data: bytes) -> None:
+        """As botocore's."""
+        self.unread += len(data)
+        if len(self._first) < MOST_SHOWN:
+            self._first += data[:MOST_SHOWN]
+        super().add_data(data)
+
+    def next(self) -> Any:
+        """As botocore's."""
+        message = super().next()
+        self.unread -= message.prelude.total_length
+        return message
+
+    def error(self, problem: str) -> ResponseStreamingError:
+        """What is wrong, or that this is no response stream at all."""
+        if not self.is_stream:
+            problem = f"an answer of another form, {self._kind}: {self._first[:MOST_SHOWN]!r}"
+        return ResponseStreamingError(error=problem)
+
+    def check_end(self) -> None:
+        """Take the end of the body, which is the end of an event."""
+        if self.unread or not (self.is_stream or self._first):
+            raise self.error(
+                f"the answer ended inside an event, {self.unread} bytes after its start"
+            )
 
 
 class Events:
@@ -188,9 +241,10 @@ class Events:
         From the call to the first event; ``None`` until it came.
     """
 
-    def __init__(self, wire: Wire, started: float) -> None:
+    def __init__(self, wire: Wire, headers: Mapping[str, str], started: float) -> None:
         self._wire, self._started = wire, started
-        self._buffer = EventStreamBuffer()
+        self._buffer = EventBuffer(headers)
+        self._left = LONGEST_STREAM.total_seconds()
         self.time_to_first_byte: timedelta | None = None
 
     def _complete(self, data: bytes) -> Iterator[dict[str, Any]]:

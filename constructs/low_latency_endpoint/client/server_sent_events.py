@@ -27,11 +27,6 @@ class ServerSentEvents:
         self._after_return = False
         self._begun = False
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether an event has begun that is not at its end."""
-        return bool(self._line or self._data)
-
     def feed(self, data: bytes) -> list[bytes]:
         """The data of the events that these bytes complete: its lines, joined by ``\\n``."""
         if not data:

@@ -28,6 +28,7 @@ from .limits import (
     INITIAL_INSTANCE_COUNT,
     INSTANCE_START_SECONDS,
     INSTANCE_TYPE,
+    LARGEST_BODY_BYTES,
     MAX_INSTANCES,
     MIN_CAPACITY,
     SCALING_TARGET,
@@ -48,7 +49,6 @@ from .variant_shares import VariantShare
 from .zones import check_zones_in_region, is_stand_in, region_of_zone
 
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
-LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 
 LATENCY_KIND = rule(
     "LLE804",

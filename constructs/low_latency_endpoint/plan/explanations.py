@@ -10,7 +10,7 @@ from ..errors import AWS_DOCS
 from . import subnets
 from .capacity import HELD_SHARE, instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
-from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
+from .endpoint_request import MODEL_BODY_BYTES, EndpointRequest
 from .hub_explanation import explain_hub_model
 from .images import AMI_SOURCE, cuda_words
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
@@ -22,6 +22,7 @@ from .latency_plan import (
     WARM_UP_MOST,
     Plan,
 )
+from .limits import LARGEST_BODY_BYTES
 from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises, rise_seconds

@@ -34,6 +34,7 @@ _TARGET_TRACKING = (
 )
 _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
+LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 #: The fix of a limit that the allowed values say all about.
 USE_AN_ALLOWED_VALUE = "Use an allowed value."
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from ..errors import rule
-from .endpoint_request import LARGEST_BODY_BYTES
-from .limits import USE_AN_ALLOWED_VALUE, Range, number_range
+from .limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range, number_range
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"

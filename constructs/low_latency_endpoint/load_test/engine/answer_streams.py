@@ -6,10 +6,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
 
-from botocore.eventstream import EventStreamBuffer, ParserError
-from botocore.exceptions import EventStreamError
+from botocore.exceptions import EventStreamError, ResponseStreamingError
 
-from ...client.runtime_wire import Wire
+from ...client.runtime_wire import EventBuffer, Wire
 from .connections import GeneratorConnection
 from .target import INVOKE, Target
 from .token_streams import TokenReader, TokenTimes
@@ -20,7 +19,7 @@ class AnswerStream:
 
     def __init__(self, wire: Wire, target: Target, connection: GeneratorConnection) -> None:
         self._connection = connection
-        self._events, self._buffer = wire.events, EventStreamBuffer()
+        self._events, self._buffer = wire.events, EventBuffer()
         self._parts_of = EventParts(self._other_event) if target.api == INVOKE else None
         self._reader = TokenReader() if target.tokens is not None else None
         self.first_byte: float | None = None
@@ -44,6 +43,8 @@ class AnswerStream:
 
     def problem(self) -> tuple[str, str] | None:
         """What the model's own stream says is wrong, or shows by its end."""
+        if self._parts_of is not None and self._parts_of.unfinished:
+            return "stream malformed", "the answer ended inside an event"
         return None if self._reader is None else self._reader.end()
 
     @property
@@ -52,7 +53,7 @@ class AnswerStream:
         return None if self._reader is None else self._reader.times()
 
 
-def stream_error(error: EventStreamError | ParserError) -> tuple[str, str]:
+def stream_error(error: EventStreamError | ResponseStreamingError) -> tuple[str, str]:
     """Kind and message of an error that SageMaker reports in the stream, or of a damaged one."""
     if isinstance(error, EventStreamError):
         found = error.response.get("Error", {})
@@ -71,6 +72,11 @@ class EventParts:
     def __init__(self, other: Callable[[bytes], Iterable[bytes]]) -> None:
         self._other = other
         self._rest = b""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether an event has begun that is not at its end."""
+        return bool(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The parts that are complete with these bytes."""

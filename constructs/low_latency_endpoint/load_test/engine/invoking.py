@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import boto3
-from botocore.eventstream import ParserError
-from botocore.exceptions import BotoCoreError, EventStreamError
+from botocore.exceptions import BotoCoreError, EventStreamError, ResponseStreamingError
 from gevent import GreenletExit
 
 from ...client.bearer_tokens import BearerTokens, openai_base_url
@@ -285,7 +284,7 @@ class SageMakerInvoker:
                 # For whoever records it.
                 error.args = (stream.first_byte, stream.tokens) if stream else (None, None)
                 raise
-            if isinstance(error, (EventStreamError, ParserError)):
+            if isinstance(error, (EventStreamError, ResponseStreamingError)):
                 return self._failed(*stream_error(error), started, destination, connection.status)
             if connection.expired:
                 return self._failed(

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...plan.endpoint_request import LARGEST_BODY_BYTES
-from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
+from ...plan.limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range
 from .prompts import Prompts
 
 PAYLOAD_NEEDED = rule(

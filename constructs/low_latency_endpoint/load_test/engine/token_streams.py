@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...client.chat_chunks import DONE, content_of, error_of
-from ...client.server_sent_events import ServerSentEvents
+from ...client.chat_chunks import DONE, as_chunk, content_of, error_of
+from ...client.streamed_forms import StreamedForm
 
 ENDED_EARLY = "stream ended early"
 MALFORMED = "stream malformed"
-
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class TokenTimes(NamedTuple):
@@ -51,24 +49,20 @@ class TokenReader:
         "_cached",
         "_chunks",
         "_counted",
-        "_events",
         "_fed",
         "_finished",
         "_first",
+        "_form",
         "_gaps",
         "_known",
         "_last",
-        "_line",
-        "_parse",
         "_prompt",
         "problem",
     )
 
     def __init__(self) -> None:
-        self._events = ServerSentEvents()
-        self._line = b""
+        self._form = StreamedForm()
         self._fed = 0.0
-        self._parse: Callable[[bytes, float], None] = self._sniff
         self._first: float | None = None
         self._last: float | None = None
         self._gaps: list[float] = []
@@ -81,17 +75,16 @@ class TokenReader:
     def feed(self, data: bytes, now: float) -> None:
         """Take bytes of the answer that came at ``now``, cut anywhere."""
         self._fed = now
-        self._parse(data, now)
+        for payload in self._form.feed(data):
+            self._payload(payload, now)
 
     def end(self) -> tuple[str, str] | None:
         """Kind and message of what is wrong with the whole answer; ``None`` for a good one."""
-        if self._line.strip() and self._parse == self._lines:
-            self._object(self._line, self._fed)  # a last line without its end
-        elif self._line and self._parse == self._sniff:
-            self._content(self._fed)
+        for payload in self._form.end():
+            self._payload(payload, self._fed, ENDED_EARLY)
         if self.problem is not None:
             return self.problem
-        if self._known and not self._finished:
+        if (self._known or self._form.name == "events") and not self._finished:
             return ENDED_EARLY, f"after {self._chunks} chunks, without a finish_reason or [DONE]"
         return None
 
@@ -107,46 +100,20 @@ class TokenReader:
             self._counted is not None,
         )
 
-    def _sniff(self, data: bytes, now: float) -> None:
-        """Which form it has shows with its first bytes."""
-        self._line += data
-        begun = self._line.lstrip(b"\xef\xbb\xbf\r\n\t ")
-        if begun.startswith(_FIELDS):
-            self._parse, self._known = self._server_sent, True
-        elif begun.startswith(b"{"):
-            self._parse = self._lines
-        elif any(field.startswith(begun) for field in _FIELDS):
-            return  # it may still become one
-        else:
-            self._parse = self._parts
-        data, self._line = self._line, b""
-        self._parse(data, now)
-
-    def _server_sent(self, data: bytes, now: float) -> None:
-        for text in self._events.feed(data):
-            if text == DONE:
-                self._finished = True
-            else:
-                self._object(text, now)
-
-    def _lines(self, data: bytes, now: float) -> None:
-        *whole, self._line = (self._line + data).split(b"\n")
-        for text in whole:
-            if text.strip():
-                self._object(text, now)
-
-    def _parts(self, data: bytes, now: float) -> None:
-        if data:
+    def _payload(self, text: bytes, now: float, broken: str = MALFORMED) -> None:
+        if text == DONE:
+            self._finished = True
+            return
+        if self._form.name in ("other", ""):
             self._content(now)
-
-    def _object(self, text: bytes, now: float) -> None:
+            return
         try:
             found = json.loads(text)
-        except ValueError:
-            self.problem = self.problem or (MALFORMED, f"no JSON: {text[:80]!r}")
+        except (ValueError, RecursionError):
+            self.problem = self.problem or (broken, f"no JSON: {text[:80]!r}")
             return
         if isinstance(found, dict):
-            self._chunk(found, now)
+            self._chunk(as_chunk(found), now)
         else:
             self._content(now)
 
@@ -154,23 +121,13 @@ class TokenReader:
         choices = found.get("choices")
         if isinstance(choices, list) and all(isinstance(each, dict) for each in choices):
             self._known = True
-            if content_of(found) is not None or any(each.get("message") for each in choices):
-                self._content(now)  # a whole message: a server that does not stream
+            if content_of(found) is not None:
+                self._content(now)
             if any(each.get("finish_reason") is not None for each in choices):
                 self._finished = True
             usage = found.get("usage")
             if isinstance(usage, dict):
                 self._usage(usage)
-        elif isinstance(token := found.get("token"), dict):
-            self._known = True
-            if token.get("text"):
-                self._content(now)
-            if found.get("generated_text") is not None or found.get("details") is not None:
-                self._finished = True
-                details = found.get("details")
-                if isinstance(details, dict):
-                    self._counted = _whole(details.get("generated_tokens"), self._counted)
-                    self._prompt = _whole(details.get("input_length"), self._prompt) or 0
         elif (error := error_of(found)) is not None:
             kind = error.get("type") or error.get("code") or found.get("error_type")
             said = str(error.get("message") or error)
