@@ -181,6 +181,19 @@ def test_errors_whose_body_is_none_keep_their_code(
         caller.invoke("e")
 
 
+@pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
+@pytest.mark.parametrize("status", [b"400", b"429", b"503"])
+def test_a_throttle_is_not_asked_again(
+    caller: Caller, server: AnsweringServer, status: bytes
+) -> None:
+    """As SageMaker sends it: 400, its code in a header, and no words."""
+    server.pieces = [error(b'{"message": null}', b"ThrottlingException").replace(b"424", status)]
+    with pytest.raises(ClientError) as raised:
+        caller.invoke("e")
+    assert raised.value.response["Error"]["Code"] == "ThrottlingException"
+    assert server.asked == 1
+
+
 def test_a_chunk_nested_too_deep_is_no_chunk(caller: Caller, server: AnsweringServer) -> None:
     server.pieces = [STREAM + part(b"data: " + b"[" * 100_000 + b"\n\n")]
     with pytest.raises(GenerationFailedError, match="another form: data: "):

@@ -192,7 +192,7 @@ class AsyncRuntimeClient(ClientBase):
         pool = self._http()
         prepare = partial(self._wire.prepare, operation=operation, parameters=parameters)
         while True:
-            error: Exception
+            error: Any
             try:
                 answer = await pool.exchange(prepare, body, attempts, stream=stream)
                 if answer.status < 300:
@@ -202,10 +202,10 @@ class AsyncRuntimeClient(ClientBase):
                     content = await answer.read()
                 finally:
                     answer.close()
-                pause = attempts.answered(answer.status)
                 error = self._wire.error(
-                    operation, answer.status, answer.headers, content, attempts.made
+                    operation, answer.status, answer.headers, content, attempts.made + 1
                 )
+                pause = attempts.answered(answer.status, error.response["Error"].get("Code"))
             except CredentialsEnded:
                 for seconds in self._credentials.waits(attempts.deadline):
                     await asyncio.sleep(seconds)

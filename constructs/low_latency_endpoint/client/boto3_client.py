@@ -261,7 +261,7 @@ class Handlers:
         attempts: Attempts = request_dict["context"]["low_latency_attempts"]
         if response is not None:
             status = response[0].status_code
-            pause = attempts.answered(status)
+            pause = attempts.answered(status, response[1].get("Error", {}).get("Code"))
             if status < 300:
                 return None  # as most calls: nothing to decide
         elif isinstance(caught_exception, (HTTPClientError, NoConnectionError)):

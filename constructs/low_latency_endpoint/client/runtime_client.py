@@ -311,7 +311,7 @@ class RuntimeClient(ClientBase):
         pool = self._pool
         while True:
             prepared = self._wire.prepare(attempts.choose(), operation, parameters)
-            error: Exception
+            error: Any
             try:
                 connection = pool.exchange(prepared, body, attempts, stream=stream)
             except CredentialsEnded:
@@ -323,12 +323,14 @@ class RuntimeClient(ClientBase):
                 error = problem
             else:
                 reader = connection.reader
-                pause = attempts.answered(reader.status)
                 if reader.status < 300:
+                    attempts.answered(reader.status)
                     return connection
+                body_of_error = b"".join(reader.parts)
                 error = self._wire.error(
-                    operation, reader.status, reader.headers, b"".join(reader.parts), attempts.made
+                    operation, reader.status, reader.headers, body_of_error, attempts.made + 1
                 )
+                pause = attempts.answered(reader.status, error.response["Error"].get("Code"))
                 if attempts.watch is not None:
                     attempts.watch(None)
                 pool.give_back(connection)

@@ -153,7 +153,7 @@ class Wire:
         headers: Mapping[str, str],
         body: bytes,
         attempts: int,
-    ) -> Exception:
+    ) -> Any:
         """The ``ClientError`` that boto3 raises for this answer."""
         response = {
             "status_code": status,
@@ -166,8 +166,7 @@ class Wire:
         except Exception:  # botocore's parsers raise many for JSON of another form
             parsed, code = self._parsed(operation, {**response, "body": b""})
         parsed["ResponseMetadata"]["RetryAttempts"] = attempts - 1
-        made: Exception = self.exceptions.from_code(code)(parsed, operation.name)
-        return made
+        return self.exceptions.from_code(code)(parsed, operation.name)
 
     def _parsed(self, operation: Operation, response: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         parsed = self._parser.parse(response, operation.model.output_shape)
