@@ -13,14 +13,9 @@ from botocore.exceptions import ConnectionClosedError
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.client_timing import ClientCounts
-from low_latency_endpoint.client.generation_streams import (
-    Claim,
-    RaceLost,
-    raced_in_tasks,
-    raced_in_threads,
-)
+from low_latency_endpoint.client.generation_streams import raced_in_tasks, raced_in_threads
 from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
-from low_latency_endpoint.client.hedging import Hedging, HedgingState, Watch
+from low_latency_endpoint.client.hedging import Claim, Hedging, HedgingState, RaceLost, Watch
 from low_latency_endpoint.errors import ConfigurationError
 
 from .callers import Caller, options

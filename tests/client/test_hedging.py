@@ -12,6 +12,7 @@ import pytest
 
 from low_latency_endpoint.client.client_timing import ClientCounts
 from low_latency_endpoint.client.hedging import (
+    Claim,
     Hedging,
     HedgingState,
     Watch,
@@ -74,9 +75,9 @@ class Calls:
         self.does = list(does)
         self.release = threading.Event()
 
-    def __call__(self, sent: Watch) -> str:
+    def __call__(self, claim: Claim) -> str:
         todo = self.does.pop(0)
-        sent(self)
+        claim.watch(self)
         if todo.startswith("wait"):
             self.release.wait(20)
         if todo.endswith("fail"):

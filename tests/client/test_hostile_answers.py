@@ -181,6 +181,16 @@ def test_errors_whose_body_is_none_keep_their_code(
         caller.invoke("e")
 
 
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"code": {"a": 1}}', b'{"code": ["x"]}', b"5"])
+@pytest.mark.parametrize("status", [300, 304, 307, 400, 418, 500, 599, 999])
+def test_errors_without_a_code_are_errors(
+    caller: Caller, server: AnsweringServer, body: bytes, status: int
+) -> None:
+    server.pieces = [b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)]
+    with pytest.raises(ClientError):
+        caller.invoke("e")
+
+
 @pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
 @pytest.mark.parametrize("status", [b"400", b"429", b"503"])
 def test_a_throttle_is_not_asked_again(

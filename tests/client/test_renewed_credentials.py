@@ -86,7 +86,7 @@ def test_a_provider_that_hangs_stops_no_call(server: LoopbackRuntime, make: Make
     caller = make(session=session_of(provider.credentials()))
     old = token(caller, server)
     provider.free.clear()
-    caller.client._credentials._wake.set()  # time to look
+    caller.client._credentials.wake.set()  # time to look
     until(lambda: caller.client._credentials._source._refresh_lock.locked())
     began = time.monotonic()
     assert [token(caller, server) for _ in range(3)] == [old] * 3
@@ -102,11 +102,11 @@ def test_a_provider_that_fails_stops_no_call_until_the_end(
     caller = make(session=session_of(provider.credentials()))
     old, tries = token(caller, server), caller.client._credentials._tries
     provider.error = ValueError("no such profile")
-    caller.client._credentials._wake.set()
+    caller.client._credentials.wake.set()
     until(lambda: caller.client._credentials._tries > tries)
     assert token(caller, server) == old
     caller.client._credentials._ends = time.time()
-    with pytest.raises(CredentialRetrievalError, match="test: no such profile"):
+    with pytest.raises(CredentialRetrievalError, match="no such profile"):
         token(caller, server)
     provider.error = None
     assert token(caller, server) != old
@@ -159,7 +159,7 @@ def test_the_thread_ends_with_a_client_that_nobody_closed() -> None:
     before = renewing()
     made = RenewedCredentials(Provider(seconds=3600).credentials())
     made.start()
-    wake = made._wake
+    wake = made.wake
     del made
     gc.collect()
     wake.set()
@@ -173,7 +173,7 @@ def test_a_forked_child_renews_for_itself_though_the_parents_thread_hung() -> No
     made.start()
     until(lambda: made._tries)
     provider.free.clear()
-    made._wake.set()
+    made.wake.set()
     until(made._source._refresh_lock.locked)
     old = made.get_frozen_credentials().token
     child = os.fork()

@@ -205,7 +205,9 @@ class AsyncRuntimeClient(ClientBase):
                 error = self._wire.error(
                     operation, answer.status, answer.headers, content, attempts.made + 1
                 )
-                pause = attempts.answered(answer.status, error.response["Error"].get("Code"))
+                pause = attempts.answered(
+                    answer.status, str(error.response.get("Error", {}).get("Code"))
+                )
             except CredentialsEnded:
                 for seconds in self._credentials.waits(attempts.deadline):
                     await asyncio.sleep(seconds)

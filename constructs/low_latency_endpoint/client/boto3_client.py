@@ -32,7 +32,7 @@ from .call_attempts import Attempts, CallRules, is_idempotent
 from .client_base import ClientOptions, Fields, opened_ahead
 from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
-from .hedging import HedgingState, Watch, hedged_in_threads, hedging_threads
+from .hedging import Claim, HedgingState, hedged_in_threads, hedging_threads
 from .runtime_wire import check_header_values
 from .zonal_route import ZonalRoute, checked_origin, is_proxied
 
@@ -261,7 +261,7 @@ class Handlers:
         attempts: Attempts = request_dict["context"]["low_latency_attempts"]
         if response is not None:
             status = response[0].status_code
-            pause = attempts.answered(status, response[1].get("Error", {}).get("Code"))
+            pause = attempts.answered(status, str(response[1].get("Error", {}).get("Code")))
             if status < 300:
                 return None  # as most calls: nothing to decide
         elif isinstance(caught_exception, (HTTPClientError, NoConnectionError)):
@@ -278,8 +278,8 @@ class Handlers:
         assert self._hedging is not None
         assert self._threads is not None
 
-        def call(sent: Watch) -> Any:
-            sent(self)  # urllib3 does not say when the connection is there
+        def call(claim: Claim) -> Any:
+            claim.watch(self)  # urllib3 does not say when the connection is there
             return _read(plain(**parameters))
 
         return hedged_in_threads(call, self._hedging, self._threads)

@@ -46,15 +46,7 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
 
 
 def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """OpenAI's form of what LMI and TGI stream, and of an answer that is whole; others as they are.
-
-    Examples
-    --------
-    >>> content_of(as_chunk({"token": {"id": 4, "text": " art"}}))
-    ' art'
-    >>> as_chunk({"generated_text": "Yes"})["choices"][0]["finish_reason"]
-    'unknown'
-    """
+    """OpenAI's form of what LMI and TGI stream, and of whole answers; others as they are."""
     token, details = found.get("token"), found.get("details")
     whole = found.get("generated_text")
     if isinstance(token, Mapping):
@@ -64,14 +56,10 @@ def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
         delta = {"content": whole}
     else:
         choices = found.get("choices")
-        if not (
-            isinstance(choices, list)
-            and all(isinstance(each, Mapping) for each in choices)
-            and any("message" in each for each in choices)
-        ):
-            return found
-        ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in choices]
-        return {**found, "choices": ended}
+        choices = choices if isinstance(choices, list) else []
+        whole = [each for each in choices if isinstance(each, Mapping) and "message" in each]
+        ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in whole]
+        return {**found, "choices": ended} if ended else found
     details = details if isinstance(details, Mapping) else {}
     reason = None if whole is None and not details else details.get("finish_reason") or _ENDED
     usage = {ours: details[theirs] for ours, theirs in _USAGE.items() if theirs in details}

@@ -9,11 +9,9 @@ connection is closed then.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from botocore.exceptions import HTTPClientError
 
@@ -22,7 +20,7 @@ from .blocking_http import BlockingConnection, BlockingPool
 from .call_attempts import Attempts
 from .client_timing import ClientCounts
 from .generations import GenerationPart, Limits, Tokens
-from .hedging import HedgingState, Moment, Watch, first_good, noting, since
+from .hedging import Claim, HedgingState, Watch, hedged_in_tasks, hedged_in_threads
 from .runtime_wire import Wire
 
 __all__ = ["AsyncGeneration", "Generation"]
@@ -158,77 +156,22 @@ class AsyncGeneration(Tokens):
         self.close()
 
 
-class Claim:
-    """The connection of one racer, so that another thread can end it; safe across threads."""
-
-    def __init__(self, sent: Moment) -> None:
-        self._lock = threading.Lock()
-        self._connection: BlockingConnection | None = None
-        self._lost = False
-        self._note = noting(sent)
-
-    def watch(self, connection: BlockingConnection | None) -> None:
-        """Take note of the racer's connection before its request goes out."""
-        with self._lock:
-            if connection is not None and self._lost:
-                connection.abort()
-                raise RaceLost
-            self._connection = connection
-        self._note(connection)
-
-    def cancel(self) -> None:
-        """End what the racer has begun, and let it begin nothing more."""
-        with self._lock:
-            self._lost = True
-            if self._connection is not None:
-                self._connection.interrupt()
-
-
-class RaceLost(Exception):
-    """Ends a racer whose result nobody waits for."""
-
-
 def raced_in_threads(
     begin: Callable[[Claim], Generation],
     hedging: HedgingState,
     threads: ThreadPoolExecutor,
     counts: ClientCounts,
 ) -> Generation:
-    """The generation whose first token comes first, of one or two; the other is cancelled.
+    """The generation whose first token comes first, of one or two; the other is cancelled."""
 
-    When both fail, the first one's own error is raised.
-    """
-    sent: Future[float] = Future()
-    claims = [Claim(sent)]
-    futures = [threads.submit(begin, claims[0])]
-    either: tuple[Future[Any], ...] = (*futures, sent)
-    kept: Future[Generation] | None = None
-    try:
-        wait(either, return_when=FIRST_COMPLETED)
-        done, _ = wait(futures, hedging.delay_seconds)
-        winner = futures[0]
-        if not done and hedging.allow():
-            claims.append(Claim(sent))
-            futures.append(threads.submit(begin, claims[1]))
-            winner = first_good(*futures)
-            if winner is futures[1]:
-                hedging.won()
-        generation = winner.result()
-        kept = winner
-        return generation
-    finally:
-        hedging.record(since(sent))
-        for claim, future in zip(claims, futures, strict=True):
-            if future is not kept:
-                _drop(claim, future, counts)
+    def drop(claim: Claim, future: Future[Generation]) -> None:
+        if future.cancel() or (future.done() and future.exception() is not None):
+            return  # it never began, or failed by itself
+        counts.add("generations_cancelled")
+        claim.cancel()
+        future.add_done_callback(_close_result)
 
-
-def _drop(claim: Claim, future: Future[Generation], counts: ClientCounts) -> None:
-    if future.cancel() or (future.done() and future.exception() is not None):
-        return  # it never began, or failed by itself
-    counts.add("generations_cancelled")
-    claim.cancel()
-    future.add_done_callback(_close_result)
+    return hedged_in_threads(begin, hedging, threads, drop)
 
 
 def _close_result(future: Future[Generation]) -> None:
@@ -242,38 +185,13 @@ async def raced_in_tasks(
     counts: ClientCounts,
     full: Callable[[], bool],
 ) -> AsyncGeneration:
-    """As :func:`raced_in_threads`, in the running event loop; ``full`` as of ``hedged_in_tasks``."""
-    sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-    tasks = [asyncio.ensure_future(begin(noting(sent)))]
-    either: tuple[asyncio.Future[Any], ...] = (*tasks, sent)
-    kept: asyncio.Future[AsyncGeneration] | None = None
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
-        winner = tasks[0]
-        if not done and not full() and hedging.allow():
-            tasks.append(asyncio.ensure_future(begin(noting(sent))))
-            waiting = set(tasks)
-            while waiting:
-                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                good = [task for task in tasks if task not in waiting and not task.exception()]
-                if good:
-                    winner = good[0]
-                    break
-            if winner is tasks[1]:
-                hedging.won()
-        generation = await winner
-        kept = winner
-        return generation
-    finally:
-        hedging.record(since(sent))
-        for task in tasks:
-            if task is kept or task.cancelled():
-                continue
-            if not task.done():
-                task.cancel()  # closes its connection at the loop's next turn
-            elif task.exception() is None:
-                task.result().close()  # its first token came as well
-            else:
-                continue  # failed by itself
-            counts.add("generations_cancelled")
+    """As :func:`raced_in_threads`, in the running event loop."""
+
+    def drop(task: asyncio.Future[AsyncGeneration]) -> None:
+        counts.add("generations_cancelled")
+        if task.done():
+            task.result().close()  # its first token came as well
+        else:
+            task.cancel()  # closes its connection at the loop's next turn
+
+    return await hedged_in_tasks(begin, hedging, full, drop)

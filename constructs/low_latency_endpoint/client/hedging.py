@@ -118,6 +118,36 @@ def hedging_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_THREADS, "hedging")
 
 
+class RaceLost(Exception):
+    """Ends a racer whose result nobody waits for."""
+
+
+class Claim:
+    """The connection of one copy of a call, so that another thread can end it."""
+
+    def __init__(self, sent: Moment) -> None:
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._lost = False
+        self._note = noting(sent)
+
+    def watch(self, connection: Any) -> None:
+        """Take note of the connection before the request goes out on it."""
+        with self._lock:
+            if connection is not None and self._lost:
+                connection.abort()
+                raise RaceLost
+            self._connection = connection
+        self._note(connection)
+
+    def cancel(self) -> None:
+        """End what the copy has begun, and let it begin nothing more."""
+        with self._lock:
+            self._lost = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+
 def noting(sent: Moment) -> Watch:
     """For :attr:`.call_attempts.Attempts.watch`: note when a request first goes out."""
 
@@ -128,33 +158,43 @@ def noting(sent: Moment) -> Watch:
     return watch
 
 
-def since(sent: Moment) -> float | None:
-    """Seconds from the sending; ``None`` without one."""
+def _since(sent: Moment) -> float | None:
     return time.monotonic() - sent.result() if sent.done() else None
 
 
 def hedged_in_threads(
-    call: Callable[[Watch], T], hedging: HedgingState, threads: ThreadPoolExecutor
+    call: Callable[[Claim], T],
+    hedging: HedgingState,
+    threads: ThreadPoolExecutor,
+    drop: Callable[[Claim, Future[T]], None] = lambda *_: None,
 ) -> T:
-    """The first good result of one or two calls; the later one runs to its end and is dropped.
+    """The first good result of one or two calls; the other is dropped, or runs to its end.
 
     When both fail, the first call's own error is raised.
     """
     sent: Future[float] = Future()
-    first = threads.submit(call, noting(sent))
-    either: tuple[Future[Any], ...] = (first, sent)
+    claims = [Claim(sent)]
+    futures = [threads.submit(call, claims[0])]
+    either: tuple[Future[Any], ...] = (*futures, sent)
+    kept: Future[T] | None = None
     try:
         wait(either, return_when=FIRST_COMPLETED)
-        done, _ = wait((first,), hedging.delay_seconds)
-        if done or not hedging.allow():
-            return first.result()
-        second = threads.submit(call, noting(sent))
-        winner = first_good(first, second)
-        if winner is second:
-            hedging.won()
-        return winner.result()
+        done, _ = wait(futures, hedging.delay_seconds)
+        winner = futures[0]
+        if not done and hedging.allow():
+            claims.append(Claim(sent))
+            futures.append(threads.submit(call, claims[1]))
+            winner = first_good(*futures)
+            if winner is futures[1]:
+                hedging.won()
+        result = winner.result()
+        kept = winner
+        return result
     finally:
-        hedging.record(since(sent))
+        hedging.record(_since(sent))
+        for claim, future in zip(claims, futures, strict=True):
+            if future is not kept:
+                drop(claim, future)
 
 
 def first_good(first: Future[T], second: Future[T]) -> Future[T]:
@@ -167,33 +207,37 @@ def first_good(first: Future[T], second: Future[T]) -> Future[T]:
 
 
 async def hedged_in_tasks(
-    call: Callable[[Watch], Awaitable[T]], hedging: HedgingState, full: Callable[[], bool]
+    call: Callable[[Watch], Awaitable[T]],
+    hedging: HedgingState,
+    full: Callable[[], bool],
+    drop: Callable[[asyncio.Future[T]], Any] = lambda task: task.cancel(),
 ) -> T:
-    """The first good result of one or two calls; the other is cancelled.
-
-    When both fail, the first call's own error is raised. There is no second copy while it would have
-    to wait: when the connections are ``full``.
-    """
+    """As :func:`hedged_in_threads`; no second copy waits: not while the connections are ``full``."""
     sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
     tasks = [asyncio.ensure_future(call(noting(sent)))]
     either: tuple[asyncio.Future[Any], ...] = (*tasks, sent)
+    kept: asyncio.Future[T] | None = None
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
+        winner = tasks[0]
         if not done and not full() and hedging.allow():
             tasks.append(asyncio.ensure_future(call(noting(sent))))
             waiting = set(tasks)
             while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                good = [task for task in tasks if task in done and task.exception() is None]
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                good = [task for task in tasks if task not in waiting and not task.exception()]
                 if good:
-                    if good[0] is tasks[1]:
-                        hedging.won()
-                    return good[0].result()
-        return await tasks[0]
+                    winner = good[0]
+                    break
+            if winner is tasks[1]:
+                hedging.won()
+        result = await winner
+        kept = winner
+        return result
     finally:
-        hedging.record(since(sent))
+        hedging.record(_since(sent))
         for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # seen, so that asyncio does not complain of it later
-            task.cancel()
+            failed = task.done() and (task.cancelled() or task.exception() is not None)
+            if task is not kept and not failed:
+                drop(task)

@@ -163,20 +163,21 @@ class AnswerReader:
         if self._stream and status < 300:
             self._left = float("inf")
         elif int(headers.get("content-length", 0)) > self._left:
-            self._count(int(headers["content-length"]))
+            self._refuse()
 
     def on_body(self, data: bytes) -> None:
         """llhttp: a part of the body."""
-        self._count(len(data))
+        self._left -= len(data)
+        if self._left < 0:
+            self._refuse()
         if self._problem:
             return
         self._without_body = 0
         self.parts.append(data)
 
-    def _count(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            self._problem = self._problem or "an answer of more than SageMaker's 25 MB"
+    def _refuse(self) -> None:
+        self._left = -1
+        self._problem = self._problem or "an answer of more than SageMaker's 25 MB"
 
     def on_message_complete(self) -> None:
         """llhttp: the end of an answer, of an interim one too."""

@@ -1,7 +1,6 @@
-"""Credentials that are renewed beside the calls which they sign, by a thread of their own.
+"""Credentials that are renewed beside the calls which they sign.
 
-botocore asks a provider (instance role, container, process, SSO) inside the call that finds the
-credentials old: from 15 minutes before their end, though they are good until then.
+botocore asks the provider inside the call that finds them old, 15 minutes before their end.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class RenewedCredentials:
         self._ends = 0.0  # of time.time()
         self._tries = 0
         self._failure: Exception | None = None
-        self._wake = threading.Event()
+        self.wake = threading.Event()
         self._process = 0  # whose thread it is; a forked child has none
 
     def start(self) -> None:
@@ -43,17 +42,17 @@ class RenewedCredentials:
         self.close()
         forked, self._process = self._process not in (0, os.getpid()), os.getpid()
         if type(self._source) is Credentials:
-            self._current, self._ends = self._source.get_frozen_credentials(), float("inf")
+            self.look()
             return
         if forked and hasattr(self._source, "_refresh_lock"):
             self._source._refresh_lock = threading.Lock()  # the parent's thread may have held it
         threading.Thread(
-            target=_renew, args=(weakref.ref(self), self._wake), name="credentials", daemon=True
+            target=_renew, args=(weakref.ref(self), self.wake), name="credentials", daemon=True
         ).start()
 
     def close(self) -> None:
         """End the thread, once the provider lets it."""
-        ended, self._wake = self._wake, threading.Event()
+        ended, self.wake = self.wake, threading.Event()
         ended.set()
 
     def get_frozen_credentials(self) -> Any:
@@ -69,37 +68,30 @@ class RenewedCredentials:
         tries = self._tries
         while time.time() >= self._ends:
             if self._tries != tries or time.monotonic() >= deadline:
-                raise CredentialRetrievalError(
-                    provider=getattr(self._source, "method", type(self._source).__name__),
-                    error_msg=self._failure or "none that are valid came in time",
-                ) from self._failure
-            self._wake.set()
+                source, why = type(self._source).__name__, self._failure or "none came in time"
+                raise CredentialRetrievalError(provider=source, error_msg=why) from self._failure
+            self.wake.set()
             yield _POLL_SECONDS
 
-    def goes_on(self, wake: threading.Event) -> bool:
-        """Renew if it is time; returns whether the thread with this event is still the one."""
+    def look(self) -> float:
+        """Renew if it is time; seconds until the next look, unless a call asks."""
         try:
-            frozen = self._source.get_frozen_credentials()
+            self._current = self._source.get_frozen_credentials()
             ends = getattr(self._source, "_expiry_time", None)
-            self._current, self._ends = frozen, float("inf") if ends is None else ends.timestamp()
+            self._ends = float("inf") if ends is None else ends.timestamp()
             self._failure = None
         except Exception as error:  # of any provider; the old ones are good until they end
             self._failure = error
             _log.warning("credentials were not renewed: %s", type(error).__name__)
         self._tries += 1
-        return self._wake is wake
-
-    @property
-    def pause(self) -> float:
-        """Seconds until the next look, unless a call asks."""
         left = self._ends - time.time()
         return min(_LOOK_SECONDS, max(1.0, left / 4)) if left > 0 else _LOOK_SECONDS
 
 
 def _renew(of: weakref.ref[RenewedCredentials], wake: threading.Event) -> None:
-    """End with the client, closed or not."""
-    while (one := of()) is not None and one.goes_on(wake):
-        pause = one.pause
+    """Until the client ends, closed or not."""
+    while (one := of()) is not None and one.wake is wake:
+        pause = one.look()
         del one
         wake.wait(pause)
         wake.clear()

@@ -26,8 +26,8 @@ from .boto3_client import Boto3RuntimeClient, runtime_client
 from .call_attempts import Attempts
 from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
-from .generation_streams import Claim, Generation, raced_in_threads
-from .hedging import Watch, hedged_in_threads, hedging_threads
+from .generation_streams import Generation, raced_in_threads
+from .hedging import Claim, hedged_in_threads, hedging_threads
 from .renewed_credentials import CredentialsEnded
 from .runtime_wire import Events, Operation, Wire
 from .sessions import closing, opening, session_id
@@ -136,9 +136,9 @@ class RuntimeClient(ClientBase):
         idempotent, body = self._taken_apart(parameters)
         started = time.monotonic()
 
-        def call(watch: Watch | None = None) -> dict[str, Any]:
+        def call(claim: Claim | None = None) -> dict[str, Any]:
             attempts = Attempts(self._rules, idempotent, started)
-            attempts.watch = watch
+            attempts.watch = claim.watch if claim else None
             connection = self._send(self._wire.invoke, parameters, body, attempts, stream=False)
             reader = connection.reader
             status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
@@ -330,7 +330,9 @@ class RuntimeClient(ClientBase):
                 error = self._wire.error(
                     operation, reader.status, reader.headers, body_of_error, attempts.made + 1
                 )
-                pause = attempts.answered(reader.status, error.response["Error"].get("Code"))
+                pause = attempts.answered(
+                    reader.status, str(error.response.get("Error", {}).get("Code"))
+                )
                 if attempts.watch is not None:
                     attempts.watch(None)
                 pool.give_back(connection)
