@@ -32,6 +32,7 @@ from .tls_trust import name_of
 
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read
 _NEVER = float("inf")
+Prepare = Callable[[str], Prepared]  # of an origin
 
 
 class Answer:
@@ -295,21 +296,12 @@ class HttpPool:
         self._connect_seconds = options.timing.connect_timeout.total_seconds()
         self._options = options
         self._turns = asyncio.Semaphore(options.connections)
+        self.is_full = self._turns.locked  # whether a request would have to wait for its turn
         self._kept: KeptConnections[AsyncConnection] = KeptConnections()
         self._all: set[AsyncConnection] = set()
 
-    @property
-    def full(self) -> bool:
-        """Whether a request would have to wait for its turn."""
-        return self._turns.locked()
-
     async def exchange(
-        self,
-        prepare: Callable[[str], Prepared],
-        body: bytes,
-        attempts: Attempts,
-        *,
-        stream: bool = False,
+        self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
     ) -> Answer:
         """Send a request and get its answer; ``close()`` it when done.
 
@@ -321,6 +313,7 @@ class HttpPool:
             attempts.deadline += time.monotonic() - began
         else:
             await self._turns.acquire()  # does not wait
+        connection = None
         try:
             origin = attempts.choose()
             prepared = prepare(origin)
@@ -329,13 +322,11 @@ class HttpPool:
             if connection is None:
                 left = attempts.deadline - time.monotonic()
                 connection = await self._connect(origin, min(self._connect_seconds, left))
-            try:
-                data = prepared.signed(body)
-                attempts.sending(connection)
-            except BaseException:
-                connection.abort()
-                raise
+            data = prepared.signed(body)
+            attempts.sending(connection)
         except BaseException:
+            if connection is not None:
+                connection.abort()
             self._turns.release()
             raise
         waiter = connection.send(

@@ -114,7 +114,7 @@ class AsyncRuntimeClient(ClientBase):
 
         if self._hedging is None or not idempotent:
             return await call()
-        return await hedged_in_tasks(call, self._hedging, self._full)
+        return await hedged_in_tasks(call, self._hedging, self._http().is_full)
 
     async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
@@ -168,7 +168,7 @@ class AsyncRuntimeClient(ClientBase):
 
         if call.hedging is None:
             return await begin()
-        return await raced_in_tasks(begin, call.hedging, self.counts, self._full)
+        return await raced_in_tasks(begin, call.hedging, self.counts, self._http().is_full)
 
     async def open_session(self, **parameters: Any) -> str:
         """As :meth:`.runtime_client.RuntimeClient.open_session`."""
@@ -218,9 +218,6 @@ class AsyncRuntimeClient(ClientBase):
             if pause is None or pool.closed:
                 raise error
             await asyncio.sleep(pause)
-
-    def _full(self) -> bool:
-        return self._http().full
 
     def _http(self) -> HttpPool:
         pool = self._pool

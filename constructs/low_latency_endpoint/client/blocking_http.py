@@ -205,16 +205,15 @@ class BlockingPool:
         try:
             data = prepared.signed(body)
             attempts.sending(connection)
-        except BaseException:
-            connection.abort()
-            raise
-        try:
             connection.exchange(
                 data, attempts.deadline, stream=stream, reused=reused, silence=attempts.silence
             )
         except StaleConnectionError:
             with self._lock:
                 self._kept.beware(origin, time.monotonic())
+            raise
+        except BaseException:
+            connection.abort()  # once more does nothing
             raise
         return connection
 

@@ -48,8 +48,7 @@ def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> s
 
 def is_proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
     """Whether boto3 goes through a proxy: one of its configuration, or else of the environment."""
-    scheme = url.partition(":")[0]
-    return bool((get_environ_proxies(url) if proxies is None else proxies).get(scheme))
+    return bool((get_environ_proxies(url) if proxies is None else proxies).get(url.split(":")[0]))
 
 
 def check_unproxied(url: str, proxies: Mapping[str, str] | None) -> None:
