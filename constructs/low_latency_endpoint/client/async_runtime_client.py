@@ -4,7 +4,7 @@ The twin of :class:`~low_latency_endpoint.client.runtime_client.RuntimeClient`: 
 waiting, the two share.
 
 Needs the ``operations`` extra (boto3). Runs on any asyncio event loop; on uvloop's, which the
-``async-client`` extra brings, it needs still less. HTTP proxies are not supported.
+``async-client`` extra brings, it needs still less. A proxy is refused (LLC119).
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ class AsyncRuntimeClient(ClientBase):
     ----------
     region, **options
         See :class:`~low_latency_endpoint.client.client_base.ClientOptions`. Calls beyond
-        ``concurrency`` wait for a connection.
+        ``concurrency`` wait for a connection, as long as it takes. Signature, zone, and the clocks of
+        ``longest_call``, hedging and first tokens begin when a call's turn comes, not before.
 
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC109``.
+        ``LLC101`` to ``LLC110``, ``LLC119``; calls after ``close()``: ``LLC111``.
+    botocore.exceptions.CredentialRetrievalError
+        From entering the client, when the first credentials do not come within a minute.
 
     Examples
     --------

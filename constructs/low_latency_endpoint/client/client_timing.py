@@ -161,8 +161,9 @@ class CallTiming:
         """The most that a call takes whatever fails, also when its answer trickles.
 
         ``RuntimeClient`` and ``AsyncRuntimeClient`` end a call then, with ``ReadTimeoutError`` once
-        it was sent. Of response streams it is the time until the head of the answer. Not counted
-        is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency`` connections.
+        it was sent. Of response streams it is the time until the head of the answer. Not counted,
+        and without a limit, is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency``
+        connections: ``asyncio.timeout()`` around a call ends that as well.
         boto3's own client (``runtime_client``) cannot promise it: there the read timeout begins
         anew with each byte, and name resolution has no limit.
 

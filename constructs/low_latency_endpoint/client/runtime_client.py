@@ -4,7 +4,7 @@
 :class:`~low_latency_endpoint.client.async_runtime_client.AsyncRuntimeClient`: what is not
 waiting, the two share. :func:`runtime_client` is boto3's own client, set up for latency.
 
-Needs the ``operations`` extra (boto3, httptools). HTTP proxies are not supported.
+Needs the ``operations`` extra (boto3, httptools). A proxy is refused (LLC119).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RuntimeClient(ClientBase):
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC109``, ``LLC110``; calls after ``close()``: ``LLC111``.
+        ``LLC101`` to ``LLC110``, ``LLC119``; calls after ``close()``: ``LLC111``.
 
     Examples
     --------
@@ -130,7 +130,12 @@ class RuntimeClient(ClientBase):
             What AWS answers, as in boto3.
         botocore.exceptions.HTTPClientError
             ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
-            ``ConnectionClosedError`` or ``SSLError``, as in boto3.
+            ``ConnectionClosedError`` or ``SSLError``, as in boto3; ``ResponseStreamingError`` for
+            an answer above SageMaker's 25 MB.
+        botocore.exceptions.CredentialRetrievalError
+            No credentials are valid, and the provider failed or gave none within ``longest_call``.
+        botocore.exceptions.ParamValidationError
+            As in boto3.
         """
         self._check_open()
         idempotent, body = self._taken_apart(parameters)
@@ -168,6 +173,10 @@ class RuntimeClient(ClientBase):
         ------
         botocore.exceptions.ClientError
             What AWS answers, as in boto3; while reading, its ``EventStreamError``.
+        botocore.exceptions.HTTPClientError
+            As of :meth:`invoke_endpoint`, also while reading. ``ResponseStreamingError`` is told of a
+            damaged event, an end inside an event, and an answer that is no response stream;
+            ``ReadTimeoutError`` after a silence, and after 8 minutes of waiting, AWS's limit.
         """
         self._check_open()
         idempotent, body = self._taken_apart(parameters)
@@ -195,8 +204,10 @@ class RuntimeClient(ClientBase):
     ) -> Generation:
         """Have a language model generate, and get its tokens as they come.
 
-        For servers that stream as OpenAI's chat and completions APIs do (vLLM, SGLang, TGI's and
-        LMI's chat API). Returns with the first token. A call that was sent is not sent again,
+        For servers that stream as OpenAI's chat and completions APIs do (vLLM, SGLang), and for
+        LMI's and TGI's own forms; a whole JSON answer of these is one part. Other answers are a
+        ``GenerationFailedError`` that tells how they begin. Returns with the first token. A call
+        that was sent is not sent again,
         unless ``Idempotent=True`` allows it before the head of its answer; after the first token
         never.
 
