@@ -307,7 +307,7 @@ def test_an_answer_of_another_form_is_named(call: Call, stream: bytes) -> None:
 @pytest.mark.parametrize(
     ("stream", "words"),
     [
-        (b'data:{"token": {"text": "a"}}\n\n', 'another form: data:{"token"'),
+        (b'data:{"token": {"text": "a"}}\n\n' * 3, 'another form: data:{"token"'),
         (b'{"token": {"text": "a"}}\n', 'another form: {"token"'),
         (b'{"token": {"text": "a"}}\n{"token": {"te', "inside an event"),
         (sse(word("a")) + b'data: {"choices": [{"delta', "inside an event"),
@@ -350,6 +350,19 @@ STREAM_ERROR = json.dumps({"Message": "worker died", "ErrorCode": "500"}).encode
         (event("exception", "InternalStreamFailure", STREAM_ERROR), "InternalStreamFailure"),
         (part(sse({"error": {"message": "worker died", "code": 500}})), "500"),
         (part(sse({"object": "error", "message": "worker died", "type": "Down"})), "Down"),
+        (
+            part(
+                sse(
+                    {
+                        "token": {"text": ""},
+                        "details": {"finish_reason": "error"},
+                        "error": "worker died",
+                    }
+                )
+            ),
+            "error",
+        ),
+        (part(sse({"error": "worker died", "error_type": "generation"})), "Unknown"),
         (part(sse("worker died")), "NoChunk"),
         (part(sse(["worker died"])), "NoChunk"),
     ],

@@ -219,6 +219,9 @@ def test_payload_parts_cut_anywhere_are_those_that_were_sent(data: st.DataObject
     ]
     assert found == parts
     assert not others
+    assert not reader.unfinished
+    assert reader.feed(payload_part(b"cut")[:-1]) == []
+    assert reader.unfinished
 
 
 def test_what_is_no_payload_part_goes_to_botocore_whole() -> None:

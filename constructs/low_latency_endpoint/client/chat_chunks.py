@@ -62,6 +62,8 @@ def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**found, "choices": ended} if ended else found
     details = details if isinstance(details, Mapping) else {}
     reason = None if whole is None and not details else details.get("finish_reason") or _ENDED
+    if reason == "error":  # of LMI, in the middle
+        return {"error": {"code": "error", "message": str(found.get("error") or "")}}
     usage = {ours: details[theirs] for ours, theirs in _USAGE.items() if theirs in details}
     return {"choices": [{"delta": delta, "finish_reason": reason}], "usage": usage}
 

@@ -291,11 +291,13 @@ class Tokens:
         response = {"Error": {"Code": code, "Message": message}}
         return GenerationFailedError(response, self._wire.stream.name, self._count)
 
+    def _other_form(self) -> str:
+        return f"an answer of another form: {self._first[:MOST_SHOWN].decode(errors='replace')}"
+
     def _no_chunk(self) -> _Reported:
-        """Of an answer of another form its beginning; of a later event nothing: users asked for it."""
-        begun = self._first[:MOST_SHOWN].decode(errors="replace")
-        other = f"an answer of another form: {begun}"
-        return _Reported(_NO_CHUNK, "an event is no chunk" if self._reasons else other)
+        """Of a later event nothing is told: it is what users asked for."""
+        known = bool(self._reasons)
+        return _Reported(_NO_CHUNK, "an event is no chunk" if known else self._other_form())
 
     def _add(self, found: list[GenerationPart], payload: bytes) -> None:
         if self._done or payload == DONE:
@@ -305,7 +307,7 @@ class Tokens:
             told = json.loads(payload)
             chunk = as_chunk(told)
             if chunk is not told:
-                self._missing = f"{self._no_chunk().args[1]}, without the last event of that form"
+                self._missing = f"{self._other_form()}, without the last event of that form"
             text, error, usage = content_of(chunk), error_of(chunk), chunk.get("usage")
             for choice in chunk.get("choices") or ():
                 index, reason = choice.get("index", 0), choice.get("finish_reason")
