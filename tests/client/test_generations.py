@@ -248,6 +248,7 @@ TGI_END = {
         (sse(ROLE, word("a"), word("b"), STOP) + b"data: [DONE]\n", "stop", 2),
         (sse(ROLE, word("a"), word("b"), STOP), "stop", 2),
         (sse(word("a"), ENDED)[:-1], "stop", 2),
+        (sse(ROLE, {"choices": [{**word("a")["choices"][0], "message": None}]}, ENDED), "stop", 2),
         (sse(word("a"), ENDED)[:-2], "stop", 2),
         (sse(word("a"), ENDED) + b": a comm", "stop", 2),
         (sse(word("a"), ENDED).replace(b"\n", b"\r\n")[:-2], "stop", 2),

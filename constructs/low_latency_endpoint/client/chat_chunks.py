@@ -57,7 +57,7 @@ def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
     else:
         choices = found.get("choices")
         choices = choices if isinstance(choices, list) else []
-        whole = [each for each in choices if isinstance(each, Mapping) and "message" in each]
+        whole = [each for each in choices if isinstance(each, Mapping) and each.get("message")]
         ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in whole]
         return {**found, "choices": ended} if ended else found
     details = details if isinstance(details, Mapping) else {}
