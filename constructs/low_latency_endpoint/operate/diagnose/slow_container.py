@@ -212,8 +212,8 @@ def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
         *view.slow_evidence(),
         f"{words} when slow; {view.utilization_words(view.slow_times)}",
         remedies=[Remedy("containers[].environment", "time limits of what the model calls")],
-        besides="Measure what the container calls (a database, a feature store, another service) and "
-        "its locks. More in flight only follows from that: more or larger instances, and scaling by "
+        besides="Measure what the container calls (a database, a feature store, another service), its "
+        "locks, and how long batches wait to be filled. More in flight only follows from that: more or larger instances, and scaling by "
         "concurrency, send more to what is slow.",
     )
 
