@@ -40,7 +40,7 @@ chat = LowLatencyEndpoint(
     # At twelve requests a second a p99 follows the seven slowest of a minute: the p90 is steadier.
     latency=LatencyTarget(p50=Duration.seconds(2), p90=Duration.seconds(8)),
     throughput=MeasuredThroughput(
-        peak_tps=12, tps_per_instance=4, safety_factor=0.7, rise_tps_per_minute=0.15
+        peak_tps=12, tps_per_instance=4, safety_factor=0.59, rise_tps_per_minute=0.15
     ),
     endpoint=EndpointOptions(endpoint_name="chat"),  # stays when scopes move
     alarms=AlarmOptions(actions=[on_call]),

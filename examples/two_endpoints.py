@@ -54,7 +54,9 @@ LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.inf2.xlarge"),
     latency=LatencyTarget(p99=Duration.millis(30)),
-    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=225, rise_tps_per_minute=15),
+    throughput=MeasuredThroughput(
+        peak_tps=900, tps_per_instance=225, safety_factor=0.44, rise_tps_per_minute=15
+    ),
     endpoint=EndpointOptions(endpoint_name="embeddings"),  # stays when scopes move
     alarms=AlarmOptions(actions=[on_call]),
 )
@@ -73,7 +75,9 @@ LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.c7i.4xlarge"),
     latency=LatencyTarget(p99=Duration.millis(15)),
-    throughput=MeasuredThroughput(peak_tps=2000, tps_per_instance=700, rise_tps_per_minute=50),
+    throughput=MeasuredThroughput(
+        peak_tps=2000, tps_per_instance=700, safety_factor=0.4, rise_tps_per_minute=50
+    ),
     endpoint=EndpointOptions(endpoint_name="ranking"),
     alarms=AlarmOptions(actions=[on_call]),
 )
