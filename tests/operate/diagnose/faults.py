@@ -447,6 +447,15 @@ _ROWS = {
         latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
         errors={"Invocation5XXErrors": lambda m: 0.1 if m % 20 == 0 else 0},
     ),
+    "LLD122: two times out and two times in, too slow with the fewer": fault(
+        "scaling activities between 2 and 4 instances",
+        "instances.min: 4",
+        over=60,
+        instances=lambda m: 2 if m // 15 % 2 else 4,
+        tps=constant(300),
+        latency=lambda m, i: 400 if m // 15 % 2 else 40,
+        activities=[Scaled(15, 2), Scaled(30, 4, took=1), Scaled(45, 2), Scaled(59, 4, took=1)],
+    ),
     "LLD110: scaling by a metric of another variant": fault(
         "no VariantName AllTraffic; there is primary",
         scaling=up_to(16) | {"custom": custom_metric("Sum", VariantName="AllTraffic")},
@@ -460,6 +469,12 @@ _ROWS = {
     ),
     "LLD604: a threshold in seconds": fault("for 200 ms it is 200000", **_limited(0.0002)),
     "LLD604: a threshold in nanoseconds": fault("for 160 ms it is 160000", **_limited(160_000)),
+    "LLD604: a threshold that no invocation can reach, of a slow endpoint": fault(
+        "for 160 ms it is 160000",
+        companion="LLD112",
+        latency=slow(20, 60, 400),
+        thresholds={("ModelLatency", "p99"): 160_000.0},
+    ),
     "LLD604: a threshold in milliseconds, beside the plan's, which is missed": fault(
         "160 microseconds",
         companion="LLD112",

@@ -19,7 +19,7 @@ CANNOT_BE_MEANT = kind(
         "its namespace, dimensions, variant, statistic, unit or period are none that SageMaker "
         "publishes; all but the fastest quarter of latencies are 32 times its threshold (10 times, "
         "below 1 ms), which is at most 60 s in the next unit and not the plan's; or it is above 60 s "
-        "and 316 times the latencies"
+        "and 32 times the latencies"
     ),
     AWS_DOCS + "/sagemaker/latest/dg/monitoring-cloudwatch.html",
 )
@@ -73,7 +73,7 @@ def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanF
     times = values[len(values) // 4] / stated
     if times >= _ODD or (times >= 10 and stated <= 1):
         factor = 1e3 if times < _ODD * 1e3 else 1e6
-    elif stated > _LIMIT_MS and times * 10 * _ODD <= 1:
+    elif stated > _LIMIT_MS and times * _ODD <= 1:
         factor = 1e-3
     right = stated * factor
     if factor == 1 or right > _LIMIT_MS:

@@ -28,11 +28,15 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
         for each in sorted(view.activities, key=lambda activity: activity.start)
         if each.status == "Successful" and each.capacity is not None
     ]
-    steps = [(b, (b.capacity or 0) > (a.capacity or 0)) for a, b in pairwise(done)]
+    start = view.measurements.start
+    before = view.instances.between(start, done[0].start).points if done else {}
+    sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
+    outward = [more > fewer for fewer, more in pairwise(sizes)]
+    steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
     turns = [later for (_, one), (later, other) in pairwise(steps) if one != other]
     turns = [b for a, b in pairwise(turns) if b.start - a.start <= _APART]
-    before = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
-    came = [each for each in before if each]
+    loads = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
+    came = [each for each in loads if each]
     if len(came) < _TURNS or max(came) > _FLAT * min(came):
         return
     counts, slow = view.instances, all_slow(view)
@@ -42,10 +46,9 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     failing = [t for t, v in view.get("InvocationModelErrors", "Sum").points.items() if v]
     failing += [t for t, v in view.get("Invocation5XXErrors", "Sum").points.items() if v]
     explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
-    sizes = [each.capacity or 0 for each in done]
     apart = (turns[-1].start - turns[0].start) / (len(turns) - 1) / timedelta(minutes=1)
     text = (
-        f"{len(done)} scaling activities between {min(sizes)} and {max(sizes)} instances, "
+        f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "
         f"{apart:.0f} min apart, at {min(came):.3g} to {max(came):.3g} requests a second"
     )
     yield Pattern(
@@ -56,7 +59,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
             f"{text}; {hit_words(view, slow)}" if slow else text,
             times=[done[0].start, done[-1].start],
             remedies=[
-                Remedy("instances.min", "what this load needs, at all times", str(max(sizes))),
+                Remedy("instances.min", "what this load needs, at all times", f"{max(sizes):.0f}"),
                 Remedy("scaling.scale_in_cooldown", "longer: instances stay", "900s"),
             ],
             besides="Does a second policy or a scheduled action want another number? One instance "
