@@ -44,12 +44,13 @@ def serve_sentiment(aws: LocalAws, *, instances: int, of: str = "ml.c7i.xlarge")
     make_endpoint(aws, "sentiment", {"InitialInstanceCount": instances, "InstanceType": of})
 
 
-def make_model(aws: LocalAws, name: str = "model", tag: str = "1") -> None:
+def make_model(aws: LocalAws, name: str = "model", tag: str = "1", **container: Any) -> None:
     """Create a model in a local AWS."""
+    image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{tag}"
     aws.client("sagemaker").create_model(
         ModelName=name,
         ExecutionRoleArn=give_hosting_role(aws),
-        PrimaryContainer={"Image": f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{tag}"},
+        PrimaryContainer={"Image": image, **container},
     )
 
 

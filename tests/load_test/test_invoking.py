@@ -101,7 +101,7 @@ def test_waiting_greenlets_do_not_stop_each_other(make: Make) -> None:
     ("name", "error", "message"),
     [
         ("status-400", "400 ValidationError", "asked for 400"),
-        ("status-424", "424 ModelError", "asked for 424"),
+        ("status-424", "424 ModelError 500", "out of memory"),
         ("status-429", "429 ModelNotReadyException", "asked for 429"),
         ("status-500", "500 InternalFailure", "asked for 500"),
         ("status-503", "503 ServiceUnavailable", "asked for 503"),
@@ -272,7 +272,7 @@ def test_who_waited_in_vain(status: int, kind: str | None, message: str, unanswe
 
 def test_an_error_instead_of_a_stream(make: Make) -> None:
     answer = make("status-424", streaming=True).invoke(b"{}")
-    assert (answer.error, answer.first_byte) == ("424 ModelError", None)
+    assert (answer.error, answer.first_byte) == ("424 ModelError 500", None)
 
 
 def from_script(*pieces: bytes, **more: Any) -> Invocation:

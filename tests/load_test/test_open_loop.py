@@ -135,15 +135,15 @@ def test_users_are_shared_between_processes() -> None:
 
 
 def test_errors_are_counted_by_kind_and_quick_ones_are_in_no_percentile() -> None:
-    kinds = itertools.cycle([None, "429 ThrottlingException", "check failed"])
+    kinds = itertools.cycle([None, "400 ThrottlingException", "check failed"])
 
     def invoke(number: int) -> Invocation:
         kind = next(kinds)
         now = time.perf_counter()
-        return answer(now, now + 0.001, kind, 429 if kind and kind[0] == "4" else 200)
+        return answer(now, now + 0.001, kind, 400 if kind and kind[0] == "4" else 200)
 
     records = run(Step("s", 0.9, ConstantArrivals(100)), invoke)
-    assert records.errors == {"429 ThrottlingException": 30, "check failed": 30}
+    assert records.errors == {"400 ThrottlingException": 30, "check failed": 30}
     assert records.completed == 30
     # An answer of 2xx that fails its check took its time all the same.
     assert records.latency.count == 60
@@ -237,7 +237,8 @@ def test_a_fault_of_the_client_is_an_error_not_the_end() -> None:
 
     records = run(Step("s", 0.2, ConstantArrivals(100)), invoke)
     assert records.completed == 10
-    assert records.errors == {"client KeyError: 'credentials'": 10}
+    assert records.errors == {"client KeyError": 10}
+    assert records.messages == {"client KeyError": "'credentials'"}
 
 
 def test_with_all_callers_busy_requests_wait_and_late_ones_are_never_sent(

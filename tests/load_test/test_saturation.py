@@ -266,7 +266,7 @@ def test_a_plan_is_confirmed_on_the_fleet_that_it_planned(
 
 @pytest.mark.parametrize(("throttled", "kind"), [(50, "throttled"), (49, "errors")])
 def test_half_of_the_failures_are_throttled_or_it_is_none(throttled: int, kind: str) -> None:
-    errors = {"429 ThrottlingException": throttled, QUEUE_FULL: 100 - throttled}
+    errors = {"400 ThrottlingException": throttled, QUEUE_FULL: 100 - throttled}
     done = ending(overloaded(queue_limit=20), errors=errors)
     assert kinds(verdicts(done, FLEET, JoinedMetrics()))[0] == kind
 

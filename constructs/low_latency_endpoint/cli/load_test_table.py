@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from ..load_test.engine.steps import most_frequent
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.steps_table import PER_INSTANCE, StepColumn, step_columns
@@ -63,6 +65,11 @@ class StepsTable:
             notes.append(f"{PER_INSTANCE}: invocations per instance and minute")
         if dropped:
             notes.append(f"Left out for want of width, and in --csv: {', '.join(dropped)}")
+        failed: Counter[str] = Counter()
+        for each in self._steps:
+            failed.update(each.result.failures)
+        if failed:
+            notes.append(f"Failed: {most_frequent(failed)}")
         notes.append(_generator(self._steps))
         yield from (Text(text, style="dim") for text in notes)
 

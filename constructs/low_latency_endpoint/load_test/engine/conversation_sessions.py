@@ -118,5 +118,9 @@ def _kind(error: Exception) -> str:
     """What went wrong, in few enough words to count by."""
     if isinstance(error, ClientError):
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        return f"session {status} {error.response['Error'].get('Code', '')}".rstrip()
+        code, original = (
+            error.response["Error"].get("Code", ""),
+            error.response.get("OriginalStatusCode"),
+        )
+        return f"session {status} {code} {'' if original is None else original}".rstrip()
     return f"session {getattr(error, 'code', None) or type(error).__name__}"

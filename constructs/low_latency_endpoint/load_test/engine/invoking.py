@@ -21,6 +21,7 @@ from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
 from .answer_streams import AnswerStream, stream_error
 from .connections import GeneratorConnection, connection_error
+from .error_kinds import brief
 from .target import OPENAI, TARGET_API, Target
 from .token_streams import TokenTimes
 
@@ -45,9 +46,9 @@ class Invocation(NamedTuple):
 
     status: int  # HTTP status; 0 when no answer came
     length: int  # bytes of the answer's body; of a stream, of its parts
-    # what went wrong, by kind: ``429 ThrottlingException``, ``424 ModelError``, ``timeout``,
-    # ``connection refused``, ``check failed``, ``stream ModelStreamError``. ``None`` for a good
-    # answer.
+    # what went wrong, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
+    # container's own status, ``timeout``, ``connection refused``, ``check failed``, ``stream
+    # ModelStreamError``. ``None`` for a good answer.
     error: str | None
     started: float  # when the request was begun, and when the last byte of its answer was read
     ended: float
@@ -374,10 +375,13 @@ class SageMakerInvoker:
         status = connection.status
         error: Any = self._wire.error(self._operation, status, connection.headers(), body, 1)
         found = error.response.get("Error", {})
-        code = str(found.get("Code") or "")
+        code = brief(str(found.get("Code") or ""))
         if not code or code == str(status):  # not AWS's own: a proxy's page, say
             code = http.client.responses.get(status, "")
-        return f"{status} {code}".rstrip(), str(found.get("Message") or "")
+        message = found.get("Message")
+        if (original := error.response.get("OriginalStatusCode")) is not None:
+            code, message = f"{code} {original}", error.response.get("OriginalMessage") or message
+        return f"{status} {code}".rstrip(), str(message or "")
 
 
 def _parameters(target: Target) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .error_kinds import MANY_MORE, MOST_KINDS, brief
 from .latencies import LatencyHistogram
 from .steps import GeneratorLoad, Progress, Step, StepResult
 from .token_results import TokenResult
@@ -23,6 +24,7 @@ class Records:
     # requests that had to wait because every caller the process may have was busy
     postponed: int = 0
     errors: dict[str, int] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)  # the first one of each kind of error
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     service: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -36,9 +38,13 @@ class Records:
     memory_bytes: int = 0
     processes: int = 1
 
-    def failed(self, kind: str) -> None:
-        """Count one failed request."""
-        self.errors[kind] = self.errors.get(kind, 0) + 1
+    def failed(self, kind: str, message: str = "", count: int = 1) -> None:
+        """Count failed requests of a kind."""
+        if kind not in self.errors and len(self.errors) >= MOST_KINDS:
+            kind = MANY_MORE
+        self.errors[kind] = self.errors.get(kind, 0) + count
+        if message and kind not in self.messages:
+            self.messages[kind] = brief(message)
 
     def add(self, other: Records) -> None:
         """Count everything that another process recorded, without loss."""
@@ -48,7 +54,7 @@ class Records:
             getattr(self, name).add(getattr(other, name))
         self.tokens.add(other.tokens)
         for kind, count in other.errors.items():
-            self.errors[kind] = self.errors.get(kind, 0) + count
+            self.failed(kind, other.messages.get(kind, ""), count)
         self.cpu_share = max(self.cpu_share, other.cpu_share)
 
     @classmethod
@@ -66,6 +72,7 @@ class Records:
             **{name: getattr(self, name).to_counts() for name in _HISTOGRAMS},
             "tokens": self.tokens.to_counts(),
             "errors": self.errors,
+            "messages": self.messages,
             "cpu_share": self.cpu_share,
         }
 
@@ -83,7 +90,7 @@ _HISTOGRAMS = tuple(one.name for one in fields(Records) if one.default_factory i
 _SUMS = tuple(
     one.name
     for one in fields(Records)
-    if one.name not in (*_HISTOGRAMS, "tokens", "errors", "cpu_share")
+    if one.name not in (*_HISTOGRAMS, "tokens", "errors", "messages", "cpu_share")
 )
 
 
@@ -106,6 +113,7 @@ def result_of(
         completed=records.completed,
         answered_in_time=records.answered_in_time,
         errors=dict(sorted(records.errors.items())),
+        messages=records.messages,
         latency=records.latency,
         service=records.service,
         first_byte=records.first_byte if streaming else None,

@@ -198,7 +198,8 @@ class StepRun:
         try:
             answer: Invocation = self._invoke(self.step.first_number + number)
         except Exception as problem:  # a fault of the client is a result too, not the run's end
-            answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
+            answer = Invocation.given_up(f"client {type(problem).__name__}", begun)
+            answer = answer._replace(message=str(problem))
         except gevent.GreenletExit as stop:  # whoever waited has waited all the same
             self._take(Invocation.given_up(self._given_up_as, begun, *stop.args), due, counts)
             raise
@@ -228,7 +229,7 @@ class StepRun:
         if error is None:
             records.completed += 1
         else:
-            records.failed(error)
+            records.failed(error, answer.message)
             if answer.unanswered:
                 records.unanswered += 1
                 if self._streaming and first_byte is None:

@@ -155,7 +155,8 @@ class StepResult:
         Completed answers that came before ``ended_at``, whenever their request began: what the
         endpoint's throughput is.
     errors : mapping of str to int
-        Requests that failed, by kind: ``429 ThrottlingException``, ``timeout``, ``check failed``.
+        Requests that failed, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
+        container's own status, ``timeout``, ``check failed``.
     latency : LatencyHistogram
         From the intended start to the whole answer, of every request answered with 2xx; and of
         every request that nobody answered in time, to the moment at which its caller gave up: it
@@ -180,6 +181,8 @@ class StepResult:
         Streams that are read token by token only.
     conversations : int
         That took turns; 0 where no request follows on another.
+    messages : mapping of str to str
+        Of a kind of error the first message, shortened; a container's own where it has one.
     """
 
     step: Step
@@ -201,6 +204,15 @@ class StepResult:
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
     tokens: TokenResult | None = None
     conversations: int = 0
+    messages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """The kinds of errors with their first messages, and how many requests each failed."""
+        return {
+            f"{kind} ({said})" if (said := self.messages.get(kind)) else kind: count
+            for kind, count in self.errors.items()
+        }
 
     @property
     def valid(self) -> bool:
@@ -270,6 +282,7 @@ class StepResult:
             "rate": finite(self.rate),
             "error_share": self.error_share,
             "errors": dict(self.errors),
+            "error_messages": dict(self.messages),
             "unanswered": self.unanswered,
             **{
                 f"{name}_ms": None if each is None else summary_ms(each)
@@ -295,6 +308,7 @@ class StepResult:
         return cls(
             step=Step.of_dict(content["step"]),
             errors=dict(content["errors"]),
+            messages=dict(content.get("error_messages", {})),
             generator=GeneratorLoad.of_dict(content["generator"]),
             unanswered=content["unanswered"],
             tokens=TokenResult.of_dict(content["tokens"]) if content["tokens"] else None,

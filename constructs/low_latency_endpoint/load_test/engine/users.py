@@ -16,6 +16,7 @@ from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
+from .error_kinds import MANY_MORE, MOST_KINDS, brief, without_identifiers
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_endings import (
     hear_those_who_left,
@@ -201,7 +202,7 @@ class SageMakerUser(User):
             response_length=answer.length,
             response=answer,
             context=self.context(),
-            exception=None if answer.error is None else InvocationFailed(answer.error),
+            exception=None if answer.error is None else self._shared.failure(answer),
         )
         first_byte = answer.first_byte
         if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
@@ -238,6 +239,17 @@ class _Shared:
         self.payloads: Payloads = payloads
         self.sent = 0
         self.name = cls.request_name or target.endpoint_name
+        self._failures: dict[str, InvocationFailed] = {}
+
+    def failure(self, answer: Invocation) -> InvocationFailed:
+        """The kind of an answer's error, with the first message of its status."""
+        kind = str(answer.error)
+        if kind not in self._failures and len(self._failures) >= MOST_KINDS:
+            kind = MANY_MORE
+        if kind not in self._failures:
+            said = without_identifiers(brief(answer.message)) if kind[:3].isdigit() else ""
+            self._failures[kind] = InvocationFailed(f"{kind}: {said}" if said else kind)
+        return self._failures[kind]
 
 
 _OF_TARGET = tuple(

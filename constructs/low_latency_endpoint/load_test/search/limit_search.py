@@ -11,6 +11,7 @@ from ...errors import rule
 from ...plan.capacity import counted_instances
 from ...plan.limits import TPS_PER_INSTANCE
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.error_kinds import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
 from .judging import Judgement, LatencyGoal
@@ -23,6 +24,12 @@ NOTHING_ANSWERED = rule(
     fix="Send one request by hand. Check payload, content type, sagemaker:InvokeEndpoint and "
     "the container's log.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+THROTTLED = rule(
+    "LLT171",
+    "AWS throttles even one caller",
+    fix="Wait, and look who else calls endpoints of this account in this Region.",
+    source="/sagemaker/latest/APIReference/CommonErrors.html",
 )
 INSTANCES_KNOWN = rule(
     "LLT136",
@@ -190,6 +197,7 @@ class _Search:
         self.passed: list[float] = []  # held, or seemed to: where the search goes on
         self.broken: list[float] = []
         self._measured: dict[float, MeasuredStep] = {}
+        self._others: dict[float, str] = {}  # rates that missed the goal by no fault of an instance
         self._settles = 0.0
         self.confirmed = False
         self.confidence: float | None = None
@@ -205,6 +213,8 @@ class _Search:
         return self._limit(problem)
 
     def _first_rate(self) -> float:
+        if not self.plan.alone_seconds:
+            return min(self.plan.first_rate or self.plan.slowest_rate, self.plan.highest_rate)
         alone = self._measure(
             Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed),
             "alone",
@@ -212,6 +222,8 @@ class _Search:
             RISE,
         )
         check_answered(alone)
+        if others := self._others_doing(alone):
+            raise _Stop(others)
         under_way = _FIRST_UNDER_WAY
         if self.plan.goal.of_tokens:
             under_way = _FIRST_STREAMS
@@ -291,8 +303,17 @@ class _Search:
                 break
         if judgement.outcome == "client-bound":
             raise _client_bound(judgement, f" at {rate:,.4g} requests a second")
-        self.broken.append(rate)
+        self._missed(rate, measured)
         return False
+
+    def _missed(self, rate: float, measured: MeasuredStep) -> None:
+        self.broken.append(rate)
+        if others := self._others_doing(measured):
+            self._others[rate] = others
+
+    def _others_doing(self, measured: MeasuredStep) -> str:
+        result = measured.result
+        return not_the_instances(result.errors, result.sent, self.plan.goal.allowed_errors)
 
     def _bracket_now(self, rate: float) -> float:
         """What bisecting has left, this step included."""
@@ -317,8 +338,10 @@ class _Search:
                 judgement, f", in every step that was to confirm {rate:,.4g} requests a second"
             )
         self.confirmed = judgement.kept
-        (self.held if self.confirmed else self.broken).append(rate)
-        if self.confirmed:
+        if not self.confirmed:
+            self._missed(rate, measured)
+        else:
+            self.held.append(rate)
             self._measured[rate] = measured
             self.confidence = goal.confidence if judgement.outcome == "held" else None
         return self.confirmed
@@ -353,7 +376,12 @@ class _Search:
         # A rate that broke once and held later is no bound.
         above = [each for each in self.broken if rate is None or each > rate]
         broken = min(above) if above else None
-        how = "nothing held"
+        # Where others' doing bounds the limit from above, nothing is known of an instance.
+        for missed, others in sorted(self._others.items()):
+            if (rate is None or missed > rate) and (broken is None or missed <= broken):
+                rate, broken, problem = None, None, f"{others}, at {missed:,.4g} requests a second"
+                break
+        how = "nothing held" if not self.held else "no limit of an instance"
         if rate is not None:
             times = "twice" if self.held.count(rate) > 1 else "once"
             said = _goal_and_confidence(plan.goal, self._measured[rate], self.confidence)
@@ -383,10 +411,12 @@ def _client_bound(judgement: Judgement, where: str) -> _Stop:
 def check_answered(alone: MeasuredStep) -> None:
     """Refuse to load an endpoint that does not even answer one caller."""
     result = alone.result
-    if result.completed and result.failed <= _FAILED_ALONE * result.sent:
+    throttled = causes(result.errors)["throttled"]
+    if result.completed and result.failed - throttled <= _FAILED_ALONE * result.sent:
         return
-    kinds = most_frequent(result.errors, None)
-    raise NOTHING_ANSWERED.error(
+    kinds = most_frequent(result.failures, None)
+    refused = THROTTLED if 2 * throttled > result.failed else NOTHING_ANSWERED
+    raise refused.error(
         got=f"{result.completed:,} good answers to {result.sent:,} requests"
         + (f" ({kinds})" if kinds else ""),
         allowed="good answers to most requests",

@@ -100,7 +100,7 @@ def judged(
         client_bound=result.client_bound,
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
-        errors=result.errors,
+        errors=result.failures,
         unsent=result.intended - result.sent,
         first_byte=result.first_byte,
         tokens=result.tokens,
@@ -147,7 +147,7 @@ def summary_lines(result: StepResult) -> list[str]:
         f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
         f"{result.completed:,} answered well, {result.failed:,} failed"
     ]
-    lines += [f"  {count:,} times {kind}" for kind, count in result.errors.items()]
+    lines += [f"  {count:,} times {kind}" for kind, count in result.failures.items()]
     lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
     if result.first_byte is not None:
         lines += _histogram("first byte from the intended start", result.first_byte)

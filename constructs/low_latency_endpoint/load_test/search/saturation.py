@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ..engine.error_kinds import causes
 from ..engine.steps import most_frequent
 from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
@@ -18,12 +19,12 @@ _FULL = 90.0
 _QUEUE_SHARE = 0.25  # share of a request's time that is waiting before it is worth a word
 _GREW = 1.25
 _ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
-_THROTTLED = ("429",)
 
 #: ``invalid``: the figures say nothing about the endpoint; ``limit``: this is what limits.
 Severity = Literal["invalid", "limit", "risk", "fine"]
 KINDS = (
-    *("client-bound", "fleet-changed", "fleet-scales", "fleet-not-planned", "throttled", "errors"),
+    *("client-bound", "fleet-changed", "fleet-scales", "fleet-not-planned"),
+    *("throttled", "loading", "refused", "sagemaker", "errors"),
     *("cpu", "gpu", "queueing", "before-the-model", "overhead", "not-saturated", "unexplained"),
 )
 
@@ -88,7 +89,7 @@ def verdicts(
     if step is not None:
         window = metrics.of(step.result)
         saturated = [
-            *_errors(step, window),
+            *_errors(run, step, window),
             *_hardware(run, step, window),
             *_waiting(run, step, window, metrics, fleet),
         ]
@@ -171,24 +172,59 @@ def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> It
     )
 
 
-def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
-    errors = step.result.errors
-    throttled = sum(count for kind, count in errors.items() if kind.startswith(_THROTTLED))
-    if throttled and throttled >= 0.5 * step.result.failed:
-        yield Verdict(
-            "throttled",
-            "limit",
-            "AWS throttles the callers before the instances are full",
-            (f"{throttled:,} of {step.result.sent:,} requests were answered with 429",),
-            "Ask Service Quotas for more InvokeEndpoint requests per second.",
-        )
+# Whose doing it is that most of the failed requests failed: what to say, and what to do.
+_OTHERS = {
+    "throttled": (
+        "AWS throttles the callers before the instances are full",
+        "This is the limit of the endpoint in its account and Region, which is reported to depend on "
+        "the number and type of its instances: more or faster ones may raise it. See Service Quotas "
+        "and ask AWS Support. Clients should wait and repeat.",
+    ),
+    "loading": (
+        "The model was still loading: a multi-model or serverless endpoint says so with 429",
+        "Send to it until it is loaded, then test again; of a multi-model endpoint see that the "
+        "instances have memory for all models that are called.",
+    ),
+    "refused": (
+        "SageMaker refuses the requests before they reach a model",
+        "Look at the payload, the rights, the credentials' end, and whether the endpoint is still there.",
+    ),
+    "sagemaker": (
+        "SageMaker itself fails, and not the model",
+        "See the AWS Health Dashboard, test again, and ask AWS Support.",
+    ),
+}
+_CONTAINERS = {
+    "gave-up": (
+        "the container gave no answer",
+        "It ran into SageMaker's time limit for an answer, or hung up: make the work of a request "
+        "shorter, or look into its log for a process that ended.",
+    ),
+    "model": (
+        "the container answers with an error of its own",
+        "Look into the container's log; with a status of 4xx at the payload, too.",
+    ),
+    "busy": (
+        "the container says that it is busy",
+        "Give it more workers or a longer queue, or use more instances.",
+    ),
+}
+
+
+def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
+    failed, sent = step.result.failed, step.result.sent
+    cause, count = next(iter(causes(step.result.errors).most_common(1)), ("", 0))
+    cause = cause if count >= 0.5 * failed else ""
+    share = f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
+    evidence = [share + most_frequent(step.result.failures)]
+    if cause in _OTHERS and (cause == "throttled" or step.judgement.errors):
+        title, advice = _OTHERS[cause]
+        evidence.insert(0, f"{count:,} of {sent:,} requests at {_name(step)}")
+        severity: Severity = "limit" if run.plan.search is None else "invalid"
+        yield Verdict(cause, severity, title, tuple(evidence), advice)
         return
     if not step.judgement.errors:
         return
-    evidence = [
-        f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
-        + most_frequent(errors)
-    ]
     used = _used(window)
     advice = "Look into the container's log."
     title = f"Requests fail at {_name(step)}"
@@ -203,6 +239,9 @@ def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
             "constant rate, and the callers of the others waited in vain"
         )
         advice = "More instances, larger ones, or more workers in each; or fewer requests."
+    elif cause in _CONTAINERS and (cause == "model" or not used):
+        title += f": {_CONTAINERS[cause][0]}"
+        advice = _CONTAINERS[cause][1]
     elif used:
         name, percent = max(used.items(), key=lambda each: each[1])
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
@@ -212,8 +251,12 @@ def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
         else:
             title += ", though the hardware is not full"
             advice = (
-                "The container or the model is the limit, not the hardware: give it more "
-                "workers or a longer queue."
+                _CONTAINERS[cause][1]
+                if cause == "gave-up"
+                else (
+                    "The container or the model is the limit, not the hardware: give it more "
+                    "workers or a longer queue."
+                )
             )
     yield Verdict("errors", "limit", title, tuple(evidence), advice)
 

@@ -48,10 +48,11 @@ class SearchPlan:
     seconds : float
         Length of a step; longer where the rate is too low to judge the percentile by.
     alone_seconds : float
-        How long one caller is measured.
+        How long one caller is measured; 0 for not at all.
     first_rate : float, optional
         Where rising starts. By default half of what one caller at a time gets per instance; of a
-        language model, whose server batches, four times that caller's rate.
+        language model, whose server batches, four times that caller's rate. Without a caller alone
+        the slowest rate that steps of this length can judge.
     highest_rate : float
         Where rising ends.
     instances : int, optional
@@ -87,18 +88,20 @@ class SearchPlan:
 
         With some requests to spare, unless they take ten times as long as a step should.
         """
-        needed = max(
-            [
-                samples_for(quantile_of(name), self.goal.confidence)
-                for name in self.goal.targets
-                if not is_mean(name)
-            ]
-            or [30]
-        )
-        fewest = _FEWEST * needed / rate
+        fewest = _FEWEST * self._needed / rate
         if fewest > _LONGEST * self.seconds:
             return math.inf
-        return max(self.seconds, fewest, min(_SPARE * needed / rate, _LONGER * self.seconds))
+        return max(self.seconds, fewest, min(_SPARE * self._needed / rate, _LONGER * self.seconds))
+
+    @property
+    def _needed(self) -> int:
+        quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
+        return max((samples_for(each, self.goal.confidence) for each in quantiles), default=30)
+
+    @property
+    def slowest_rate(self) -> float:
+        """The rate from which on no step becomes longer than wanted."""
+        return _SPARE * self._needed / self.seconds
 
 
 def settle_seconds(seconds: float, *, confirms: bool = False) -> float:

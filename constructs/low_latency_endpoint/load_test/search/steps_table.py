@@ -11,7 +11,7 @@ from typing import Any
 
 from ...report.tables import Cell
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
-from ..engine.steps import StepResult
+from ..engine.steps import StepResult, most_frequent
 from .joined_metrics import StepMetrics
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport, iso_time
@@ -56,6 +56,7 @@ _COLUMNS: dict[str, _Column] = {
     "sent": lambda each, window: each.result.sent,
     "completed": lambda each, window: each.result.completed,
     "failed": lambda each, window: each.result.failed,
+    "errors": lambda each, window: most_frequent(each.result.failures, None),
     "tps": lambda each, window: each.result.rate,
     "outcome": lambda each, window: each.judgement.outcome,
     **{f"p{percent:g}_ms": _quantile_ms("latency", percent / 100) for percent in PERCENTS},
@@ -201,7 +202,13 @@ def step_columns(
         latency(99.99),
     )
     yield column(
-        "Failed", lambda each: f"{each.result.error_share:.2%}" if each.result.failed else "-", 0
+        "Failed",
+        lambda each: (
+            Cell(f"{each.result.error_share:.2%}", "", most_frequent(each.result.failures))
+            if each.result.failed
+            else "-"
+        ),
+        0,
     )
     yield column(
         "Send lag",
