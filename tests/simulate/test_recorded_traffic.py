@@ -83,10 +83,10 @@ TRACES = {
     "azure": "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n"
     "2023-11-16 18:17:04.0319600,3180,8\n2023-11-16 18:19:30.0000000,3180,8",
     "vidur": "arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,2\n0,1,2\n121.5,3,4",
-    "mooncake": '{"timestamp": 0, "input_length": 67}\n{"timestamp": 0, "input_length": 7}\n'
-    '{"timestamp": 125000, "input_length": 7}',
-    "qwen": '{"chat_id": 1, "timestamp": 0.5, "input_length": 67}\n{"timestamp": 9.0, '
-    '"input_length": 7}\n{"timestamp": 125.0, "input_length": 7}',
+    "mooncake": '{"timestamp": 0, "input_length": 67, "output_length": 1}\n{"timestamp": 0, "input_length": 7, "output_length": 1}\n'
+    '{"timestamp": 125000, "input_length": 7, "output_length": 1}',
+    "qwen": '{"chat_id": 1, "timestamp": 0.5, "input_length": 67, "output_length": 1}\n{"timestamp": 9.0, '
+    '"input_length": 7, "output_length": 1}\n{"timestamp": 125.0, "input_length": 7, "output_length": 1}',
     "times": "2026-11-20 10:00:10\n2026-11-20 10:00:01\n2026-11-20 10:02:30",
 }
 
@@ -123,7 +123,7 @@ def test_who_says_the_period_has_its_rate(period: float, peak: float) -> None:
         ("0,5,6\n60,5,6", "3 columns"),
         ("series,time,value\na,0,6\nb,60,6", "3 columns"),
         ("0,5\n60,5,6", "different lengths"),
-        ("time,req/s\n0,91\n60,90", "rates, 'req/s'"),
+        ("time,req/s\n0,91\n60,90", "'req/s'"),
         ("0,5\n60,-1", "a count of -1"),
         ("0,0\n60,0", "not one request"),
         ("0,5\n60,5\n150,5", "no multiple"),
@@ -132,7 +132,8 @@ def test_who_says_the_period_has_its_rate(period: float, peak: float) -> None:
         ("0,5\n1700000060,6", "no years in one of"),
         ("99999999999,5\n99999999959,5", "no years in one of"),
         (SPARSE, "Say it with --period"),
-        ("a,Request tokens\n0,5\n1,6", "one period of 60 s"),
+        ("time,prompt_tokens\n0,91\n60,90", "'prompt_tokens'"),
+        ("time,ContextTokens,GeneratedTokens\n0,5,5\n1,6,6", "one period of 60 s"),
         ("{", "no whole JSON"),
         ("[" * 9999, ""),
         ("[1, 2]", "another form"),

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -33,8 +33,8 @@ _USUAL = 60.0  # seconds: CloudWatch's period for Invocations
 _UNITS = (1.0, 1e3, 1e6, 1e9)  # of a second: logs and exports have each of them
 _ERA = (6e8, 6e9)  # seconds since 1970, in the years 1989 to 2160; no two units share a number
 _TIME = re.compile(r"time|arriv|^ts$", re.I)
-_REQUEST = re.compile(r"tokens|input_length|prompt", re.I)  # what only single requests have
-_RATE = re.compile(r"/ ?s\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b", re.I)
+_REQUEST = re.compile(r"tokens|put_length", re.I)  # single requests have two such columns
+_NO_COUNT = re.compile(r"/ ?s(ec)?\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b|token", re.I)
 
 Moment = float | datetime
 Read = tuple[list[Moment], list[float] | None, float | None]
@@ -105,7 +105,7 @@ def _of_json(text: str) -> Read:
         except ValueError:
             raise ValueError(f"no whole JSON: {problem}") from None
     content = documents[0]
-    if any(map(_REQUEST.search, content)):
+    if _of_requests(content):
         name = next(key for key in [*content, "timestamp"] if _TIME.search(key))
         times = [_moment(each[name]) for each in documents]
         whole = all(isinstance(each[name], int) and each[name] < _ERA[0] for each in documents)
@@ -118,6 +118,10 @@ def _of_json(text: str) -> Read:
         return [number * seconds for number in range(len(counts))], counts, seconds
     points = list(_points(content))
     return [_moment(time) for time, _ in points], [_number(count) for _, count in points], None
+
+
+def _of_requests(names: Iterable[str]) -> bool:
+    return sum(map(bool, map(_REQUEST.search, names))) > 1
 
 
 def _points(content: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -155,15 +159,15 @@ def _of_lines(text: str) -> Read:
             "lines of different lengths" if rows else "no line that begins with a time"
         )
     others = [number for number in range(len(rows[0])) if number != at]
-    if not others or _REQUEST.search(" ".join(heads)):
+    if not others or _of_requests(heads):
         return [_moment(row[at]) for row in rows], None, None
     if len(others) > 1:  # Grafana names the series in a column, where it is asked for that
         others = [n for n in others if _is_moment(rows[0][n]) or len({row[n] for row in rows}) > 1]
     if len(others) != 1:
         raise ValueError(f"{len(rows[0])} columns, where a time and a count are needed")
     (column,) = others
-    if _RATE.search(" ".join(heads[column : column + 1])):
-        raise ValueError(f"a column of rates, {heads[column]!r}, where counts are needed")
+    if _NO_COUNT.search(" ".join(heads[column : column + 1])):
+        raise ValueError(f"a column {heads[column]!r}, where counts of requests are needed")
     there = [row for row in rows if row[column].lower() not in ("", "null", "undefined")]
     numbers = [_number(row[column], mark) for row in there]
     return [_moment(row[at]) for row in there], numbers, None
