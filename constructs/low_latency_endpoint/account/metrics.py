@@ -253,7 +253,7 @@ def read_queries(
     ]
     for result in metric_data(account, asked, start, end, progress):
         number = int(result["Id"][1:])
-        for time, value in zip(result["Timestamps"], result["Values"], strict=False):
+        for time, value in zip(result["Timestamps"], result["Values"], strict=True):
             found[number][time] = value / queries[number].divisor
     return {query: Series(points) for query, points in zip(queries, found, strict=True)}
 
