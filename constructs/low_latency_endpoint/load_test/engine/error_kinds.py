@@ -9,7 +9,7 @@ from collections.abc import Mapping
 #: More kinds than these of one step are counted together: codes and statuses are the server's.
 MOST_KINDS, MANY_MORE = 50, "other errors"
 _LONGEST = 200
-_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b")
+_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{16,}\b")
 #: As botocore's retries know them, and quotas.
 _THROTTLES = frozenset(
     [
@@ -70,10 +70,7 @@ def cause_of(kind: str) -> str:
 
 def causes(errors: Mapping[str, int]) -> Counter[str]:
     """How many requests failed by each cause."""
-    found: Counter[str] = Counter()
-    for kind, count in errors.items():
-        found[cause_of(kind)] += count
-    return found
+    return sum((Counter({cause_of(kind): n}) for kind, n in errors.items()), Counter[str]())
 
 
 def not_the_instances(errors: Mapping[str, int], sent: int, allowed: float) -> str:
@@ -87,23 +84,13 @@ def not_the_instances(errors: Mapping[str, int], sent: int, allowed: float) -> s
 
 
 def brief(message: str) -> str:
-    """A message of a server in one short line that no terminal obeys.
+    """A server's message in one short line that no terminal obeys, without a request's number.
 
     Examples
     --------
-    >>> brief("No worker is\\n available.\\x1b[31m")
-    'No worker is available. [31m'
+    >>> brief("1c1f9dd2-8a4e-4c1d: no worker is\\n available.\\x1b[31m")
+    '…: no worker is available. [31m'
     """
-    text = " ".join("".join(one if one.isprintable() else " " for one in message[:5000]).split())
+    shown = "".join(one if one.isprintable() else " " for one in message[:5000])
+    text = _IDENTIFIER.sub("…", " ".join(shown.split()))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def without_identifiers(message: str) -> str:
-    """The same for all requests, whose numbers and names differ.
-
-    Examples
-    --------
-    >>> without_identifiers("503 for 1c1f9dd2-8a4e: queue of 100 is full")
-    '503 for …: queue of 100 is full'
-    """
-    return _IDENTIFIER.sub("…", message)

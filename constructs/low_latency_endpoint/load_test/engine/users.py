@@ -16,7 +16,7 @@ from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
-from .error_kinds import MANY_MORE, MOST_KINDS, brief, without_identifiers
+from .error_kinds import MANY_MORE, MOST_KINDS, brief
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_endings import (
     hear_those_who_left,
@@ -247,7 +247,7 @@ class _Shared:
         if kind not in self._failures and len(self._failures) >= MOST_KINDS:
             kind = MANY_MORE
         if kind not in self._failures:
-            said = without_identifiers(brief(answer.message)) if kind[:3].isdigit() else ""
+            said = brief(answer.message) if kind[:3].isdigit() else ""
             self._failures[kind] = InvocationFailed(f"{kind}: {said}" if said else kind)
         return self._failures[kind]
 

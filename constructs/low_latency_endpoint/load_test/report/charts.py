@@ -11,8 +11,7 @@ from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.token_results import TOKEN_HISTOGRAMS
 from ..search.bounds import quantile_bounds
-from ..search.early_verdict import blocks_of, worth_of
-from ..search.judging import PREFIXES, histogram_of
+from ..search.judging import histogram_of
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
 
@@ -40,12 +39,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     of_tokens = _of_tokens(steps)
     for name, part, quantile, colour in _TOKEN_LINES if of_tokens else _WHOLE_LINES:
         found = [(each, _part(each.result, part)) for each in steps]
-        bounds = [
-            quantile_bounds(
-                of, quantile, samples=_samples(each, part, of.percentile(100 * quantile))
-            )
-            for each, of in found
-        ]
+        bounds = [quantile_bounds(of, quantile, samples=_samples(each, part)) for each, of in found]
         lines.append(
             Line(
                 name,
@@ -351,12 +345,10 @@ def _part(result: StepResult, part: str) -> LatencyHistogram:
     return found if found is not None else LatencyHistogram()
 
 
-def _samples(each: MeasuredStep, part: str, level: float) -> int:
-    """How many independent ones a step's requests, or gaps, are worth."""
-    statistic = next((prefix for prefix, name in PREFIXES.items() if name == part), "") + "p99"
-    settled = (one for one in each.timeline if one.seconds > each.result.step.settle_seconds)
-    count = _part(each.result, part).count
-    return max(1, int(count / worth_of(blocks_of(settled), statistic, level)))
+def _samples(each: MeasuredStep, part: str) -> int | None:
+    """As many as its judgement takes for independent: those that wait are late together."""
+    bounds = each.judgement.bounds.items()
+    return next((one.samples for name, one in bounds if histogram_of(name) == part), None)
 
 
 def _load(each: MeasuredStep) -> float:

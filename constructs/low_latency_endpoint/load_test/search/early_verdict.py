@@ -124,26 +124,21 @@ class Block:
         return found.count, found.count_above(target)
 
 
-def _append(blocks: list[Block], second: Progress) -> None:
-    if not blocks or blocks[-1].answered >= _BLOCK_ANSWERS:
-        blocks.append(Block())
-    blocks[-1].add(second)
-
-
 def blocks_of(seconds: Iterable[Progress]) -> list[Block]:
-    """Seconds that count, put together to blocks; what is left at the end belongs to the last."""
-    blocks: list[Block] = []
+    """Seconds that count, put together to blocks; what is left at the end is the last."""
+    blocks = [Block()]
     for each in seconds:
-        _append(blocks, each)
+        if blocks[-1].answered >= _BLOCK_ANSWERS:
+            blocks.append(Block())
+        blocks[-1].add(each)
     return blocks
 
 
 def worth_of(blocks: Sequence[Block], statistic: str, target: float) -> float:
-    """How many requests, or gaps, are worth one independent one.
+    """How many requests, or gaps, are worth one independent one: those that wait are late together.
 
-    Requests that wait for each other are late together. Of a queue whose latencies are high seldom,
-    the stays above one level are like those above another, so the many above p90 tell of the few
-    late ones how they cluster, also where chance let none be late.
+    A queue's stays above one level are like those above another. So the many above p90 tell how the
+    few late ones cluster, also where by chance none is late.
     """
     found = LatencyHistogram.sum(each.of(statistic) for each in blocks)
     levels = (target, found.percentile(_SLOW)) if found.count else ()
@@ -173,7 +168,8 @@ class EarlyVerdict:
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
         self._goal, self._step, self._looks = goal, step, looks
-        self._blocks: list[Block] = [Block()]
+        self._seconds: list[Progress] = []
+        self._blocks = [Block()]
         self._sent: list[int] = []
         self._p50: list[float] = []
         self._outstanding = 0
@@ -189,7 +185,7 @@ class EarlyVerdict:
         counted = second.seconds - self._step.settle_seconds
         if counted < 0.5:  # most of that second did not count
             return False
-        _append(self._blocks, second)
+        self._seconds.append(second)
         self._under_way.append(self._outstanding)
         self._p50.append(second.p50)
         self._counted = counted
@@ -201,7 +197,7 @@ class EarlyVerdict:
         return bool(self.verdict)
 
     def _look(self, at: int) -> None:
-        looks = self._looks
+        looks, self._blocks = self._looks, blocks_of(self._seconds)
         if self._misses(looks.misses[at]):
             self.verdict = "broken"
         elif looks.holds[at] and self._holds(looks.holds[at]):

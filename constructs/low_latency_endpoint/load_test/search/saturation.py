@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..engine.error_kinds import causes
+from ..engine.error_kinds import NOT_THE_INSTANCES, causes
 from ..engine.steps import most_frequent
 from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
@@ -172,33 +172,29 @@ def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> It
     )
 
 
-# Whose doing it is that most of the failed requests failed: what to say, and what to do.
-_OTHERS = {
+# By the cause of most failures: what to say, and what to do.
+_CAUSES = {
     "throttled": (
         "AWS throttles the callers before the instances are full",
-        "This is the limit of the endpoint in its account and Region, which is reported to depend on "
-        "the number and type of its instances: more or faster ones may raise it. See Service Quotas "
-        "and ask AWS Support. Clients should wait and repeat.",
+        "This limit is reported to depend on the number and type of the endpoint's instances: more or "
+        "faster ones may raise it. See Service Quotas, ask AWS Support, and let clients repeat later.",
     ),
     "loading": (
         "The model was still loading: a multi-model or serverless endpoint says so with 429",
-        "Send to it until it is loaded, then test again; of a multi-model endpoint see that the "
-        "instances have memory for all models that are called.",
+        "Test again when it is loaded; see that all models that are called fit the memory.",
     ),
     "refused": (
         "SageMaker refuses the requests before they reach a model",
-        "Look at the payload, the rights, the credentials' end, and whether the endpoint is still there.",
+        "Look at the payload, the rights, the credentials, and whether the endpoint is still there.",
     ),
     "sagemaker": (
         "SageMaker itself fails, and not the model",
         "See the AWS Health Dashboard, test again, and ask AWS Support.",
     ),
-}
-_CONTAINERS = {
     "gave-up": (
         "the container gave no answer",
-        "It ran into SageMaker's time limit for an answer, or hung up: make the work of a request "
-        "shorter, or look into its log for a process that ended.",
+        "SageMaker's time limit for an answer was over, or the container hung up: shorten the work of "
+        "a request, or look into the log for a process that ended.",
     ),
     "model": (
         "the container answers with an error of its own",
@@ -212,16 +208,15 @@ _CONTAINERS = {
 
 
 def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
-    failed, sent = step.result.failed, step.result.sent
     cause, count = next(iter(causes(step.result.errors).most_common(1)), ("", 0))
-    cause = cause if count >= 0.5 * failed else ""
+    if not (step.judgement.errors or cause == "throttled"):
+        return
+    said, advised = _CAUSES.get(cause if count >= 0.5 * step.result.failed else "", ("", ""))
     share = f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
     evidence = [share + most_frequent(step.result.failures)]
-    if cause in _OTHERS and (cause == "throttled" or step.judgement.errors):
-        title, advice = _OTHERS[cause]
-        evidence.insert(0, f"{count:,} of {sent:,} requests at {_name(step)}")
+    if said and cause in NOT_THE_INSTANCES:
         severity: Severity = "limit" if run.plan.search is None else "invalid"
-        yield Verdict(cause, severity, title, tuple(evidence), advice)
+        yield Verdict(cause, severity, said, tuple(evidence), advised)
         return
     if not step.judgement.errors:
         return
@@ -239,9 +234,8 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
             "constant rate, and the callers of the others waited in vain"
         )
         advice = "More instances, larger ones, or more workers in each; or fewer requests."
-    elif cause in _CONTAINERS and (cause == "model" or not used):
-        title += f": {_CONTAINERS[cause][0]}"
-        advice = _CONTAINERS[cause][1]
+    elif said and (cause == "model" or not used):
+        title, advice = f"{title}: {said}", advised
     elif used:
         name, percent = max(used.items(), key=lambda each: each[1])
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
@@ -251,13 +245,11 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
         else:
             title += ", though the hardware is not full"
             advice = (
-                _CONTAINERS[cause][1]
-                if cause == "gave-up"
-                else (
-                    "The container or the model is the limit, not the hardware: give it more "
-                    "workers or a longer queue."
-                )
+                "The container or the model is the limit, not the hardware: give it more "
+                "workers or a longer queue."
             )
+            if said and cause == "gave-up":
+                advice = advised
     yield Verdict("errors", "limit", title, tuple(evidence), advice)
 
 
