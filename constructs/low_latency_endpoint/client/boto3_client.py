@@ -29,12 +29,12 @@ from botocore.response import StreamingBody
 from .after_fork import start_anew_after_fork
 from .boto3_connections import Urllib3Connections
 from .call_attempts import Attempts, CallRules, is_idempotent
-from .client_base import ClientOptions, Fields, opened_ahead
+from .client_base import ClientOptions, Fields, is_proxied, opened_ahead
 from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
 from .hedging import Claim, HedgingState, hedged_in_threads, hedging_threads
 from .runtime_wire import check_header_values
-from .zonal_route import ZonalRoute, checked_origin, is_proxied
+from .zonal_route import ZonalRoute, checked_origin
 
 _log = logging.getLogger(__name__)
 _SERVICE = "sagemaker-runtime"

@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import boto3
+from botocore.utils import get_environ_proxies
 
 from .call_attempts import CallRules, is_idempotent
 from .client_timing import (
     AHEAD_TIMEOUT,
     CLIENT_CONCURRENCY,
     CLIENT_CREDENTIALS,
+    CLIENT_PROXY,
     CLIENT_REGION,
     CallTiming,
     ClientCounts,
@@ -32,7 +34,7 @@ from .runtime_wire import Wire, body_bytes
 from .sessions import NEW_SESSION, OPENED_BY_STREAM
 from .sigv4 import Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
-from .zonal_route import ZonalRoute, check_unproxied, checked_origin, client_route
+from .zonal_route import ZonalRoute, checked_origin, client_route, is_this_machine
 
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")
@@ -198,6 +200,11 @@ def opened_ahead(
     return opened
 
 
+def is_proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
+    """Whether boto3 goes through a proxy: one of its configuration, or else of the environment."""
+    return bool((get_environ_proxies(url) if proxies is None else proxies).get(url.split(":")[0]))
+
+
 def takes(
     options: Callable[Fields, Options],
 ) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
@@ -246,7 +253,7 @@ class ClientBase:
             options.url or probe.meta.endpoint_url, "url", allow_plain_http=options.allow_plain_http
         )
         self._proxies = probe.meta.config.proxies
-        check_unproxied(self._regional, self._proxies)
+        self._check_proxy(self._regional)
         headers = {"User-Agent": probe.meta.config.user_agent}
         probe.close()
         found = session.get_credentials()
@@ -304,10 +311,15 @@ class ClientBase:
             )
         return GenerationCall(given, body, limits, idempotent, hedging)
 
+    def _check_proxy(self, url: str) -> None:
+        """Refuse one that would be passed by; to this machine there is no need of any."""
+        if is_proxied(url, self._proxies) and not is_this_machine(name_of(url)[0]):
+            raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="no proxy on the way")
+
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""
         self.zone, zonal = self.options.find_route()
         if zonal is not None:
-            check_unproxied(zonal, self._proxies)
+            self._check_proxy(zonal)
         self.route = ZonalRoute(zonal, self._regional, self.counts) if zonal else None
         self._rules.route = self.route

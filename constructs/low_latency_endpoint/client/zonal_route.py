@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from botocore.utils import get_environ_proxies
-
-from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_PROXY, CLIENT_URL, ClientCounts
+from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
 from .client_zone import ClientZone, find_client_zone
 
 _log = logging.getLogger(__name__)
@@ -37,25 +35,13 @@ def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> s
             got=repr(url), allowed="https://host or https://host:port", where=where
         )
     scheme = found["scheme"].lower()
-    if scheme == "http" and not allow_plain_http and not _is_this_machine(found["host"]):
+    if scheme == "http" and not allow_plain_http and not is_this_machine(found["host"]):
         raise CLIENT_PLAIN_HTTP.error(
             got=repr(url),
             allowed="https://, or http:// to localhost, 127.0.0.1 or [::1]",
             where=where,
         )
     return f"{scheme}://{found['host']}{found['port'] or ''}"
-
-
-def is_proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
-    """Whether boto3 goes through a proxy: one of its configuration, or else of the environment."""
-    return bool((get_environ_proxies(url) if proxies is None else proxies).get(url.split(":")[0]))
-
-
-def check_unproxied(url: str, proxies: Mapping[str, str] | None) -> None:
-    """Refuse a proxy for a client that takes none; to this machine there is no need of one."""
-    host = _ORIGIN.fullmatch(url)
-    if is_proxied(url, proxies) and not (host and _is_this_machine(host["host"])):
-        raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="no proxy on the way")
 
 
 def _exists(host: str, port: str | None) -> bool:
@@ -69,7 +55,7 @@ def _exists(host: str, port: str | None) -> bool:
         return False
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     """Loopback by its address, or by the name that RFC 6761 keeps for it."""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
