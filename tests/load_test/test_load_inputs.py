@@ -34,6 +34,10 @@ def stated(**changes: Any) -> StatedEndpoint:
     [
         ({}, {}, "text/plain"),
         ({"payload": "{}"}, {}, "application/json"),
+        ({"payload": "rows.CSV"}, {}, "text/csv"),
+        ({"payload": "array.npy"}, {}, "application/x-npy"),
+        ({"payload": "lines.jsonl"}, {}, "application/json"),
+        ({"payload": "rows.csv", "content_type": "text/plain"}, {}, "text/plain"),
         ({"tokens": "input=5,output=1"}, {}, "application/json"),
         ({}, {"tokens": TokenTraffic(input=5, output=1)}, "application/json"),
         (

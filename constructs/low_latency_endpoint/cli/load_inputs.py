@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from ..load_test.search.endpoint_settings import StatedEndpoint
 
 
+_TYPES = {
+    ".csv": "text/csv",
+    ".npy": "application/x-npy",
+    ".png": "image/png",
+    **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
+}
+
+
 @dataclass
 class Sending:
     settings: OptionalSettings = None
@@ -42,7 +50,9 @@ class Sending:
         "With turns: open a session for each conversation, which keeps it on one instance."
     )
     content_type: str | None = option(
-        "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
+        "Content type of the payload. Default: the warm-up's; of a .csv, .npy, .jpg or .png file its "
+        "own; else application/json.",
+        metavar="TYPE",
     )
     accept: str | None = option("Content type of the answer.", metavar="TYPE")
     expect: str | None = option("Must occur in every good answer.", metavar="REGEX")
@@ -144,7 +154,9 @@ class Sending:
             endpoint,
             self.found_region(stated),
             tuple(self.zonal or ()),
-            content_type=self.content_type or payload_type or "application/json",
+            content_type=self.content_type
+            or payload_type
+            or _TYPES.get(Path(self.payload or "").suffix.lower(), "application/json"),
             accept=self.accept,
             streaming=self.stream
             or self.openai

@@ -46,7 +46,6 @@ class Looks:
     # not tell
     whole: float
     hopes_until: float
-    confirms: bool
 
 
 def looks_of(
@@ -87,8 +86,7 @@ def looks_of(
     if possible:
         holds[moments.index(possible[0])] += hold_error / 2
     misses = [(1 - goal.confidence) / len(moments)] * len(moments)
-    hopes_until = holds_from or seconds
-    return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, hopes_until, holds_from > 0)
+    return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, holds_from or seconds)
 
 
 @dataclass
@@ -227,17 +225,8 @@ class EarlyVerdict:
         elif verdict == "held" and whole.outcome == "unclear":
             said = f"held with {1 - sum(self._looks.holds):.0%} confidence {after}, enough to go on"
             reasons = tuple(f"with {self._goal.confidence:.0%}: {each}" for each in reasons)
-        kept = whole.kept and (verdict == "held" or (verdict == "unclear" and self._seen_to_hold()))
+        kept = whole.kept and verdict != "broken"
         return replace(whole, outcome=verdict, reasons=(said, *reasons), kept=kept)
-
-    def _seen_to_hold(self) -> bool:
-        """Whether a step that confirms would hold if its requests were independent."""
-        alpha = sum(self._looks.holds)
-        return not self._looks.confirms or all(
-            is_mean(name)
-            or few_enough(*_late(self._blocks, name, target), 1.0, 1 - quantile_of(name), alpha)
-            for name, target in self._goal.targets.items()
-        )
 
     def _whole(self) -> list[Block]:
         return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]

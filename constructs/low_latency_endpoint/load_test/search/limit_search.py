@@ -215,7 +215,7 @@ class _Search:
             RISE,
         )
         check_answered(alone)
-        if others := self._others_doing(alone):
+        if alone.judgement.errors and (others := self._others_doing(alone)):
             raise _Stop(others)
         under_way = _FIRST_UNDER_WAY
         if self.plan.goal.of_tokens:

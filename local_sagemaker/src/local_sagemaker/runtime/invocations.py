@@ -200,8 +200,8 @@ class Invocations:
         now = time.monotonic()
         while self._recent and self._recent[0] <= now - 1.0:
             self._recent.popleft()
-        if len(self._recent) >= limit:
-            raise Refusal(400, "ThrottlingException", "Rate exceeded")
+        if len(self._recent) >= limit:  # in these words: opensearch-project/ml-commons#2429
+            raise Refusal(400, "ThrottlingException", None)
         self._recent.append(now)
 
     def _choose(

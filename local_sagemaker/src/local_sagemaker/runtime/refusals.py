@@ -14,7 +14,7 @@ from .shadow import Nobody
 class Refusal(Exception):
     """An answer that is an error of SageMaker Runtime."""
 
-    def __init__(self, status: int, code: str, message: str, **fields: object) -> None:
+    def __init__(self, status: int, code: str, message: str | None, **fields: object) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
