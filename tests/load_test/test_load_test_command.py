@@ -347,7 +347,7 @@ def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
     assert limit["confirmed"]
     assert LEAST <= limit["tps_per_instance"] <= 1.02 * 4 / SERVICE
     assert limit["high"] > limit["low"] >= limit["tps_per_instance"]
-    assert limit["confidence"] == 0.95
+    assert limit["confidence"] in (0.95, None), "a few seconds are hardly ever certain"
     # 5xx past the limit, for the callers and in CloudWatch.
     broken = [each for each in content["steps"] if each["judgement"]["outcome"] == "broken"]
     assert any(each["errors"] for each in broken)
@@ -364,11 +364,12 @@ def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
         "peak_tps": 400,
         "tps_per_instance": limit["tps_per_instance"],
         "safety_factor": 1.0,
-        "confidence": 0.95,
+        "confidence": limit["confidence"],
         "low": limit["low"],
         "high": limit["high"],
     }
-    assert "with 95% confidence" in " ".join(ran.output.split())
+    told = "in what was measured" if limit["confidence"] is None else "with 95% confidence"
+    assert told in " ".join(ran.output.split())
 
 
 def test_one_instance_does_not_hold_400(command: Run) -> None:
@@ -407,7 +408,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     confirmed = tmp_path / "confirmed.json"
     for _ in range(4):
         done = command(
-            f"--confirm --settings {settings} --constant --duration 3s --alone 1s "
+            f"--confirm --settings {settings} --constant --duration 8s --alone 1s "
             f"--metrics-wait 0s -o {confirmed}"
         )
         # 120 requests may wait, so a runtime that this machine holds up for 0.3 seconds
@@ -417,7 +418,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     content = json.loads(confirmed.read_text("utf-8"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "400 TPS holds" in done.stdout
-    # Answers that count in these three seconds may be of the 120 requests that waited before them.
-    assert content["steps"][-1]["rate"] == pytest.approx(400, abs=120 / 3)
+    # Answers that count in these eight seconds may be of the 120 requests that waited before them.
+    assert content["steps"][-1]["rate"] == pytest.approx(400, abs=120 / 8)
     assert content["fleet"]["instances"] == instances
     assert os.path.getsize(confirmed) < 3_000_000

@@ -182,8 +182,12 @@ def test_an_option_wins_over_the_attribute(server: LoopbackRuntime, tmp_path: Pa
 def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "status-429")
     done = locust(server, file, "-u 1", code=1, requests=("status-429", 2))
-    assert seen(done) == [("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
-    assert "InvokeEndpoint status-429: 429 ModelNotReadyException" in done.stderr
+    kind = "429 ModelNotReadyException: asked for 429"
+    assert seen(done) == [("status-429", "InvokeEndpoint", kind, 429, 28)]
+    assert f"InvokeEndpoint status-429: {kind}" in done.stderr
+    file = own(tmp_path, "status-424")
+    done = locust(server, file, "-u 1", code=1, requests=("status-424", 2))
+    assert seen(done)[0][2] == "424 ModelError 500: out of memory"
 
 
 def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
