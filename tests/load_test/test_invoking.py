@@ -20,7 +20,9 @@ from botocore.exceptions import ParamValidationError
 from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
+from low_latency_endpoint.load_test.engine.error_kinds import MOST_KINDS, brief
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
+from low_latency_endpoint.load_test.engine.recording import Records
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
 
@@ -479,3 +481,20 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with refused("LLC109"):
         SageMakerInvoker(Target("sentiment", REGION), session=boto3.Session(region_name=REGION))
+
+
+def test_a_servers_words_are_short_and_obeyed_by_no_terminal() -> None:
+    assert brief("7c1f9dd2-8a4e-4c1d-9a: no worker is\n available.\x1b[31m") == (
+        "…: no worker is available. [31m"
+    )
+    assert len(brief("x" * 9999)) == 200
+
+
+def test_of_many_kinds_the_rest_is_one_kind() -> None:
+    records = Records()
+    for number in range(200):
+        records.failed(f"424 ModelError {number}", f"of {number}")
+    again = Records.sum([Records.of_message(each.to_message()) for each in (records, records)])
+    assert len(again.errors) == MOST_KINDS + 1
+    assert sum(again.errors.values()) == 400
+    assert again.messages["424 ModelError 0"] == "of 0"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _TYPES = {
     ".csv": "text/csv",
     ".npy": "application/x-npy",
+    ".jpg": "image/jpeg",
     ".png": "image/png",
-    **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
 }
 
 

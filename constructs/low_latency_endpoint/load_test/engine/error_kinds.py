@@ -84,13 +84,7 @@ def not_the_instances(errors: Mapping[str, int], sent: int, allowed: float) -> s
 
 
 def brief(message: str) -> str:
-    """A server's message in one short line that no terminal obeys, without a request's number.
-
-    Examples
-    --------
-    >>> brief("1c1f9dd2-8a4e-4c1d: no worker is\\n available.\\x1b[31m")
-    '…: no worker is available. [31m'
-    """
+    """A server's message in one short line that no terminal obeys, without a request's number."""
     shown = "".join(one if one.isprintable() else " " for one in message[:5000])
     text = _IDENTIFIER.sub("…", " ".join(shown.split()))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

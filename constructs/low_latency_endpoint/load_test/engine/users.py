@@ -244,9 +244,8 @@ class _Shared:
     def failure(self, answer: Invocation) -> InvocationFailed:
         """The kind of an answer's error, with the first message of its status."""
         kind = str(answer.error)
-        if kind not in self._failures and len(self._failures) >= MOST_KINDS:
-            kind = MANY_MORE
         if kind not in self._failures:
+            kind = kind if len(self._failures) < MOST_KINDS else MANY_MORE
             said = brief(answer.message) if kind[:3].isdigit() else ""
             self._failures[kind] = InvocationFailed(f"{kind}: {said}" if said else kind)
         return self._failures[kind]

@@ -203,11 +203,7 @@ def step_columns(
     )
     yield column(
         "Failed",
-        lambda each: (
-            Cell(f"{each.result.error_share:.2%}", "", most_frequent(each.result.failures))
-            if each.result.failed
-            else "-"
-        ),
+        lambda each: Cell(_failed(each.result), "", most_frequent(each.result.failures)),
         0,
     )
     yield column(
@@ -250,6 +246,10 @@ def _goodput(result: StepResult) -> str:
     if math.isnan(share):
         return "-"
     return "100 %" if share == 1 else f"{math.floor(1000 * share) / 10:.1f} %"
+
+
+def _failed(result: StepResult) -> str:
+    return f"{result.error_share:.2%}" if result.failed else "-"
 
 
 def _rate(value: float) -> str:
