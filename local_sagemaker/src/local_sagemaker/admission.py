@@ -99,11 +99,7 @@ def serve_with(port: int, credentials: Credentials | None) -> None:
 
 
 def credentials_at(url: str) -> Credentials:
-    """Give what the server of this process at a URL asks for.
-
-    Work in the background may go on for a moment after its server has stopped: it gets some that
-    open nothing.
-    """
+    """Give what our server at a URL asks for; of one that has stopped, what opens nothing."""
     return _serving.get(urlsplit(url).port or 80) or Credentials.new()
 
 
@@ -198,10 +194,7 @@ def _token_of_url(target: str) -> str:
 
 
 def _wrong_token(key: str, token: str) -> str | None:
-    """Say what is wrong with the token beside the key of a session; None when it is good.
-
-    Keys that are a user's have none.
-    """
+    """Say what is wrong with the token of a session's key; None for a good one or a user's."""
     from .permissions.principals import session_of
 
     session = session_of(key)
@@ -293,11 +286,7 @@ _ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
 
 
 def _family(target: str, headers: Mapping[str, str]) -> str:
-    """Say how the service of a request writes its errors: json, query, ec2 or s3.
-
-    Which service an unsigned request means nobody can know: it is S3's where nothing says
-    otherwise, as moto has it.
-    """
+    """Say how a request's service writes errors; an unsigned one is S3's, as moto has it."""
     scope = _SCOPE.search(headers.get("authorization", ""))
     service = scope[1] if scope else ""
     path, _, query = target.partition("?")

@@ -74,10 +74,7 @@ def unpack_code(code: bytes, target: Path) -> None:
 def unpack_model_data(
     archive: BinaryIO, packed: int, target: Path, is_stopped: Callable[[], bool]
 ) -> None:
-    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder.
-
-    Who stops it is heard between two entries, and within a large one.
-    """
+    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder."""
     limit = max(SMALL_DATA, LARGEST_RATIO * packed)
     try:
         with (

@@ -147,10 +147,7 @@ def serve(
 
 
 def _stopped_by_signals() -> threading.Event:
-    """Give what Ctrl-C, SIGTERM and SIGHUP set.
-
-    Also in the seconds that the start takes: a signal in them must not leave files either.
-    """
+    """Give what Ctrl-C, SIGTERM and SIGHUP set, from the seconds of the start on."""
     stopped = threading.Event()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP

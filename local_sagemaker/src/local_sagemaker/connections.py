@@ -27,10 +27,7 @@ _clients: dict[tuple[str, str, str, Session | None], Any] = {}
 
 
 def new_client(service: str, region: str, url: str, credentials: Credentials | Session) -> Any:
-    """Make a boto3 client bound to the local AWS at `url`.
-
-    It knows nothing of the user's profiles, files, proxies or variables.
-    """
+    """Make a client bound to `url`, which knows no profile, file, proxy or variable."""
     configuration = botocore.config.Config(
         # A retry would repeat a refusal that is final here, and slow every test down.
         retries={"max_attempts": 0},
@@ -67,12 +64,8 @@ def _session(region: str) -> Any:
 
 
 def local_client(service: str, region: str, url: str, session: Session | None = None) -> Any:
-    """Give the client with which the local AWS asks itself, by its own key or a role's session.
-
-    Clients are cached: building one costs some 50 ms and they are safe to share between threads.
-    None of them leaves the local AWS: a handler that its user registered would change, or answer,
-    what the CloudFormation engine asks.
-    """
+    """Give the client with which the local AWS asks itself, by its own key or a role's session."""
+    # Cached, as one costs 50 ms; apart from the user's, whose handlers would change what is asked.
     key = (service, region, url, session)
     with _lock:
         if key not in _clients:

@@ -37,7 +37,6 @@ class ForkedFunction:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit status; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
         return self._status

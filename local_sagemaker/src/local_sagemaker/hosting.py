@@ -58,22 +58,18 @@ _scaling: dict[tuple[str, str], Scaling] = {}
 
 
 def hosting(account: str, region: str) -> Hosting:
-    """Give the hosting state of an account and region."""
     return _hosting.setdefault((account, region), Hosting())
 
 
 def all_hosting() -> list[tuple[tuple[str, str], Hosting]]:
-    """Give the hosting state of every account and region that has any."""
     return list(_hosting.items())
 
 
 def scaling(account: str, region: str) -> Scaling:
-    """Give the scaling state of an account and region."""
     return _scaling.setdefault((account, region), Scaling())
 
 
 def reset() -> None:
-    """Forget everything."""
     _hosting.clear()
     _scaling.clear()
 

@@ -30,10 +30,7 @@ _RIGHT = "ec2:DeleteNetworkInterface"
 def hold(
     place: tuple[str, str], endpoint: str, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> None:
-    """Make the interfaces of an endpoint's new fleet: one per instance, in its subnets by turns.
-
-    Models outside a VPC have none, and none is made in subnets that this local AWS does not have.
-    """
+    """Make a new fleet's interfaces: one per instance, by turns in the subnets that exist."""
     state, backend = hosting(*place), ec2_backends[place[0]][place[1]]
     known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
     models = {

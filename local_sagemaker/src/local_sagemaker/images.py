@@ -35,7 +35,6 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
 
 
 def check_image(uri: str) -> re.Match[str]:
-    """Take an image's URI apart."""
     named = _URI.fullmatch(uri)
     if named is None:
         raise ValueError(

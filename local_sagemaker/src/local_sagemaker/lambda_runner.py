@@ -43,8 +43,6 @@ _background: list[tuple[str, threading.Thread]] = []
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """What is needed to run a function."""
-
     name: str
     arn: str
     runtime: str
@@ -63,10 +61,7 @@ class PythonFunction:
 
 @dataclass(frozen=True)
 class InvocationResult:
-    """How an invocation ended.
-
-    `payload` is the function's answer as JSON, or Lambda's error document when `failed`.
-    """
+    """How an invocation ended: with the answer as JSON, or Lambda's error document."""
 
     payload: str
     failed: bool
@@ -82,7 +77,6 @@ class InvocationResult:
 
 
 def run(function: PythonFunction, event: Any) -> InvocationResult:
-    """Invoke a function and wait for it."""
     if not function.runtime.startswith("python"):
         return failure(
             "Runtime.NotEmulated",

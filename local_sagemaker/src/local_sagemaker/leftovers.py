@@ -14,11 +14,7 @@ _GONE = ("deleted", "deleting", "DELETE_COMPLETE", "INACTIVE", "PendingDeletion"
 
 
 def find_leftovers(client: Client, account: str, region: str) -> list[str]:
-    """List the resources that exist beyond what every account has.
-
-    Left out are the default VPC with what belongs to it, keys and roles that AWS manages, what is
-    only still listed as deleted, and whatever belongs to the CDK bootstrap stack.
-    """
+    """List what is there but for what every account, AWS itself or CDK's bootstrap has."""
     bootstrap = _bootstrap_resources(client)
     found = []
     names = [(each.service, name) for each in _LISTINGS for name in each.names(client)]

@@ -40,7 +40,6 @@ _Job = dict[str, Any]
 
 
 def create_optimization_job(caller: Caller, request: _Job) -> dict[str, Any]:
-    """CreateOptimizationJob."""
     _check(caller, request)
     state, name = hosting(caller.account, caller.region), request["OptimizationJobName"]
     arn = f"arn:aws:sagemaker:{caller.region}:{caller.account}:optimization-job/{name}"
@@ -64,7 +63,6 @@ def create_optimization_job(caller: Caller, request: _Job) -> dict[str, Any]:
 
 
 def describe_optimization_job(caller: Caller, request: _Job) -> dict[str, Any]:
-    """DescribeOptimizationJob."""
     return _find(caller, request)
 
 

@@ -107,7 +107,6 @@ def _until_parent_ends(child: Child, ended: threading.Event, grace: float) -> No
 
 
 def _signal(child: Child, number: int) -> None:
-    """Signal the process group of the command."""
     if isinstance(child, subprocess.Popen) and not _POSIX:
         child.terminate()
         return

@@ -26,7 +26,6 @@ _loader = botocore.loaders.create_loader()
 
 @functools.cache
 def service_model(service: str) -> ServiceModel:
-    """Give botocore's model of a service."""
     # Not from a session: that would read the user's profile.
     return ServiceModel(_loader.load_service_model(service, "service-2"), service)
 
@@ -70,7 +69,6 @@ def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict
 
 
 def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
-    """Write a query response."""
     return _written(QuerySerializer, service, operation, result)
 
 
@@ -82,7 +80,6 @@ def _written(serializer: Any, service: str, operation: str, result: dict[str, An
 
 
 def write_query_error(error: ServiceError) -> bytes:
-    """Write a refusal in the query format."""
     return error_xml("query", error.code, error.message)
 
 
@@ -218,10 +215,8 @@ def _join(path: str, name: str) -> str:
 
 
 def write_json(service: str, operation: str, result: dict[str, Any]) -> bytes:
-    """Write a JSON response."""
     return _written(JSONSerializer, service, operation, result)
 
 
 def write_json_error(error: ServiceError) -> bytes:
-    """Write a refusal in the JSON format."""
     return json.dumps({"__type": error.code, "message": error.message}).encode()

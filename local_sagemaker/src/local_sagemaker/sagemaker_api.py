@@ -112,7 +112,6 @@ def _list(kind: str) -> Operation:
 
 
 def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """CreateModel."""
     if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
         raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
     for container in request.get("Containers") or [request["PrimaryContainer"]]:
@@ -141,7 +140,6 @@ def _check_agreement(container: Mapping[str, Any]) -> None:
 
 
 def delete_model(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteModel."""
     _remove(caller, "Model", request["ModelName"])
 
 
@@ -149,7 +147,6 @@ def delete_model(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """CreateEndpointConfig."""
     variants = all_variants(request)
     check_shadows(request)
     check_component_variants(request, caller.runtime.options)
@@ -327,7 +324,6 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """UpdateEndpointWeightsAndCapacities."""
     endpoint = _settled(caller, request["EndpointName"])
     _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
     place = (caller.account, caller.region)
@@ -419,10 +415,8 @@ def describe_inference_component(caller: Caller, request: dict[str, Any]) -> dic
 
 
 def _settled_component(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """Give a component that nothing is being done to; the words of the refusal are ours.
-
-    One that is Creating cannot be deleted either (aws/amazon-sagemaker-examples#3432).
-    """
+    """Give a component that nothing is being done to; the words of the refusal are ours."""
+    # One that is Creating cannot be deleted either (aws/amazon-sagemaker-examples#3432).
     found = _find(caller, "InferenceComponent", request["InferenceComponentName"])
     if found["InferenceComponentStatus"] in ("Creating", "Updating", "Deleting"):
         raise Invalid(

@@ -36,7 +36,6 @@ def _target(caller: Caller, request: dict[str, Any]) -> TargetKey:
 
 
 def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """RegisterScalableTarget: create or update."""
     state, key = _state(caller), _key(request)
     if not key[2].startswith(f"{key[0]}:"):
         raise Invalid("Unsupported service namespace, resource type or scalable dimension")
@@ -132,7 +131,6 @@ def deregister_scalable_target(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """PutScalingPolicy: create or replace."""
     state, key = _state(caller), _target(caller, request)
     entry = (key, request["PolicyName"])
     before = state.policies.get(entry, {})
@@ -169,10 +167,8 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
 def _check_metric(
     state: Scaling, entry: tuple[TargetKey, str], configuration: Mapping[str, Any]
 ) -> None:
-    """Refuse a second policy that tracks a target's metric: cdklabs/cdk-ecs-service-extensions#35.
-
-    So only the name of such a policy cannot change: CloudFormation makes the new one first.
-    """
+    """Refuse a second policy on a target's metric: cdklabs/cdk-ecs-service-extensions#35."""
+    # So the name of such a policy cannot change: CloudFormation makes the new one first.
     for other, policy in state.policies.items():
         tracked = policy.get("TargetTrackingScalingPolicyConfiguration") or {}
         same = any(
@@ -194,7 +190,6 @@ def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:
 
 
 def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteScalingPolicy."""
     entry = (_key(request), request["PolicyName"])
     policy = _state(caller).policies.pop(entry, None)
     if policy is not None:
@@ -208,7 +203,6 @@ def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
-    """PutScheduledAction: create or update."""
     state, key = _state(caller), _target(caller, request)
     entry = (key, request["ScheduledActionName"])
     before = state.actions.get(entry)
@@ -222,7 +216,6 @@ def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteScheduledAction."""
     entry = (_key(request), request["ScheduledActionName"])
     if _state(caller).actions.pop(entry, None) is None:
         raise ServiceError(
@@ -238,19 +231,16 @@ def _tags(caller: Caller, request: dict[str, Any]) -> dict[str, str]:
 
 
 def tag_resource(caller: Caller, request: dict[str, Any]) -> None:
-    """TagResource."""
     _tags(caller, request).update(request["Tags"])
 
 
 def untag_resource(caller: Caller, request: dict[str, Any]) -> None:
-    """UntagResource."""
     tags = _tags(caller, request)
     for key in request["TagKeys"]:
         tags.pop(key, None)
 
 
 def list_tags(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListTagsForResource."""
     return {"Tags": _tags(caller, request)}
 
 

@@ -20,11 +20,7 @@ from .server import LocalAws
 
 
 def _spare_what_stays(phase: str, info: dict[str, int]) -> None:
-    """Look no more through what has survived a full collection: modules, mostly.
-
-    Each such collection would halt the process for a tenth of a second or more, and every stream
-    with it. What becomes garbage later in a ring stays, which is little.
-    """
+    """Look no more through what survived a full collection, each of which halts every stream."""
     if phase == "stop" and info["generation"] == 2:
         gc.freeze()
 

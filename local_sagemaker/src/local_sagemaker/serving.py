@@ -38,14 +38,10 @@ _LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
 
 @contextlib.contextmanager
 def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
-    """Serve in a thread, in front of a runtime that stops with it; gives the URL.
-
-    The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
-    the path for both, but some parse `127` out of a numeric host as if it were a bucket.
-
-    All servers of one process share one state. When the last one stops, everything is forgotten:
-    what moto has, stacks, endpoints, functions and tasks with their processes and files.
-    """
+    """Serve in a thread, in front of a runtime that stops with it; gives the URL."""
+    # The URL says `localhost`, bound to 127.0.0.1: S3 clients write the bucket into the path,
+    # but some parse `127` out of a numeric host as if it were a bucket. All servers of one process
+    # share one state: when the last one stops, everything is forgotten, with processes and files.
     runtime = runtime or Runtime()
     application = Application(
         [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL, OBSERVABILITY_ADMIN],

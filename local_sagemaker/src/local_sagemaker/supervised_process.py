@@ -42,7 +42,6 @@ class SupervisedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit status; None while it runs."""
         return self._process.poll()
 
     def wait(self, timeout: float | None = None) -> int:

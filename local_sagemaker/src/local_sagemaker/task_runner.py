@@ -110,7 +110,6 @@ def why_not(command: Sequence[str]) -> str | None:
 
 
 def start(task: Task) -> RunningTask:
-    """Start a task's process."""
     running = RunningTask(task)
     with _lock:
         for arn in [arn for arn, other in _running.items() if other.exit_code is not None]:
@@ -120,7 +119,6 @@ def start(task: Task) -> RunningTask:
 
 
 def forget() -> None:
-    """Stop every task."""
     with _lock:
         tasks = list(_running.values())
         _running.clear()

@@ -67,7 +67,6 @@ def describe_variants(
     retained: frozenset[str],
     at: datetime,
 ) -> list[dict[str, Any]]:
-    """Describe variants as DescribeEndpoint does."""
     result = []
     for variant in variants:
         name = variant["VariantName"]

@@ -38,7 +38,6 @@ class WsgiHandler:
         self._free = asyncio.Semaphore(_MOST_THREADS)
 
     async def __call__(self, request: Request, connection: Connection) -> None:
-        """Answer one request."""
         if request.too_large:
             connection.send(400, [("content-type", "text/plain")], b"too large")
             return

@@ -22,7 +22,6 @@ from .template import Submission, parse_template
 
 
 def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """CreateStack."""
     stacks, submitted = stacks_of(caller), submission(caller, request, Submission())
     with stacks.lock:
         if request["StackName"] in stacks.alive:
@@ -35,7 +34,6 @@ def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """UpdateStack."""
     stack = stacks_of(caller).find(request["StackName"])
     check_updatable(stack)
     submitted = submission(caller, request, stack.submitted)
@@ -68,14 +66,12 @@ def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """UpdateTerminationProtection."""
     stack = stacks_of(caller).find(request["StackName"])
     stack.termination_protection = bool(request["EnableTerminationProtection"])
     return {"StackId": stack.id}
 
 
 def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """GetTemplateSummary."""
     if request.get("StackName"):
         return descriptions.template_summary(
             stacks_of(caller).find(request["StackName"], or_deleted=True).submitted.template
@@ -93,7 +89,6 @@ def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str
 
 
 def describe_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeStacks."""
     stacks = stacks_of(caller)
     if request.get("StackName"):
         return {"Stacks": [descriptions.stack(stacks.find(request["StackName"], or_deleted=True))]}
@@ -101,7 +96,6 @@ def describe_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListStacks."""
     stacks = stacks_of(caller)
     wanted = set(request.get("StackStatusFilter", []))
     found = [*stacks.alive.values(), *stacks.deleted.values()]
@@ -115,7 +109,6 @@ def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_exports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListExports."""
     return {
         "Exports": [
             {"ExportingStackId": stack.id, "Name": name, "Value": output.value}
@@ -125,7 +118,6 @@ def list_exports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeStackResource."""
     stack = stacks_of(caller).find(request["StackName"], or_deleted=True)
     resource = stack.resources.get(request["LogicalResourceId"])
     if resource is None:
@@ -136,7 +128,6 @@ def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str
 
 
 def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeStackResources."""
     stacks = stacks_of(caller)
     wanted_id = request.get("PhysicalResourceId")
     found = (

@@ -146,7 +146,6 @@ _NO_CHANGES = (
 
 
 def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """CreateChangeSet."""
     stacks = stacks_of(caller)
     kind = request.get("ChangeSetType", "UPDATE")
     if kind == "IMPORT":
@@ -216,7 +215,6 @@ def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, Ch
 
 
 def describe_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeChangeSet."""
     return descriptions.change_set(*_find_change_set(caller, request))
 
 
@@ -232,7 +230,6 @@ def delete_change_set(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def execute_change_set(caller: Caller, request: dict[str, Any]) -> None:
-    """ExecuteChangeSet."""
     stack, change_set = _find_change_set(caller, request)
     if change_set.execution_status != "AVAILABLE":
         raise ServiceError(

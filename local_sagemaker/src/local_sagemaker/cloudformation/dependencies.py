@@ -65,12 +65,9 @@ def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Order resources so that each goes before what it needs, custom resources as late as may be.
-
-    CloudFormation deletes at the same time what does not need each other; here one goes after the
-    other. A custom resource may wait for what others of the stack leave behind, so of several the
-    one goes that could have gone for the longest.
-    """
+    """Order resources so that each goes before what it needs, custom ones as late as may be."""
+    # CloudFormation deletes at once what does not need each other. A custom resource may wait for
+    # what others leave behind, so of several the one goes that could have gone for the longest.
     names = set(resources)
     needs = {name: dependencies(resource, names) for name, resource in resources.items()}
     users: dict[str, int] = dict.fromkeys(names, 0)

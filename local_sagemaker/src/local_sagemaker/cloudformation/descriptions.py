@@ -13,11 +13,7 @@ from .template import Submission
 
 
 def bucket_and_key(url: str) -> tuple[str, str]:
-    """Read bucket and key from an S3 URL, path-style or virtual-hosted.
-
-    On this machine every URL is path-style, whatever the host is called: an address such as
-    `http://127.0.0.1:5000/bucket/key` must not be taken for a bucket named `127`.
-    """
+    """Read bucket and key from an S3 URL: path-style on this machine, else also virtual-hosted."""
     parts = urllib.parse.urlsplit(url)
     path = urllib.parse.unquote(parts.path.lstrip("/"))
     hosted = re.fullmatch(r"(.+)\.s3[.-][a-z0-9.-]*amazonaws\.com", parts.hostname or "")
@@ -30,7 +26,6 @@ def bucket_and_key(url: str) -> tuple[str, str]:
 
 
 def stack(found: Stack) -> dict[str, Any]:
-    """Describe a stack."""
     return {
         "StackId": found.id,
         "StackName": found.name,
@@ -93,7 +88,6 @@ def resource(owner: Stack, found: DeployedResource) -> dict[str, Any]:
 
 
 def resource_summaries(found: Stack) -> dict[str, Any]:
-    """Describe all of a stack's resources."""
     return {"StackResourceSummaries": [resource(found, item) for item in found.resources.values()]}
 
 
@@ -103,13 +97,11 @@ def events(found: Stack) -> dict[str, Any]:
 
 
 def template_of(found: Stack) -> dict[str, Any]:
-    """Give a stack's template as it was sent."""
     body = found.submitted.body or "{}"
     return {"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]}
 
 
 def template_summary(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a template."""
     return {
         "Description": template.get("Description"),
         "Metadata": None,
@@ -127,7 +119,6 @@ def template_summary(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_set(owner: Stack, found: ChangeSet) -> dict[str, Any]:
-    """Describe a change set."""
     return {
         "ChangeSetName": found.name,
         "ChangeSetId": found.id,
@@ -146,5 +137,4 @@ def change_set(owner: Stack, found: ChangeSet) -> dict[str, Any]:
 
 
 def change_sets(found: Stack) -> dict[str, Any]:
-    """Describe a stack's change sets."""
     return {"Summaries": [change_set(found, item) for item in found.change_sets.values()]}

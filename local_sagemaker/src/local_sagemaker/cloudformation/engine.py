@@ -39,7 +39,6 @@ class StackOperation:
     # ------------------------------------------------------------------------------- operations
 
     def create(self, *, on_failure: str = "ROLLBACK") -> None:
-        """Create every resource of the stack's template."""
         stack = self._stack
         stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
         try:
@@ -85,7 +84,6 @@ class StackOperation:
         stack.set_status("UPDATE_COMPLETE")
 
     def delete(self, retain: Iterable[str] = ()) -> None:
-        """Delete the stack's resources, and the stack when all are gone."""
         stack = self._stack
         stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
         failed = self._work.delete_all(keep=set(retain))
@@ -230,11 +228,8 @@ class StackOperation:
     def _roll_back_update(
         self, reason: str, before: dict[str, DeployedResource], journal: dict[str, str]
     ) -> None:
-        """Go back: first re-apply the old settings in order, then delete what the update made.
-
-        That order matters: an endpoint must point at its old configuration again before the new
-        configuration can be deleted.
-        """
+        """Go back: first re-apply the old settings in order, then delete what the update made."""
+        # An endpoint must point at its old configuration again before the new one can be deleted.
         after = dict(self._stack.resources)
         made = [after[n] for n in journal if after.get(n) is not before.get(n) and n in after]
         made = [r for r in made if journal[r.logical_id] in ("created", "replaced")]

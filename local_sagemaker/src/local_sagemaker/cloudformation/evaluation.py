@@ -31,10 +31,7 @@ NO_VALUE = _NoValue()
 
 
 class Evaluation:
-    """A template with its parameters, evaluated for a stack.
-
-    Resources that are `pending` will exist only after the deployment; others must exist by now.
-    """
+    """A template evaluated for a stack; resources that are `pending` do not exist by now."""
 
     def __init__(
         self,
@@ -86,7 +83,6 @@ class Evaluation:
         return {**properties, "Tags": [*(own or []), *added]}
 
     def outputs(self) -> list[Output]:
-        """Resolve the outputs."""
         result = []
         for key, declared in (self.template.get("Outputs") or {}).items():
             if "Condition" in declared and not self.condition(declared["Condition"]):
@@ -108,10 +104,7 @@ class Evaluation:
         return result
 
     def refusals(self) -> dict[str, str]:
-        """Find the resources that CloudFormation or this emulation refuses, each with the reason.
-
-        Done before anything is created: a stack with something unknown in it must not half exist.
-        """
+        """Find what CloudFormation or this emulation refuses, before a stack half exists."""
         result = {}
         for logical_id in self.order:
             declared = self.resources[logical_id]
@@ -154,7 +147,6 @@ class Evaluation:
         return value
 
     def condition(self, name: str) -> bool:
-        """Evaluate a condition by name."""
         conditions = self.template.get("Conditions") or {}
         if name not in conditions:
             raise ServiceError(f"Template format error: Unresolved condition {name}")
@@ -360,7 +352,6 @@ _RESOURCE_KEYS = {
 
 
 def not_emulated(type_name: str, path: str) -> str:
-    """Word the refusal of a property."""
     return f"{type_name}: property {path} is not emulated by the local AWS"
 
 

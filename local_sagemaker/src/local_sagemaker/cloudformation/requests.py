@@ -34,12 +34,10 @@ _UPDATABLE = (
 
 
 def stacks_of(caller: Caller) -> StackStore:
-    """Give the stacks of the caller's account and region."""
     return store(caller.account, caller.region)
 
 
 def place_of(caller: Caller, stack: Stack) -> Place:
-    """Give the place that a stack's resources belong to."""
     return Place(
         caller.account,
         caller.region,
@@ -55,11 +53,9 @@ def place_of(caller: Caller, stack: Stack) -> Place:
 
 
 def _session(caller: Caller, stack: Stack) -> Session | None:
-    """Give the session by which a stack's resources are made; None for the administrator's.
-
-    Source: CloudFormation user guide, "CloudFormation service role": the role's, also for later
-    operations that name none, or else one of the caller's.
-    """
+    """Give the session by which a stack's resources are made; None for the administrator's."""
+    # Source: CloudFormation user guide, "CloudFormation service role": the role's, also for later
+    # operations that name none, or else one of the caller's.
     if caller.runtime.options.permissions == "ignored":
         return None
     if not stack.role_arn:
@@ -143,7 +139,6 @@ def _check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> No
 
 
 def new_stack(caller: Caller, request: dict[str, Any], status: str, submitted: Submission) -> Stack:
-    """Make a stack that has nothing in it yet."""
     name = request["StackName"]
     stack = Stack(
         name,
@@ -186,6 +181,5 @@ def start(
 
 
 def check_updatable(stack: Stack) -> None:
-    """Refuse to update a stack that is busy or has failed."""
     if stack.status not in _UPDATABLE:
         raise ServiceError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")

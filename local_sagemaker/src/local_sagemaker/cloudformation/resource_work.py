@@ -84,10 +84,7 @@ class ResourceWork:
         raise ResourceFailed(f"{resource.logical_id}: {reason}")
 
     def delete_all(self, keep: set[str], *, on_create: bool = False) -> list[str]:
-        """Delete the stack's resources, users first; gives the ids that would not go.
-
-        What a resource that would not go needs is not tried, and stays.
-        """
+        """Delete all, users first; gives what would not go, whose needs stay too."""
         stack = self._stack
         declared = {name: r.declaration for name, r in stack.resources.items()}
         failed: list[str] = []
@@ -149,17 +146,12 @@ def kind_of(type_name: str) -> ResourceType:
 
 
 def check(logical_id: str, type_name: str, properties: Mapping[str, Any]) -> None:
-    """Hold resolved properties against CloudFormation's schema.
-
-    The template itself was checked before anything was created; here it is about what parameters
-    and other resources have put in.
-    """
+    """Hold what parameters and other resources have put in against CloudFormation's schema."""
     if wrong := violations(type_name, properties):
         raise InvalidProperties(invalid(logical_id, wrong))
 
 
 def existing(resource: DeployedResource) -> Existing:
-    """Give a resource as its type wants it."""
     return Existing(resource.physical_id, resource.properties, resource.attributes)
 
 

@@ -14,16 +14,12 @@ from .template import Submission
 
 
 def now() -> datetime:
-    """Give the present time with its zone."""
     return datetime.now(UTC)
 
 
 @dataclass
 class DeployedResource:
-    """One resource of a stack as it is now.
-
-    `properties` are the resolved ones; `attributes` answer `Fn::GetAtt`.
-    """
+    """A resource as it is now: resolved `properties`, and `attributes` for `Fn::GetAtt`."""
 
     logical_id: str
     type: str
@@ -38,8 +34,6 @@ class DeployedResource:
 
 @dataclass
 class Output:
-    """A resolved output."""
-
     key: str
     value: str
     description: str | None = None
@@ -48,8 +42,6 @@ class Output:
 
 @dataclass
 class ChangeSet:
-    """A proposed change of a stack."""
-
     id: str
     name: str
     kind: str
@@ -66,8 +58,6 @@ class ChangeSet:
 
 @dataclass
 class Stack:
-    """A stack, alive or deleted."""
-
     name: str
     id: str
     status: str
@@ -125,13 +115,10 @@ class Stack:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation is running."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
 
 
 class StackStore:
-    """All stacks of one region."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.alive: dict[str, Stack] = {}
@@ -154,7 +141,6 @@ class StackStore:
             self.deleted[stack.id] = stack
 
     def exports(self) -> dict[str, tuple[Stack, Output]]:
-        """Give every exported output by its export name."""
         with self.lock:
             return {
                 output.export: (stack, output)
@@ -164,7 +150,6 @@ class StackStore:
             }
 
     def importers(self, export: str) -> list[str]:
-        """Give the names of the stacks that import an export."""
         with self.lock:
             return [stack.name for stack in self.alive.values() if export in stack.imports]
 
@@ -173,10 +158,8 @@ _stores: dict[tuple[str, str], StackStore] = {}
 
 
 def store(account: str, region: str) -> StackStore:
-    """Give the stacks of an account and region."""
     return _stores.setdefault((account, region), StackStore())
 
 
 def reset() -> None:
-    """Forget every stack."""
     _stores.clear()

@@ -40,7 +40,6 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse_template(body: str) -> dict[str, Any]:
-    """Read a template's text."""
     try:
         template = json.loads(body)
     except ValueError:

@@ -151,7 +151,6 @@ def _acts_on(alarm: AlarmRecord, prefix: str) -> bool:
 
 
 def paged(found: list[Any], request: Request, size: int) -> tuple[list[Any], str | None]:
-    """Give one page and the token of the next."""
     start = int(request.get("NextToken") or 0)
     end = start + int(request.get("MaxRecords") or size)
     return found[start:end], str(end) if end < len(found) else None

@@ -39,8 +39,6 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True)
 class AlarmRule:
-    """A rule that has been read."""
-
     children: tuple[str, ...]
     _tests: tuple[tuple[str, str], ...]
     """State and alarm of each function, in the order of the names in the tree."""

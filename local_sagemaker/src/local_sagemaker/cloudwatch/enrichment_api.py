@@ -15,7 +15,6 @@ Request = dict[str, Any]
 
 
 def get_o_tel_enrichment(state: CloudWatchState, request: Request) -> dict[str, Any]:
-    """GetOTelEnrichment."""
     enrichment = state.enrichment
     if not enrichment.running:
         return {"Status": "Stopped"}

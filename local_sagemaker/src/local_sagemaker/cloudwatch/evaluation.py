@@ -97,7 +97,6 @@ class Evaluator:
 
     @property
     def running(self) -> bool:
-        """Whether it is evaluating."""
         return self._thread is not None
 
     def start(self) -> None:

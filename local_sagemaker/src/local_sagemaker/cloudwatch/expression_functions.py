@@ -69,7 +69,6 @@ def union(series: Iterable[Series]) -> list[float]:
 
 
 def fill(series: Series, filler: float, grid: Sequence[float]) -> Series:
-    """FILL with a number."""
     times = grid if series.values.keys() <= {*grid} else sorted({*grid, *series.values})
     return Series(dict.fromkeys(times, filler) | series.values, series.label, series.period)
 

@@ -82,6 +82,5 @@ def names_in(node: ast.expr) -> set[str]:
 
 
 def functions_in(node: ast.expr) -> set[str]:
-    """Give the functions that an expression calls."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
     return {function.id for function in calls if isinstance(function, ast.Name)}

@@ -100,10 +100,7 @@ def judge(
 def evaluate(
     settings: Mapping[str, Any], store: MetricStore, at: float, present: str = ""
 ) -> Outcome:
-    """Judge an alarm by the data before a moment (seconds since 1970).
-
-    Of the present state no reason is worked out: CloudWatch keeps that of the last change.
-    """
+    """Judge an alarm by the data before a moment; the present state keeps its last reason."""
     count = int(settings["EvaluationPeriods"])
     needed = int(settings.get("DatapointsToAlarm") or count)
     queries = Queries(store, alarm_queries(settings))

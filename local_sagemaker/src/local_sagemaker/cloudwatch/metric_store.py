@@ -61,13 +61,11 @@ class MetricStore:
         return [s for s in kept[first:last] if unit in (None, s.unit)]
 
     def earliest(self, key: MetricKey) -> float | None:
-        """Give the time of a metric's first sample."""
         kept = self.samples.get(key)
         return kept[0].time if kept else None
 
 
 def metric_key(namespace: str, name: str, dimensions: Iterable[Mapping[str, str]]) -> MetricKey:
-    """Write what identifies a metric."""
     return namespace, name, frozenset((d["Name"], d["Value"]) for d in dimensions)
 
 
@@ -105,7 +103,6 @@ def as_seconds(moment: datetime | float | str) -> float:
 
 
 def as_moment(seconds: float) -> datetime:
-    """Give the moment of seconds since 1970."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

@@ -79,7 +79,6 @@ class Window:
     end: float
 
     def grid(self, period: int) -> list[float]:
-        """Give the start of each period."""
         count = -int(-(self.end - self.start) // period)
         return [self.start + index * period for index in range(count)]
 
@@ -97,7 +96,6 @@ class Queries:
         self._busy: list[str] = []
 
     def result(self, id: str, window: Window) -> Value:
-        """Give one query's result."""
         if id not in self._by_id:
             raise ExpressionError(f"No query has the id '{id}'")
         if id in self._busy:

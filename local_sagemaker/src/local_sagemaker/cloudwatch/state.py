@@ -33,7 +33,6 @@ class AlarmRecord:
 
     @property
     def by_query(self) -> bool:
-        """Whether it is a PromQL alarm."""
         return "EvaluationCriteria" in self.settings
 
     @property
@@ -69,7 +68,6 @@ class OTelEnrichment:
 
     @property
     def running(self) -> bool:
-        """Whether it has been started."""
         return self.created is not None
 
 
@@ -101,14 +99,12 @@ class CloudWatchState:
         return self.series if found else SeriesStore()
 
     def find(self, name_or_arn: str) -> AlarmRecord | None:
-        """Give an alarm by name or ARN."""
         name = name_or_arn.partition(":alarm:")[2] if ":alarm:" in name_or_arn else name_or_arn
         return self.alarms.get(name)
 
     def remember(
         self, alarm: AlarmRecord, at: datetime, kind: str, summary: str, data: str
     ) -> None:
-        """Write one line of an alarm's history."""
         self.history.append(
             {
                 "AlarmName": alarm.name,
@@ -125,10 +121,7 @@ _lock = threading.Lock()
 
 
 def state_of(backend: Any) -> CloudWatchState:
-    """Give the state that belongs to one of moto's backends.
-
-    It hangs on the backend, so that a reset of moto forgets it too.
-    """
+    """Give the state that hangs on one of moto's backends, so that a reset forgets it too."""
     with _lock:
         found = backend.__dict__.get("local_aws_state")
         if found is None:
@@ -138,12 +131,10 @@ def state_of(backend: Any) -> CloudWatchState:
 
 
 def state_at(place: tuple[str, str]) -> CloudWatchState:
-    """Give the state of an account and region."""
     return state_of(cloudwatch_backends[place[0]][place[1]])
 
 
 def all_states() -> list[CloudWatchState]:
-    """Give the state of every account and region that has been used."""
     return [
         state_of(backend)
         for account in list(cloudwatch_backends.values())
@@ -152,5 +143,4 @@ def all_states() -> list[CloudWatchState]:
 
 
 def now() -> datetime:
-    """Give the present time with its zone."""
     return datetime.now(UTC)

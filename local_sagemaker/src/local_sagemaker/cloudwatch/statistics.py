@@ -23,8 +23,6 @@ _RANGE = re.compile(rf"(TM|WM|TC|TS|PR)\(({_NUMBER}%?)?:({_NUMBER}%?)?\)")
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic, taken apart."""
-
     kind: str
     low: float | None = None
     high: float | None = None

@@ -30,10 +30,7 @@ _ACTIONS = {
 def change_state(
     state: CloudWatchState, alarm: AlarmRecord, new: str, reason: str, data: str, at: datetime
 ) -> dict[str, Any] | None:
-    """Give an alarm a state; the change as `act` takes it, or None when the state was that before.
-
-    The reason stays that of the last change, as AWS leaves it.
-    """
+    """Give an alarm a state; the change as `act` takes it, or None, with the reason of the last."""
     old = dict(alarm.outcome)
     if new == old["StateValue"]:
         return None
@@ -146,11 +143,9 @@ def _message(
 
 
 def _why_not_published(topic: str, key: str, alarm: str) -> str | None:
-    """Say why CloudWatch cannot publish an alarm; None when it can.
-
-    Source: CloudWatch user guide, "Using Amazon CloudWatch alarms" and its key policy for topics;
-    the text about the key is https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns.
-    """
+    """Say why CloudWatch cannot publish an alarm; None when it can."""
+    # Source: CloudWatch user guide, "Using Amazon CloudWatch alarms" and its key policy for topics;
+    # the text about the key is https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns.
     _, _, _, region, account, _ = topic.split(":", 5)
     source = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
     if reason := check_service(_WHO, Right("sns:Publish", topic, source), region):

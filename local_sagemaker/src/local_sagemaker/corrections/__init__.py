@@ -25,6 +25,5 @@ from . import (  # noqa: E402, F401
 
 
 def forget() -> None:
-    """Have moto forget everything."""
     ec2_backends.clear()  # a reset would make the thousands of images anew that each one has
     moto_api_backend.reset()

@@ -40,7 +40,6 @@ EC2ContainerServiceBackend._calculate_task_resource_requirements = staticmethod(
 def run_task(
     original: Callable[..., list[Any]], self: Any, *arguments: Any, **named: Any
 ) -> list[Any]:
-    """Start the processes of tasks."""
     tasks = original(self, *arguments, **named)
     url = f"http://{request.host}"
     for task in tasks:
@@ -121,7 +120,6 @@ def _roles_and_containers(definition: Any, overrides: Mapping[str, Any]) -> dict
 
 
 def _subnets() -> list[str]:
-    """Give the subnets that a RunTask request names."""
     network = request.get_json(force=True).get("networkConfiguration") or {}
     return list((network.get("awsvpcConfiguration") or {}).get("subnets") or ())
 

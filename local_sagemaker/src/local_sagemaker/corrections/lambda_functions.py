@@ -32,7 +32,6 @@ _OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
 def as_function(
     found: Any, url: str, session: Session | None = None
 ) -> lambda_runner.PythonFunction:
-    """Translate moto's function into the runner's."""
     return lambda_runner.PythonFunction(
         name=found.function_name,
         arn=found.function_arn,

@@ -22,10 +22,7 @@ logger = logging.getLogger(__name__)
 
 @around(BaseResponse)
 def call_action(original: Callable[[Any], Any], self: Any) -> Any:
-    """Refuse as AWS does: an action that it does not have, or an internal failure.
-
-    moto's server answers with its web framework's error page and a traceback on the terminal.
-    """
+    """Refuse as AWS does what is missing or fails; moto gives a web page and a traceback."""
     try:
         return original(self)
     except NotImplementedError:
@@ -57,11 +54,7 @@ def key_response(original: Callable[..., Any], self: Any, *given: Any) -> Any:
 
 
 def _backend(self: Any) -> Any:
-    """Give the registry that the request names, which is the caller's by default.
-
-    moto takes `registryId` and answers from the caller's own registry all the same: an image that
-    only the caller's registry has would pass for one in AWS's.
-    """
+    """Give the registry that is named, where moto always answers from the caller's."""
     return ecr_backends[self._get_param("registryId") or self.current_account][self.region]
 
 

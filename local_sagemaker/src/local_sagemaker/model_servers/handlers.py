@@ -103,7 +103,6 @@ class _Server:
         self._loaded.append(model)
 
     async def __call__(self, request: Request, connection: Connection) -> None:
-        """Answer one request."""
         if request.target == "/ping":
             connection.send(200 if self._loaded else 503, (), b"")
         elif request.target == "/utilization":

@@ -35,7 +35,6 @@ class InstanceTask(Generic[Settings]):
         self._slowness = settings.slow_instances.get(self._place, 1.0)
 
     def start(self) -> None:
-        """Begin the cold start."""
         if not self._ready:
             self._begin(self._warm())
 

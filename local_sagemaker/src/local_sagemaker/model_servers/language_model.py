@@ -67,8 +67,6 @@ def _blocks(tokens: Sequence[Hashable]) -> Iterable[int]:
 
 @dataclass(eq=False)
 class _Call:
-    """A request that is being answered."""
-
     asked: Asked
     connection: Connection
     arrived: float
@@ -110,7 +108,6 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
     # ---------------------------------------------------------------------------------- requests
 
     async def __call__(self, request: Request, connection: Connection) -> None:
-        """Answer one request."""
         path = request.target.partition("?")[0]
         if path == "/ping":
             connection.send(200 if self._ready else 503, (), b"")
@@ -246,10 +243,8 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
         )
 
     def utilization(self) -> dict[str, float]:
-        """Tell utilisation since the last time it was asked, in AWS's names and percent.
-
-        The GPU is busy while there are requests; of its memory vLLM takes 92 % at the start.
-        """
+        """Tell utilisation since the last time it was asked, in AWS's names and percent."""
+        # The GPU is busy while there are requests; of its memory vLLM takes 92 % at the start.
         now = asyncio.get_running_loop().time()
         if self._running:
             self._busy += now - self._busy_since

@@ -44,8 +44,6 @@ def error_document(message: str, status: int, kind: str) -> bytes:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for."""
-
     model: str
     tokens: list[Hashable]
     output_tokens: int
@@ -55,7 +53,6 @@ class Asked:
 
 
 def read(body: bytes, settings: LanguageModelServer) -> Asked:
-    """Read a request."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -76,11 +73,8 @@ def read(body: bytes, settings: LanguageModelServer) -> Asked:
 
 
 def _tokens(messages: object) -> list[Hashable]:
-    """Split a chat into tokens: its words, the first of each message told apart by its role.
-
-    An answer's first word is not, so that the next prompt, which has it within, is found to begin
-    with what was computed.
-    """
+    """Split a chat into tokens: its words, the first of each message told apart by its role."""
+    # But for an answer's, so that the next prompt is found to begin with what was computed.
     if not isinstance(messages, list) or not messages:
         raise Wrong("messages: a list with at least one message is needed")
     tokens: list[Hashable] = []
@@ -139,8 +133,6 @@ def _compact(document: Mapping[str, Any]) -> bytes:
 
 
 class Answer:
-    """Writes what a request is answered with."""
-
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._said = {
@@ -180,7 +172,6 @@ class Answer:
         return b"data: " + error + b"\n\ndata: [DONE]\n\n"
 
     def whole(self, cached: int) -> bytes:
-        """Write an answer in one piece."""
         asked = self._asked
         text = " ".join(map(word, range(asked.output_tokens)))
         choice = {

@@ -18,10 +18,7 @@ from .specifications import SimulatedModelServer
 
 
 class SharedWork:
-    """Requests that slow each other: of n at work each takes 1 + slope x (n - 1) times its time alone.
-
-    A batching instance; its time is the event loop's.
-    """
+    """A batching instance: of n requests each takes 1 + slope x (n - 1) times its time alone."""
 
     def __init__(self, slope: float) -> None:
         self._slope = slope
@@ -122,7 +119,6 @@ class Simulation(InstanceTask[SimulatedModelServer]):
         super().change(settings)
 
     async def __call__(self, request: Request, connection: Connection) -> None:
-        """Answer one request."""
         path = request.target.partition("?")[0]
         if path == "/ping":
             connection.send(self._settings.ping_status if self._ready else 503, (), b"")

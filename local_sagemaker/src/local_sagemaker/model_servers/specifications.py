@@ -41,7 +41,6 @@ def check_ranges(settings: Any, ranges: Mapping[str, tuple[float, float]]) -> No
 
 
 def check_places(slow_instances: Mapping[int, float]) -> None:
-    """Refuse factors for instances that cannot be."""
     for place, factor in slow_instances.items():
         if place < 0 or not 0 <= factor < math.inf:
             raise ValueError(
@@ -250,7 +249,6 @@ def handlers_model_server(script: str | Path) -> CommandModelServer:
 
 
 def to_document(server: ModelServer) -> dict[str, Any]:
-    """Write a server as a JSON document."""
     kind = next(name for name, cls in _KINDS.items() if isinstance(server, cls))
     fields = {f.name: getattr(server, f.name) for f in dataclasses.fields(server) if f.init}
     if isinstance(server, SimulatedModelServer):

@@ -23,8 +23,6 @@ _LAST = 1200.0
 
 
 class Sessions:
-    """The open sessions of one instance."""
-
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._until: dict[str, float] = {}

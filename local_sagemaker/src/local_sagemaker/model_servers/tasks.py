@@ -39,7 +39,6 @@ def change(task: Task, server: ModelServer) -> None:
 
 
 async def serve(task: Task, port: int = 0) -> Listener:
-    """Listen for it."""
     listener = await listen(task, port=port)
     task.start()
     return listener

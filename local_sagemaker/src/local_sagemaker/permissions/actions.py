@@ -36,7 +36,6 @@ class _Row:
 
 @functools.cache
 def _table() -> dict[str, dict[str, list[_Row]]]:
-    """Read the table: service to operation to rows."""
     table: dict[str, dict[str, list[_Row]]] = {}
     rows, prefix = {}, ""  # type: dict[str, list[_Row]], str
     for line in Path(__file__).with_name("actions.txt").read_text().splitlines():

@@ -34,17 +34,13 @@ def _wildcards(text: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def is_like(pattern: str, value: str, *, ignore_case: bool = False) -> bool:
-    """Match a pattern without variables."""
     return bool(_wildcards(pattern, re.IGNORECASE if ignore_case else 0).fullmatch(value))
 
 
 def _compiled(
     text: str, context: Context, *, wild: bool = True, variables: bool = True
 ) -> re.Pattern[str]:
-    """Compile a value with its variables filled in, whose own wildcards are letters.
-
-    One with a variable that the request does not bring, and no default, matches nothing.
-    """
+    """Compile a value, its variables filled in as letters; a missing one matches nothing."""
     if "${" not in text or not variables:
         return _wildcards(text) if wild else re.compile(re.escape(text), re.DOTALL)
     built, end = [], 0

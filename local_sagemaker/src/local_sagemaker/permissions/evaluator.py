@@ -39,8 +39,6 @@ _PRINCIPALS = {"AWS", "Service", "Federated", "CanonicalUser"}
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks."""
-
     arn: str
     account: str = ""
     role: str = ""
@@ -60,8 +58,6 @@ class Asked:
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies that bear on a request."""
-
     identity: tuple[Policy, ...] = ()
     boundary: Policy | None = None
     session: Policy | None = None
@@ -95,8 +91,6 @@ class _Grant(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, read and checked."""
-
     denies: bool
     actions: tuple[str, ...]
     not_actions: bool
@@ -200,22 +194,16 @@ def _named(kind: str, name: str, principal: Principal) -> _Grant:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy document's statements."""
-
     statements: tuple[Statement, ...]
 
     def denies(self, asked: Asked) -> bool:
-        """Say whether a statement denies a request."""
         return any(
             each.denies and each.grant(asked.principal) and each.applies(asked)
             for each in self.statements
         )
 
     def allows(self, asked: Asked) -> _Grant:
-        """Say whom the statements that allow a request name, the nearest of them.
-
-        What is not known of one is of no matter where another allows.
-        """
+        """Say whom the allowing statements name, the nearest, whatever is unknown of others."""
         found, unknown = _Grant.NOBODY, None
         for each in self.statements:
             try:

@@ -24,7 +24,6 @@ class RoleLacks(Exception):
 
 
 def check_assumable(role: str) -> None:
-    """Refuse a role that Lambda may not assume."""
     try:
         check_trust(role, _SERVICE)
     except NotAssumable:
@@ -91,7 +90,6 @@ def may_log(region: str, name: str, role: str, group: str, *, group_exists: bool
 def may(
     who: Identity, service: str, operations: Iterable[str], asked: Mapping[str, Any], region: str
 ) -> bool:
-    """Say whether somebody may do all of some operations."""
     wanted = [
         right
         for operation in operations

@@ -16,8 +16,6 @@ from .requests import Call, bucket_of_host, read_call
 
 
 class Answer(NamedTuple):
-    """A refusal over HTTP."""
-
     status: int
     content_type: str
     body: bytes
@@ -30,11 +28,8 @@ def identity_of(key: str | None, credentials: Credentials) -> Identity:
 
 
 def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -> Answer | None:
-    """Judge a WSGI request; gives the refusal, None for what is allowed.
-
-    The administrator is asked about nothing but what a bucket's policy denies everybody, and may
-    assume no role that does not exist.
-    """
+    """Judge a WSGI request; gives the refusal, None for what is allowed."""
+    # The administrator is asked only what a bucket's policy denies all, and whether a role exists.
     target = environ.get("REQUEST_URI", environ.get("PATH_INFO", "/"))
     if who.administrator and (
         service not in ("s3", "sts")
@@ -109,7 +104,6 @@ _CODES = {"ec2": "UnauthorizedOperation", "rest-xml": "AccessDenied", "query": "
 
 
 def _code(service: str, protocol: str) -> str:
-    """Give the code by which a service denies."""
     if service == "sns":
         return "AuthorizationError"
     if service == "sqs":
@@ -118,7 +112,6 @@ def _code(service: str, protocol: str) -> str:
 
 
 def _written(service: str, protocol: str, code: str, message: str) -> Answer:
-    """Write a refusal in a service's own format."""
     denies = code != "NotEmulated"
     if service == "s3":
         return Answer(403 if denies else 501, "application/xml", error_xml("s3", code, message))

@@ -181,11 +181,8 @@ class ModelRole:
             return False
 
     def session(self) -> Session:
-        """Give the credentials that its containers have; none when they are isolated.
-
-        Source: SageMaker developer guide, "Run Training and Inference Containers in Internet-Free
-        Mode".
-        """
+        """Give the credentials that its containers have; none when they are isolated."""
+        # Source: developer guide, "Run Training and Inference Containers in Internet-Free Mode".
         return NOBODY if self.isolated else service_session(self.arn, _SESSION, self._origin)
 
 
@@ -201,11 +198,9 @@ def may_delete_interfaces(place: tuple[str, str], role: str, subnets: Sequence[s
 
 
 def _check_trust(place: tuple[str, str], role: str) -> None:
-    """Ask whether SageMaker may assume a role; NotAssumable when it may not.
-
-    "The asterisk is what it sends": developer guide, "Cross-Service Confused Deputy Prevention",
-    SageMaker AI Inference.
-    """
+    """Ask whether SageMaker may assume a role; NotAssumable when it may not."""
+    # "The asterisk is what it sends": developer guide, "Cross-Service Confused Deputy Prevention",
+    # SageMaker AI Inference.
     account, region = place
     source = {
         "aws:SourceAccount": account,

@@ -31,7 +31,6 @@ def check_invocation(
     zone: str | None,
     model: str | None = None,
 ) -> None:
-    """Judge a call of SageMaker Runtime."""
     asked = (key, operation, endpoint, component, region, zone, model)
     if asked in _kept:
         return

@@ -219,7 +219,6 @@ def _resource_policy(right: Right, home: str) -> tuple[Policy | None, bool, str]
 
 
 def bucket_has_policy(name: str) -> bool:
-    """Say whether there is a bucket of that name which has a policy."""
     bucket = _bucket(name)
     return bool(bucket and bucket.policy)
 
@@ -327,10 +326,7 @@ def check(
 
 
 def check_service(service: Principal, right: Right, region: str) -> str | None:
-    """Say why a resource's policy does not let a service in; None when it does.
-
-    The key of a right on KMS may be named in any of the four ways.
-    """
+    """Say why a resource's policy does not let a service in; None when it does."""
     if right.action.startswith("kms:"):
         key = next(rights("kms", "DescribeKey", {"KeyId": right.resource}, region, ACCOUNT))
         text = _policy_text("kms", region, ACCOUNT, key.resource.rpartition(":")[2])
@@ -343,17 +339,13 @@ def check_service(service: Principal, right: Right, region: str) -> str | None:
 
 
 def check_role_exists(who: Identity, call: Call) -> None:
-    """Refuse to let anybody assume a role of this account that there is not.
-
-    CDK's command line then goes on with its caller's own credentials.
-    """
+    """Refuse to assume a role that there is not; CDK's CLI then goes on with its caller's keys."""
     arn = str(call.request.get("RoleArn", ""))
     if f":{ACCOUNT}:" in arn and not role_exists(arn):
         raise Denied(who.principal.arn, "sts:AssumeRole", arn, "", "sts")
 
 
 def check_call(who: Identity, call: Call, region: str) -> None:
-    """Judge a request of an API."""
     account = who.principal.account
     if call.service == "ec2":
         call = replace(call, request={**call.request, "Vpc": _vpc_of_request(call, region)})
@@ -406,7 +398,6 @@ def key_of_object(bucket_name: str, key: str) -> str | None:
 
 
 def objects_below(bucket_name: str, prefix: str) -> list[str]:
-    """Give the keys of a bucket's objects that begin so."""
     bucket = _bucket(bucket_name)
     return [key for key in list(bucket.keys if bucket else ()) if key.startswith(prefix)]
 

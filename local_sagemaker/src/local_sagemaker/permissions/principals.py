@@ -108,7 +108,6 @@ def _role(arn: str) -> tuple[Any, Any]:
 
 
 def role_exists(arn: str) -> bool:
-    """Say whether there is a role."""
     return _role(arn)[0] is not None
 
 
@@ -167,10 +166,7 @@ def session_of(key: str) -> Any:
 
 
 def identify(key: str) -> Identity:
-    """Give who has an access key; whoever has none that IAM or STS issued is the administrator.
-
-    That others have no way in is the business of `admission`.
-    """
+    """Give who has an access key; a key that nobody here issued is the administrator's."""
     for account in list(models.iam_backends.values()):
         for backend in list(account.values()):
             found = backend.access_keys.get(key)
@@ -242,11 +238,8 @@ def _aws_policies() -> dict[str, Any]:
 
 
 def aws_managed_policy(arn: str, backend: Any) -> Any:
-    """Give an AWS-managed policy, loaded into a backend; None when AWS has none of that name.
-
-    moto loads all or none: all would cost a second at the first IAM call; none would refuse
-    `AdministratorAccess`, which the CDK bootstrap template attaches.
-    """
+    """Load an AWS-managed policy into a backend; None when AWS has none of that name."""
+    # moto loads all, which takes a second, or none, not even what the CDK bootstrap needs.
     name = arn.rpartition("/")[2]
     if _OF_AWS in arn and arn not in backend.managed_policies and name in _aws_policies():
         policy = models.AWSManagedPolicy.from_data(

@@ -122,7 +122,6 @@ def _label_values(store: SeriesStore, name: str, request: Request) -> list[str]:
 
 
 def _written(value: float) -> str:
-    """Write a number as Prometheus does."""
     special = {math.inf: "+Inf", -math.inf: "-Inf"}
     return "NaN" if math.isnan(value) else special.get(value, repr(value).removesuffix(".0"))
 

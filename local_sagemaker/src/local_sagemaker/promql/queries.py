@@ -54,8 +54,6 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True)
 class _Term:
-    """One alternative of data."""
-
     kind: str
     metric: str
     labels: Labels

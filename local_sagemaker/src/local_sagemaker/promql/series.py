@@ -79,14 +79,12 @@ class SeriesStore:
             del points[: bisect.bisect_left(points, time - LONGEST_RANGE, key=lambda p: p.time)]
 
     def named(self, name: str = "") -> Iterator[Series]:
-        """Give all series of a metric, or of all."""
         for each in [name] if name else sorted(self._by_name):
             yield from list(self._by_name.get(each, {}).values())
 
     def ingest(
         self, page: str, resource: Mapping[str, str], time: float, form: Form | None = None
     ) -> None:
-        """Keep what a container printed."""
         form = form or Form()
         found: dict[tuple[str, Labels], Value] = {}
         histograms: dict[tuple[str, Labels], dict[float, float]] = {}

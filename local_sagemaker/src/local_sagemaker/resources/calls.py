@@ -44,7 +44,6 @@ class Call:
         return name.lower() in free or name in {field.split(".")[0] for field in self.fields}
 
     def run(self, client: Any, known: Known, properties: Known) -> dict[str, Any]:
-        """Call the operation."""
         self._refuse_lost(properties)
         filled_in = {name: filled(value, known) for name, value in self.arguments.items()}
         arguments = {

@@ -35,7 +35,6 @@ class Endpoint(ResourceType):
             raise ServiceError(f"{noun} {name} is {status}: {reason}")
 
     def describe(self, at: Place, name: str) -> dict[str, Any]:
-        """Ask SageMaker."""
         found: dict[str, Any] = at.client("sagemaker").describe_endpoint(EndpointName=name)
         return found
 
@@ -45,8 +44,6 @@ class Endpoint(ResourceType):
 
 
 class InferenceComponent(Endpoint):
-    """An inference component."""
-
     _FIXED = ("EndpointName", "InferenceComponentName", "VariantName")
 
     def describe(self, at: Place, name: str) -> dict[str, Any]:

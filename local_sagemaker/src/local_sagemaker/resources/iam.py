@@ -17,16 +17,13 @@ _owners: dict[tuple[str, str, str], Owner] = {}
 
 
 def forget() -> None:
-    """Forget whose which inline policy is."""
     _owners.clear()
 
 
 def _own(at: Place, role: str, policy: str) -> None:
-    """Claim an inline policy's name on a role, which no other resource of any stack may have.
-
-    Since 30 January 2026 CloudFormation refuses what it overwrote until then; the words are those
-    of aws/modern-data-architecture-accelerator#36 and aws-amplify/amplify-cli#14961.
-    """
+    """Claim an inline policy's name on a role, which no other resource of any stack may have."""
+    # Since 30 January 2026 CloudFormation refuses what it overwrote until then; the words are those
+    # of aws/modern-data-architecture-accelerator#36 and aws-amplify/amplify-cli#14961.
     owner = (at.stack_id, at.logical_id)
     if _owners.setdefault((at.account, role, policy), owner) != owner:
         raise ServiceError(
@@ -52,8 +49,6 @@ def _put(at: Place, role: str, policy: str, document: Any) -> None:
 
 
 class Role(ResourceType):
-    """A role, with inline policies."""
-
     def settle(self, at: Place, known: Known, old: Properties, new: Properties) -> None:
         after = {policy["PolicyName"]: policy for policy in new.get("Policies") or []}
         former = {policy["PolicyName"] for policy in old.get("Policies") or []}

@@ -21,8 +21,6 @@ class Metadata(ResourceType):
 
 
 class NestedStack(ResourceType):
-    """A stack in a stack."""
-
     def create(self, at: Place, properties: Properties) -> Created:
         answer = at.client("cloudformation").create_stack(
             StackName=at.generated_name(128), **self._arguments(properties)

@@ -57,7 +57,6 @@ _ALL_TRAFFIC = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 
 
 def _permission(rule: Properties) -> dict[str, Any]:
-    """Translate a template's rule into the API's."""
     if unknown := sorted(set(rule) - _RULE):
         raise PropertyNotEmulated(f"rule.{', '.join(unknown)}")
     permission: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
@@ -98,7 +97,6 @@ class SecurityGroupRule(ResourceType):
 
     @property
     def direction(self) -> str:
-        """Give ingress or egress."""
         return self.type_name.rpartition("Group")[2].lower()
 
     def create(self, at: Place, properties: Properties) -> Created:

@@ -80,12 +80,10 @@ def as_text(value: Any) -> str:
 
 
 def only(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Give some of the properties, leaving out those that are not set."""
     return {name: properties[name] for name in names if properties.get(name) is not None}
 
 
 def without(properties: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
-    """Give all of the properties but some."""
     return {name: value for name, value in properties.items() if name not in names}
 
 

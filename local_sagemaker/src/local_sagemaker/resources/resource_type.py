@@ -55,15 +55,12 @@ class Place:
     """Of the stack's role, or of a caller who is not the administrator."""
 
     def begin(self, physical_id: str, attributes: dict[str, Any] | None = None) -> Created:
-        """Say that the resource is there and not finished: if the rest fails, a rollback deletes it.
-
-        CloudFormation deletes what has a primary identifier after its create handler failed.
-        """
+        """Say that the resource is there, so that a rollback deletes it if the rest fails."""
+        # CloudFormation deletes what has a primary identifier after its create handler failed.
         self.begun.append(Created(physical_id, attributes or {}))
         return self.begun[-1]
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """Give a boto3 client of this local AWS."""
         return local_client(service, region or self.region, self.url, self.session)
 
     def generated_name(self, longest: int = 255, *, lower: bool = False) -> str:
@@ -236,7 +233,6 @@ class ResourceType:
 
     @property
     def service(self) -> str:
-        """The service, as boto3 calls it."""
         name = self.type_name.split("::")[1].lower()
         return {"applicationautoscaling": "application-autoscaling"}.get(name, name)
 
@@ -261,11 +257,9 @@ class ResourceType:
         return {"array": "list", "object": "map"}.get(kind)
 
     def honours(self, name: str) -> bool:
-        """Say whether a top-level property is honoured."""
         return name in self.properties
 
     def create(self, at: Place, properties: Properties) -> Created:
-        """Create the resource."""
         own = {**self.defaults, **properties}
         name = own.get(self.name or "") or at.generated_name(self.longest, lower=self.lower)
         if self.name:
@@ -322,7 +316,6 @@ class ResourceType:
         return Created(known[""], {**before, **filled(dict(self.attributes), known)})
 
     def delete(self, at: Place, existing: Existing) -> None:
-        """Delete the resource."""
         known = self._known(at, {**self.defaults, **existing.properties}, existing)
         key = filled(self.key, known)
         for part in self._members:

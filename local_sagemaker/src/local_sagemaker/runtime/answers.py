@@ -54,7 +54,6 @@ class Call:
 
     @property
     def dimensions(self) -> list[Dimensions]:
-        """What it counts into."""
         return self.endpoint.dimensions(self.fleet, self.variant)
 
 

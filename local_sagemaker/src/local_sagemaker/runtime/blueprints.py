@@ -35,11 +35,9 @@ def _container(settings: Mapping[str, Any], hosting: Hosting) -> Mapping[str, An
 def metrics_endpoint(
     variant: Mapping[str, Any], hosting: Hosting, frequency: int
 ) -> tuple[str, int]:
-    """Give the path that a variant's containers are scraped at, and how often (seconds).
-
-    Source: API reference, ContainerMetricsConfig: one that it names is published every 60 seconds
-    unless it says otherwise, any other as often as the endpoint's metrics.
-    """
+    """Give the path that a variant's containers are scraped at, and how often (seconds)."""
+    # Source: API reference, ContainerMetricsConfig: one that it names is published every 60 seconds
+    # unless it says otherwise, any other as often as the endpoint's metrics.
     config = _container(variant, hosting).get("ContainerMetricsConfig") or {}
     for own in config.get("MetricsEndpoints") or []:
         return own["MetricsEndpointPath"], int(own.get("MetricPublishFrequencyInSeconds", 60))
@@ -53,10 +51,7 @@ def _chosen(
 
 
 def server_of(variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> ModelServer:
-    """Give the model server of a variant: of the mapping, or the one that echoes.
-
-    A container that needs another driver than its instances have never runs.
-    """
+    """Give a variant's model server: the mapping's, the echo, or without its driver none."""
     chosen = _chosen(variant, hosting, options)
     if chosen is None:
         return ECHO
@@ -78,11 +73,9 @@ _OLDER_AMIS = {
 
 
 def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
-    """Say whether an image that SageMaker's SDK would give another AMI has an AMI that will do.
-
-    Source: aws/sagemaker-python-sdk#6281: otherwise it "crashes even before any logs can be
-    produced". AWS documents the default AMI of no family.
-    """
+    """Say whether an image that SageMaker's SDK would give another AMI has an AMI that will do."""
+    # Source: aws/sagemaker-python-sdk#6281: otherwise it "crashes even before any logs can be
+    # produced". AWS documents the default AMI of no family.
     family = str(variant.get("InstanceType", "")).split(".")[1:2]
     tag = image.partition("@")[0].rpartition("/")[2].lower()
     if not _CUDA_13.search(tag) or not _DEFAULT_DRIVER_IS_OLDER.intersection(family):
@@ -91,10 +84,7 @@ def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
 
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
-    """Say whether a configuration has a model server of the mapping behind any variant.
-
-    Endpoints of inference components are started whatever servers those will have.
-    """
+    """Say whether a variant has a model server of the mapping, or room for components."""
     return any(
         hosts_components(each)
         or (options.model_servers and _chosen(each, hosting, options) is not None)
@@ -112,7 +102,6 @@ def fleet_of(
     running: Callable[[], int],
     site: Site,
 ) -> Fleet:
-    """Make the fleet of a configuration."""
     variants = []
     settings_of_all = all_variants(config)
     shadows = [each["VariantName"] for each in config.get("ShadowProductionVariants") or []]

@@ -56,7 +56,6 @@ class Clock:
         return datetime.fromtimestamp(self.now(), UTC)
 
     def set_speed(self, speed: float) -> None:
-        """Run at another speed from now on."""
         check_clock(speed)
         with self._lock:
             self._base, self._since, self._speed = self.now(), time.monotonic(), speed
@@ -86,11 +85,9 @@ class Clock:
                 loop.call_soon_threadsafe(event.set)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for seconds of this clock."""
         await self.sleep_until(self.now() + seconds)
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until a moment of this clock."""
         loop = asyncio.get_running_loop()
         while True:
             event = asyncio.Event()
@@ -150,7 +147,6 @@ class Ticks:
                     logger.exception("the tick of %s failed", at)
 
     async def run(self) -> None:
-        """Go on for ever."""
         while True:
             await self._clock.sleep_until(self._next)
             await self.caught_up()

@@ -36,11 +36,7 @@ class Site:
     component: str = ""
 
     def log(self, role: ModelRole | None, stream: str = "", lines: Sequence[str] = ()) -> None:
-        """Put lines into the endpoint's log group, which AWS keeps when the endpoint is deleted.
-
-        The group is there once a container runs, also when it writes nothing; nothing is, when the
-        model's role may not write it.
-        """
+        """Put lines into the endpoint's log group, which AWS keeps, if the role may write it."""
         if self.now is None:
             return
         backend = logs_backends[self.account][self.region]
@@ -88,7 +84,6 @@ class Container:
         )
 
     def load(self, is_stopped: Callable[[], bool]) -> None:
-        """Unpack the model's data."""
         folder = self._base / "model"
         folder.mkdir(parents=True, exist_ok=True)
         if self.model_data is not None:

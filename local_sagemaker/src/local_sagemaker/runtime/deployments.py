@@ -57,8 +57,6 @@ def linear_shares(size: Mapping[str, Any], instances: int) -> list[float]:
 
 @dataclass
 class Deployment:
-    """One update of one endpoint."""
-
     endpoint: RuntimeEndpoint
     new: Fleet
     counts: Mapping[str, int]
@@ -69,7 +67,6 @@ class Deployment:
     show: Callable[[str], None]
 
     async def run(self) -> None:
-        """Replace the fleet."""
         if self.endpoint.new_fleet is not None:  # of an UpdateRollbackFailed
             self.endpoint.new_fleet.stop()
         self.endpoint.new_fleet, self.endpoint.new_share = self.new, 0.0
@@ -202,11 +199,9 @@ class Deployment:
         raise RolledBack(reason)
 
     async def _roll_back(self, old: Fleet, policy: Mapping[str, Any]) -> None:
-        """Bring the old fleet back, new instances ending as old ones serve.
-
-        Without RollbackMaximumBatchSize all of it comes at once, before any new one ends. Source:
-        SageMaker API reference, "RollingUpdatePolicy".
-        """
+        """Bring the old fleet back, new instances ending as old ones serve."""
+        # Without RollbackMaximumBatchSize all of it comes at once, before any new one ends. Source:
+        # SageMaker API reference, "RollingUpdatePolicy".
         record = self.endpoint.record or {}
         wanted = {variant.name: _described_count(record, variant.name) for variant in old}
         total = sum(wanted[variant.name] for variant in old.production)

@@ -18,8 +18,6 @@ from .routing import choose_weighted
 
 @dataclass(eq=False)
 class RuntimeEndpoint:
-    """One endpoint."""
-
     place: Place
     name: str
     hosting: Hosting
@@ -58,7 +56,6 @@ class RuntimeEndpoint:
 
     @property
     def fleets(self) -> list[Fleet]:
-        """The fleets there are."""
         return [fleet for fleet in (self.fleet, self.new_fleet) if fleet is not None]
 
     @property

@@ -112,7 +112,6 @@ class Fleet:
 
     @property
     def production(self) -> list[Variant]:
-        """The variants that answer callers."""
         return [variant for variant in self if not variant.shadow]
 
     @property
@@ -122,7 +121,6 @@ class Fleet:
 
     @property
     def size(self) -> int:
-        """Instances of all variants."""
         return sum(len(variant.instances) for variant in self)
 
     def take_weights(self, record: Mapping[str, Any]) -> None:
@@ -228,7 +226,6 @@ class Fleet:
         await asyncio.gather(*ending, return_exceptions=True)
 
     def stop(self) -> None:
-        """Stop every instance."""
         for variant in self:
             leaving, variant.instances = variant.instances, []
             self._retire(leaving)

@@ -56,11 +56,7 @@ def forward(
 
 
 class _Body:
-    """The answer's body, read as the caller takes it.
-
-    No generator: one that the server closes before it has begun (its caller has gone) would never
-    come to its `finally`, and leave the connection open.
-    """
+    """The answer's body, read as the caller takes it, and closed also before it has begun."""
 
     def __init__(
         self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse

@@ -54,7 +54,6 @@ class _Answer:
         self.more = self.whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; a trailer is of no use here."""
         if not self.headed:
             self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
@@ -69,7 +68,6 @@ class _Answer:
             self.status, self.headed = status, True
 
     def on_body(self, data: bytes) -> None:
-        """Keep a part of the body."""
         if not self.whole:
             self.parts.append(data)
 
@@ -129,11 +127,8 @@ class _Exchange(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the server still holds it open, with nothing on it: another request may go.
-
-        What can be read from an idle connection is its end, or an answer that nobody asked for.
-        The loop may not have come to it yet, hence the look at the socket itself.
-        """
+        """Whether the server still holds it open, with nothing on it: another request may go."""
+        # Readable there is its end, or a stray answer, which the loop may not have come to yet.
         if self._lost or self.transport is None or self.transport.is_closing():
             return False
         with _Selector() as selector:

@@ -112,7 +112,6 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------------- from asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._listener.opened(self)
@@ -126,11 +125,9 @@ class Connection(asyncio.Protocol):
             self.lost()
 
     def pause_writing(self) -> None:
-        """Hold `drain` back."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let `drain` go on."""
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
@@ -155,7 +152,6 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------------- from llhttp
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         self._began = time.perf_counter()
         self._in_head = True
         self._head_size = self._body_size = 0
@@ -219,7 +215,6 @@ class Connection(asyncio.Protocol):
             self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, data: bytes) -> None:
-        """Keep a piece of the body."""
         request = self._request
         assert request is not None
         self._body_size += len(data)
@@ -251,7 +246,6 @@ class Connection(asyncio.Protocol):
         self._parts = []
 
     def _next(self) -> None:
-        """Start the next request."""
         if self._requests:
             request = self._requests.popleft()
             self._keep = request.keep
@@ -359,7 +353,6 @@ class Connection(asyncio.Protocol):
             await self._read_by_client()
 
     def end_stream(self) -> None:
-        """Send the last chunk."""
         self._write(b"0\r\n\r\n")
 
     def close(self) -> None:
@@ -389,7 +382,6 @@ class Listener:
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self, port: int) -> None:
-        """Begin to listen."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._accept, LOOPBACK, port, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -400,7 +392,6 @@ class Listener:
         return Connection(self, self._count - 1)
 
     def opened(self, connection: Connection) -> None:
-        """Count a connection in."""
         self._open[connection] = None
         if len(self._open) > self.limits.most_connections:
             oldest = next((one for one in self._open if one.is_idle), connection)
@@ -408,7 +399,6 @@ class Listener:
             oldest.drop()
 
     def closed(self, connection: Connection) -> None:
-        """Count a connection out."""
         self._open.pop(connection, None)
 
     async def _end_late_ones(self) -> None:
@@ -432,10 +422,7 @@ class Listener:
 async def listen(
     handler: Handler, *, port: int = 0, admit: Admit = refuse_pages, limits: Limits | None = None
 ) -> Listener:
-    """Listen on a loopback port; a free one when it is 0.
-
-    Whatever else `admit` asks for, it has to refuse web pages: see `admission`.
-    """
+    """Listen on a loopback port, a free one for 0; `admit` has to refuse web pages."""
     listener = Listener(handler, admit, limits or Limits())
     await listener.start(port)
     return listener

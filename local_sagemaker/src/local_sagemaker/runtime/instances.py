@@ -209,12 +209,10 @@ class Instance:
         return sum(self.outstanding)
 
     def begin(self, router: int) -> None:
-        """Count a request in."""
         self.outstanding[router] += 1
         self.peak = max(self.peak, self.under_way)
 
     def end(self, router: int) -> None:
-        """Count a request out."""
         self.outstanding[router] -= 1
 
     async def request(
@@ -234,10 +232,7 @@ class Instance:
         )
 
     async def utilization(self) -> dict[str, float]:
-        """Ask the model server for its utilisation; empty when it does not tell.
-
-        One that says it has no such page is not asked again: each time is a line in its log.
-        """
+        """Ask the server for its utilisation, until it has no such page, to spare its log."""
         if not self._tells_utilization:
             return {}
         with contextlib.suppress(TimeoutError, Broken, Unreachable, ValueError):

@@ -263,10 +263,8 @@ class Invocations:
         return fleet, fleet.variants[name]
 
     def _no_copy(self, endpoint: RuntimeEndpoint, name: str) -> Refusal:
-        """Count a request that found no copy, which an alarm may scale out on, and refuse it.
-
-        Source: SageMaker developer guide, "Scale an endpoint to zero instances".
-        """
+        """Count a request that found no copy, which an alarm may scale out on, and refuse it."""
+        # Source: SageMaker developer guide, "Scale an endpoint to zero instances".
         metric = {"MetricName": "NoCapacityInvocationFailures", "Unit": "None", "Value": 1.0}
         dimensions = (("InferenceComponentName", name),)
         self._meter.put(endpoint.place, INVOCATIONS, dimensions, self._clock.now(), [metric])

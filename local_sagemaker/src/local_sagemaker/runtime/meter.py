@@ -50,7 +50,6 @@ class RequestCounts:
     overhead_most: int = 0
 
     def add(self, instances: int, status: int, model: int | None, overhead: int) -> None:
-        """Count one request."""
         self.requests += 1
         if instances:
             self.shares[1.0 / instances] += 1
@@ -141,10 +140,7 @@ class Meter:
             self._data.append((place, namespace, dimensions, at, data))
 
     def flush(self) -> None:
-        """Put everything that was counted into CloudWatch; any thread may.
-
-        It is there when this returns, whoever was putting it.
-        """
+        """Put all that was counted into CloudWatch, whoever was putting it; any thread may."""
         with self._flushing:
             self._put_all()
 

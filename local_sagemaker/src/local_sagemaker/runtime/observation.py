@@ -133,11 +133,9 @@ class Observation:
                 self._meter.put(endpoint.place, INSTANCES, dimensions, begin, data)
 
     def _silence(self, endpoint: RuntimeEndpoint, base: list[Dimensions], at: float) -> None:
-        """Tell zero: without traffic SageMaker emits zeros, so that scaling in has data.
-
-        Source: SageMaker developer guide, "Auto scaling policies". Added to a minute with requests
-        a zero changes no Sum, the one statistic that AWS lists for these two.
-        """
+        """Tell zero: without traffic SageMaker emits zeros, so that scaling in has data."""
+        # Source: SageMaker developer guide, "Auto scaling policies". A zero changes no Sum, the one
+        # statistic that AWS lists for these two.
         for dimensions in base:
             data = [
                 {"MetricName": name, "Unit": "None", "Value": 0.0}
@@ -163,11 +161,9 @@ def _period(settings: dict[str, object]) -> float:
 
 
 def _resource(endpoint: RuntimeEndpoint, variant: Variant, instance: Instance) -> Mapping[str, str]:
-    """Give the labels that SageMaker adds.
-
-    Source: SageMaker developer guide, "Connect to your observability tool", "OTel labels available
-    in PromQL".
-    """
+    """Give the labels that SageMaker adds."""
+    # Source: SageMaker developer guide, "Connect to your observability tool", "OTel labels
+    # available in PromQL".
     name = endpoint.rooms[variant.name][0] if variant.name in endpoint.rooms else variant.name
     labels = {
         "aws.sagemaker.endpoint.name": endpoint.name,

@@ -52,7 +52,6 @@ class ModelFailed(Exception):
 
 
 def refuse(connection: Connection | Nobody, refusal: Refusal) -> None:
-    """Send a refusal."""
     connection.send(
         refusal.status,
         [

@@ -48,7 +48,6 @@ def instance_room(instance_type: str) -> Room | None:
 
 
 def copy_room(specification: Mapping[str, Any]) -> Room:
-    """Give what a copy needs."""
     needs = specification["ComputeResourceRequirements"]
     return (
         needs.get("NumberOfCpuCoresRequired") or 0,

@@ -62,10 +62,7 @@ def choose_weighted(
 
 
 def prefix_key(routing: Routing, body: bytes, prefix_id: str) -> bytes:
-    """Give what requests must have in common to go to one instance: bytes of the body, and the ID.
-
-    The ID is the header X-Amzn-SageMaker-Prefix-Aware-Id.
-    """
+    """Give what ties requests to one instance: body bytes, X-Amzn-SageMaker-Prefix-Aware-Id."""
     if routing.strategy != "PREFIX_AWARE":
         return b""
     return prefix_id.encode() + b"\0" + body[: routing.prefix_length]
@@ -74,7 +71,6 @@ def prefix_key(routing: Routing, body: bytes, prefix_id: str) -> bytes:
 def choose_instance(
     instances: Sequence[T], routing: Routing, router: int, key: bytes, generator: random.Random
 ) -> T:
-    """Choose one of the instances in service."""
     if len(instances) == 1:
         return instances[0]
     if routing.strategy == "RANDOM":

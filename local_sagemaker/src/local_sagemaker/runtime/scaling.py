@@ -96,10 +96,7 @@ def _query(query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def alarm_requests(policy: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Write the alarms of a target tracking policy, as PutMetricAlarm takes them.
-
-    The first is the one to scale out on. A policy without scaling in has no other one.
-    """
+    """Write a policy's alarms for PutMetricAlarm: to scale out, then in unless that is off."""
     configuration = policy["TargetTrackingScalingPolicyConfiguration"]
     predefined = configuration.get("PredefinedMetricSpecification") or {}
     period = PREDEFINED.get(predefined.get("PredefinedMetricType", ""), ("", "", _MINUTE))[2]
@@ -195,7 +192,6 @@ def make_alarms(place: Place, policy: Mapping[str, Any]) -> list[dict[str, str]]
 
 
 def drop_alarms(place: Place, policy: Mapping[str, Any]) -> None:
-    """Delete the alarms of a policy that goes."""
     state = state_at(place)
     with state.lock:
         for alarm in policy.get("Alarms") or []:
@@ -297,11 +293,8 @@ class TargetTracking:
     def _step(
         place: Place, policy: Mapping[str, Any], target: Mapping[str, Any], capacity: int, at: float
     ) -> tuple[int, Mapping[str, Any], str] | None:
-        """Give what a step scaling policy wants of an alarm in ALARM; None for no change.
-
-        An alarm calls its policy again each minute for which it stays in ALARM. Source: CloudWatch
-        user guide, "Alarm actions".
-        """
+        """Give what a step scaling policy wants of an alarm in ALARM; None for no change."""
+        # Called each minute of the ALARM: CloudWatch user guide, "Alarm actions".
         cloudwatch = state_at(place)
         for alarm in list(cloudwatch.alarms.values()):
             settings = alarm.settings

@@ -44,11 +44,7 @@ _END_SECONDS = 5.0
 
 
 class Runtime:
-    """SageMaker Runtime on loopback.
-
-    It starts with the first request for a URL or the first endpoint that needs it; until then it
-    is nothing but its options.
-    """
+    """SageMaker Runtime on loopback, started by the first URL or endpoint that needs it."""
 
     def __init__(
         self,
@@ -107,7 +103,6 @@ class Runtime:
         self._thread.run(call())
 
     def reset(self) -> None:
-        """Forget every endpoint."""
         if self._thread.runs:
             self._in_loop(self._forget)
 
@@ -572,7 +567,6 @@ class Runtime:
         return self.clock.now()
 
     def set_speed(self, speed: float) -> None:
-        """Run the clock at another speed."""
         self.clock.set_speed(speed)
 
 

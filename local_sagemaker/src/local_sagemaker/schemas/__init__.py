@@ -136,11 +136,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Say whether a value is of a JSON type, after CloudFormation's own conversions.
-
-    CloudFormation takes numbers and booleans that are written as text, and text that is written as
-    a number.
-    """
+    """Say whether a value is of a JSON type, or converted by CloudFormation from or to text."""
     if kind in ("object", "array"):
         return isinstance(value, dict if kind == "object" else list)
     if isinstance(value, (dict, list)) or value is None:
