@@ -70,8 +70,7 @@ class Session:
     session_token: str = field(repr=False)
 
 
-NOBODY = Session("", "", "")
-"""For a process that has no credentials."""
+NOBODY = Session("", "", "")  # for a process that has no credentials
 
 
 class Refused(NamedTuple):

@@ -59,8 +59,7 @@ class Caller:
     url: str
     account: str = ACCOUNT
     runtime: Runtime = field(default_factory=Runtime)
-    key: str | None = None
-    """The access key that the request is signed with."""
+    key: str | None = None  # the access key that the request is signed with
     who: Identity = ADMINISTRATOR
 
     def now(self) -> datetime:

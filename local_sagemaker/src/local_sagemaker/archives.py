@@ -18,8 +18,7 @@ from typing import BinaryIO
 
 LARGEST_CODE = 262_144_000
 """Bytes of a function's code, unpacked. Source: Lambda developer guide, "Lambda quotas"."""
-MOST_ENTRIES = 100_000
-"""Ours: AWS names no number."""
+MOST_ENTRIES = 100_000  # ours: AWS names no number
 SMALL_DATA = 2**28
 LARGEST_RATIO = 100
 """Model data of more than `SMALL_DATA` bytes may be so many times its archive. Ours: weights do not

@@ -31,10 +31,8 @@ OPENAI_PATH = re.compile(
 )
 
 _HOST = "sagemaker.amazonaws.com"
-_LONGEST = 43_200
-"""Seconds."""
-_AHEAD = 300.0
-"""Seconds that the signer's clock may be ahead, as for SigV4."""
+_LONGEST = 43_200  # seconds
+_AHEAD = 300.0  # seconds that the signer's clock may be ahead, as for SigV4
 _SCOPE = re.compile(r"(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/sagemaker/aws4_request")
 
 

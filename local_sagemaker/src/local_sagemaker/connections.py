@@ -18,8 +18,7 @@ import botocore.session
 
 from .admission import TOKEN_HEADER, Credentials, Session, credentials_at
 
-ACCOUNT = "123456789012"
-"""The account that moto gives to a caller whose key no account has."""
+ACCOUNT = "123456789012"  # the account that moto gives to a caller whose key no account has
 
 _lock = threading.Lock()
 _making = threading.Lock()  # a session is not safe across threads, its clients are

@@ -14,8 +14,7 @@ class Interfaces:
 
     endpoint: str
     config: str
-    made: list[tuple[str, str | None]]
-    """Each with the role that SageMaker needs to delete it."""
+    made: list[tuple[str, str | None]]  # each with the role that SageMaker needs to delete it
     left: Callable[[], bool] | None = None
     """Set once the fleet has ended: whether the time has come for them to go."""
 
@@ -37,8 +36,7 @@ class Hosting:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-TargetKey = tuple[str, str, str]
-"""Service namespace, resource id, scalable dimension."""
+TargetKey = tuple[str, str, str]  # service namespace, resource id, scalable dimension
 
 
 @dataclass

@@ -53,10 +53,8 @@ class PythonFunction:
     environment: Mapping[str, str]
     region: str
     url: str
-    log_group: str = ""
-    """By default the one that is called as the function."""
-    session: Session | None = None
-    """Of its role; by default it has the local AWS's own key."""
+    log_group: str = ""  # by default the one that is called as the function
+    session: Session | None = None  # of its role; by default it has the local AWS's own key
 
 
 @dataclass(frozen=True)

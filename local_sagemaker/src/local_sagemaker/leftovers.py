@@ -56,8 +56,7 @@ class _Listing:
     service: str
     operation: str
     entries: str
-    name: str = ""
-    """The field of an entry; by default the entry is the name."""
+    name: str = ""  # the field of an entry; by default the entry is the name
     not_ours: tuple[str, ...] = ()
     """How the names begin of what AWS has, or a deployment makes by itself."""
     given: Mapping[str, Any] = field(default_factory=dict)

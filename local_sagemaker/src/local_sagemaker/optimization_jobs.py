@@ -26,8 +26,7 @@ from .hosting import Hosting, hosting
 from .protocols import Invalid, ServiceError
 from .runtime.model_data import ModelData
 
-MARKER = "LOCAL_AWS_ONLY_COPIED_THIS_MODEL.json"
-"""Written beside the copied files."""
+MARKER = "LOCAL_AWS_ONLY_COPIED_THIS_MODEL.json"  # written beside the copied files
 _NEURON = ("ml.inf", "ml.trn")
 # What the service recommended in recorded answers was the image that the job ran in: tests of
 # sagemaker-python-sdk, tests/unit/sagemaker/serve/utils/test_optimize_utils.py. Tags of their kind.

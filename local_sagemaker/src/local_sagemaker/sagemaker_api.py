@@ -121,12 +121,9 @@ def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_agreement(container: Mapping[str, Any]) -> None:
-    """Refuse data of a gated model of JumpStart without its agreement, as AWS does.
-
-    The message is that of hashicorp/terraform-provider-aws#34795, as far as it is quoted there.
-    Whether ModelDataUrl, which has no place for an agreement, is refused in the same words was not
-    seen.
-    """
+    """Refuse data of a gated model of JumpStart without its agreement, as AWS does."""
+    # The message is that of hashicorp/terraform-provider-aws#34795, as far as it is quoted there;
+    # ModelDataUrl, which has no place for an agreement, was not seen to be refused in these words.
     source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
     uri = source.get("S3Uri") or container.get("ModelDataUrl") or ""
     accepted = (source.get("ModelAccessConfig") or {}).get("AcceptEula") is True
@@ -164,12 +161,10 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
 
 
 def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteEndpointConfig, also of one in use, which AWS forbids in words only.
-
-    "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). The
-    endpoint goes on serving, and its next update or scaling fails: "Could not find endpoint
-    configuration" (hashicorp/terraform-provider-aws#40048, #46663).
-    """
+    """DeleteEndpointConfig, also of one in use, which AWS forbids in words only."""
+    # "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). It
+    # goes on serving, and its next update or scaling fails: "Could not find endpoint configuration"
+    # (hashicorp/terraform-provider-aws#40048, #46663).
     _remove(caller, "EndpointConfig", request["EndpointConfigName"])
 
 

@@ -25,8 +25,7 @@ from .scaling_api import APPLICATION_AUTO_SCALING
 from .server import LocalAwsError
 from .wsgi import WsgiHandler
 
-_serving: set[str] = set()
-"""The URLs that this process serves at."""
+_serving: set[str] = set()  # the URLs that this process serves at
 
 CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {"Events": []}})
 """The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""

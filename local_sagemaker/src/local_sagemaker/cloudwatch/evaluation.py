@@ -124,5 +124,4 @@ class Evaluator:
                 logger.exception("evaluating the alarms failed")
 
 
-BACKGROUND = Evaluator()
-"""The evaluator of this process; off until it is started."""
+BACKGROUND = Evaluator()  # the evaluator of this process; off until it is started

@@ -15,8 +15,7 @@ from .openai_format import Answer, Asked, Wrong, error_document, read, word
 from .specifications import LanguageModelServer
 from .stateful_sessions import Sessions
 
-BLOCK = 16
-"""Tokens of a block, in which beginnings of prompts are found again; vLLM's default."""
+BLOCK = 16  # tokens of a block, in which beginnings of prompts are found again; vLLM's default
 _JSON = [("content-type", "application/json")]
 _FAILURE = "simulated failure"
 # Of Prometheus: names, labels and buckets of vLLM v1 (vllm-project/vllm,

@@ -82,8 +82,7 @@ class SharedWork:
         self._await_next()
 
 
-_IDLE = 2.0
-"""Percent of a CPU."""
+_IDLE = 2.0  # percent of a CPU
 _SESSION = "x-amzn-sagemaker-session-id"
 
 

@@ -18,8 +18,7 @@ from .openai_format import Wrong
 _HEADER = "x-amzn-sagemaker-session-id"
 _NEW = "NEW_SESSION"
 _DISABLED = "Invalid payload. stateful sessions not enabled"
-_LAST = 1200.0
-"""Seconds that a session lasts."""
+_LAST = 1200.0  # seconds that a session lasts
 
 
 class Sessions:

@@ -14,8 +14,7 @@ from .simulated import Simulation
 from .specifications import LanguageModelServer, ModelServer, SimulatedModelServer, from_document
 
 Task = Simulation | LanguageModel
-SETTINGS = "LOCAL_SIMULATION"
-"""The variable with the settings of one that is a process of its own."""
+SETTINGS = "LOCAL_SIMULATION"  # the variable with the settings of one that is a process of its own
 
 
 def task_of(

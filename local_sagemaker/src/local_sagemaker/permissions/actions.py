@@ -30,8 +30,7 @@ class _Row:
     action: str
     resources: tuple[str, ...]
     keys: tuple[tuple[str, str], ...]
-    prefix: str
-    """The service in the ARNs of its resources."""
+    prefix: str  # the service in the ARNs of its resources
 
 
 @functools.cache

@@ -128,19 +128,14 @@ _NEGATED = {
 _QUANTIFIERS = ("ForAllValues", "ForAnyValue")
 
 
-def _parts(operator: str) -> tuple[str, str, bool]:
-    """Take an operator apart: quantifier, name, whether IfExists."""
+def operator_parts(operator: str) -> tuple[str, str, bool]:
+    """Take an operator apart: quantifier, name, whether IfExists; NotJudged for none of IAM's."""
     quantifier, colon, name = operator.rpartition(":")
     plain = name.removesuffix("IfExists")
     known = plain == "Null" or plain in _TESTS or plain in _NEGATED
     if not known or (colon and quantifier not in _QUANTIFIERS) or name == "NullIfExists":
         raise NotJudged(f"the condition operator {operator}")
     return quantifier, plain, plain != name
-
-
-def check_operator(operator: str) -> None:
-    """Refuse an operator that IAM does not have; NotJudged names it."""
-    _parts(operator)
 
 
 def as_texts(value: object) -> list[str]:
@@ -155,7 +150,7 @@ def holds(operator: str, key: str, wanted: list[str], context: Context) -> bool:
     A key that is not there makes a positive operator false, a negated one true, one with IfExists
     true; ForAllValues is true then, ForAnyValue false.
     """
-    quantifier, name, if_exists = _parts(operator)
+    quantifier, name, if_exists = operator_parts(operator)
     given = context.get(key.lower())
     if name == "Null":
         return any((given is None) == (text.lower() == "true") for text in wanted)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conditions import Context, NotJudged, arn_matches, as_texts, check_operator, holds, is_like
+from .conditions import Context, NotJudged, arn_matches, as_texts, holds, is_like, operator_parts
 
 _POLICY_ELEMENTS = {"Version", "Id", "Statement"}
 _ELEMENTS = {
@@ -51,8 +51,7 @@ class Asked:
     principal: Principal
     action: str
     resource: str
-    account: str
-    """Of the resource."""
+    account: str  # of the resource
     context: Context = field(default_factory=dict)
 
 
@@ -78,12 +77,9 @@ class _Grant(enum.IntEnum):
     """Whom a statement's Principal names, as far as it is the one who asks."""
 
     NOBODY = 0
-    ACCOUNT = 1
-    """Its account, which shares the right out with identity policies."""
-    ROLE = 2
-    """Its role, or everybody: within boundary and session policy."""
-    ITSELF = 3
-    """The user or session by its own ARN: whatever boundary and session policy leave out."""
+    ACCOUNT = 1  # its account, which shares the right out with identity policies
+    ROLE = 2  # its role, or everybody: within boundary and session policy
+    ITSELF = 3  # the user or session by its own ARN: whatever boundary and session policy leave out
 
 
 # -------------------------------------------------------------------------------- policies
@@ -94,14 +90,12 @@ class Statement:
     denies: bool
     actions: tuple[str, ...]
     not_actions: bool
-    resources: tuple[str, ...] | None
-    """None in a trust policy, which has none."""
+    resources: tuple[str, ...] | None  # None in a trust policy, which has none
     not_resources: bool
     principals: Mapping[str, tuple[str, ...]] | None
     """None in a policy of an identity, which names nobody."""
     conditions: tuple[tuple[str, str, list[str]], ...]
-    variables: bool
-    """Whether the policy's version has variables."""
+    variables: bool  # whether the policy's version has variables
 
     @classmethod
     def of(cls, element: Mapping[str, Any], version: str) -> Statement:
@@ -118,7 +112,7 @@ class Statement:
             for key, values in block.items()
         ]
         for operator in element.get("Condition") or {}:
-            check_operator(operator)
+            operator_parts(operator)
         resources = element.get("Resource", element.get("NotResource"))
         return cls(
             denies=element["Effect"] == "Deny",

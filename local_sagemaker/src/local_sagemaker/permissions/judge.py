@@ -38,11 +38,9 @@ from .requests import Call
 
 
 class Denied(Exception):
-    """A request that no policy allows, or that one denies; the text is AWS's.
+    """A request that no policy allows, or that one denies; the text is AWS's."""
 
-    Source of the wording: IAM user guide, "Troubleshoot access denied error messages".
-    """
-
+    # Source of the wording: IAM user guide, "Troubleshoot access denied error messages".
     def __init__(self, who: str, action: str, resource: str, reason: str, service: str) -> None:
         named = f'"{resource}"' if service == "s3" else resource
         on = "" if resource == "*" and service == "ec2" else f" on resource: {named}"

@@ -25,18 +25,15 @@ _EVERYTHING = read_policy(
     )
 )
 _OF_AWS = ":iam::aws:policy/"
-_RENEWED = timedelta(minutes=15)
-"""How long before its end a service's session is replaced."""
+_RENEWED = timedelta(minutes=15)  # how long before its end a service's session is replaced
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where the requests of a service's session come from."""
 
-    subnets: tuple[str, ...] = ()
-    """Those of its network interfaces; none outside of a VPC."""
-    function: str = ""
-    """The ARN of the function that makes them."""
+    subnets: tuple[str, ...] = ()  # those of its network interfaces; none outside of a VPC
+    function: str = ""  # the ARN of the function that makes them
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,7 @@ class Identity:
     policies: Policies
     keys: Mapping[str, str]
     origin: Origin = Origin()
-    administrator: bool = False
-    """Whether it has the keys that the local AWS gave out at its start."""
+    administrator: bool = False  # whether it has the keys that the local AWS gave out at its start
 
 
 class NotAssumable(Exception):

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-Labels = tuple[tuple[str, str], ...]
-"""In the order of their names, without that of the metric."""
+Labels = tuple[tuple[str, str], ...]  # in the order of their names, without that of the metric
 
 _SAMPLE = re.compile(
     r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)"

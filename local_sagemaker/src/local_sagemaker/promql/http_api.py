@@ -17,11 +17,9 @@ from .queries import Query, QueryError, parse, selector
 from .series import LONGEST_RANGE, SeriesStore
 
 PATH = "/api/v1/"
-SERVICE = "monitoring"
-"""What a signature names: boto3's cloudwatch is signed for the same."""
+SERVICE = "monitoring"  # what a signature names: boto3's cloudwatch is signed for the same
 
-_MOST_STEPS = 11_000
-"""Points of a series. Source: Prometheus's own limit; CloudWatch says none."""
+_MOST_STEPS = 11_000  # points of a series. Source: Prometheus's own limit; CloudWatch says none.
 _LONGEST = 10.0
 """Seconds of work, after which other callers have their turn. Ours: Prometheus gives two minutes."""
 

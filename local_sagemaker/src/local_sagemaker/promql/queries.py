@@ -26,8 +26,7 @@ from itertools import pairwise
 from .exposition import Labels, bound_of
 from .series import Point, SeriesStore
 
-LONGEST_QUERY = 10_000
-"""Characters. Source: CloudWatch API reference, AlarmPromQLCriteria."""
+LONGEST_QUERY = 10_000  # characters. Source: CloudWatch API reference, AlarmPromQLCriteria.
 
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _SELECTOR = r'\{"(?P<metric>[^"\\]+)"(?P<labels>(?:, "[^"\\]+"="[^"\\]*")*)\}'

@@ -10,8 +10,7 @@ from .calls import Known
 from .properties import as_text
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
-Owner = tuple[str, str]
-"""A stack's ID, and a resource's logical ID in it."""
+Owner = tuple[str, str]  # a stack's ID, and a resource's logical ID in it
 _owners: dict[tuple[str, str, str], Owner] = {}
 """Whose an inline policy is, by account, role and policy name."""
 

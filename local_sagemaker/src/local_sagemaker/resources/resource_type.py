@@ -109,24 +109,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Members:
-    """A property whose items are added and removed one by one.
-
-    The operations get the fields of an item that have their parameters' names, and `{item}`.
-    """
+    """A property of items, each added and removed by calls that get its fields, and `{item}`."""
 
     of: str
     add: Call
     remove: Call | None = None
-    identity: str = ""
-    """The part of an item that says which it is; by default all of it."""
-    made: int = 0
-    """How many the creation has added."""
-    adds_first: bool = False
-    """Whether the last one cannot be removed."""
-    listed: Call | None = None
-    """What lists those to remove before the resource is deleted, ..."""
-    items: str = ""
-    """... and where, if not in the property; "" removes none."""
+    identity: str = ""  # the part of an item that says which it is; by default all of it
+    made: int = 0  # how many the creation has added
+    adds_first: bool = False  # whether the last one cannot be removed
+    listed: Call | None = None  # what lists those to remove before the resource is deleted ...
+    items: str = ""  # ... and where, if not in the property; "" removes none.
 
     def settle(
         self, client: Any, key: Known, known: Known, old: Properties, new: Properties
@@ -203,8 +195,7 @@ class ResourceType:
     name: str | None = None
     named_within: frozenset[str] = frozenset()
     """Properties of what the name is unique in: where one of them differs, the name may be the same."""
-    longest: int = 255
-    """Of generated names."""
+    longest: int = 255  # of generated names
     lower: bool = False
     creates: Call | None = None
     ref: str | By = "{name}"

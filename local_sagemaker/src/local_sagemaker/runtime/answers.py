@@ -44,8 +44,7 @@ class Call:
     endpoint: RuntimeEndpoint
     fleet: Fleet
     variant: Variant
-    session: Instance | None
-    """The instance of the session that it belongs to."""
+    session: Instance | None  # the instance of the session that it belongs to
 
     @property
     def model(self) -> str | None:

@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 
 FASTEST = 10_000.0
 """The highest speed: each tick of ten seconds is worked on its own, however fast the clock is."""
-LONGEST_JUMP = 86_400.0
-"""Seconds: the most that one `advance` takes, for the same reason."""
-_LATEST = 253_402_300_799.0
-"""The end of the year 9999, after which there are no dates."""
+LONGEST_JUMP = 86_400.0  # seconds: the most that one `advance` takes, for the same reason
+_LATEST = 253_402_300_799.0  # the end of the year 9999, after which there are no dates
 
 
 class Clock:
@@ -121,8 +119,7 @@ def check_clock(speed: float, start: float | None = None) -> None:
 
 logger = logging.getLogger(__name__)
 
-TICK = 10.0
-"""Seconds: the finest period of SageMaker's metrics and of the alarms on them."""
+TICK = 10.0  # seconds: the finest period of SageMaker's metrics and of the alarms on them
 
 
 class Ticks:

@@ -18,8 +18,7 @@ from .server_output import ServerOutput
 
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
-_MOST_LINES = 10_000
-"""Lines of one instance's output in CloudWatch Logs; its file has more."""
+_MOST_LINES = 10_000  # lines of one instance's output in CloudWatch Logs; its file has more
 _OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
 
 

@@ -16,8 +16,7 @@ from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed
 
-_STEP = 10.0
-"""Seconds between two looks at the alarms."""
+_STEP = 10.0  # seconds between two looks at the alarms
 
 
 _EVERYTHING = {"Type": "CAPACITY_PERCENT", "Value": 100}

@@ -49,20 +49,16 @@ class Variant:
     model_data: ModelData | None = None
     multi_model: bool = False
     weight: float = 1.0
-    shadow: bool = False
-    """Whether it gets copies of requests, and answers nobody."""
+    shadow: bool = False  # whether it gets copies of requests, and answers nobody
     opened: int | None = None
     """How many of the instances take requests; None is all. A canary opens a part."""
     instances: list[Instance] = field(default_factory=list)
     sessions: dict[str, Instance] = field(default_factory=dict)
     places: int = 0
-    under_way: int = 0
-    """Requests, as a serverless variant's MaxConcurrency counts them."""
+    under_way: int = 0  # requests, as a serverless variant's MaxConcurrency counts them
     invocation_dimensions: tuple[Dimensions, ...] = ()
-    component: bool = False
-    """Whether it is an inference component, whose copies are its instances."""
-    role: ModelRole | None = None
-    """The model's, when rights are judged."""
+    component: bool = False  # whether it is an inference component, whose copies are its instances
+    role: ModelRole | None = None  # the model's, when rights are judged
 
     @property
     def ready(self) -> list[Instance]:

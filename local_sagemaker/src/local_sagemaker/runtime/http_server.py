@@ -27,8 +27,7 @@ _HEAD_LIMIT = 64 * 1024
 _MOST_HEADERS = 200
 _DROPPED = 1 << 30
 """Bytes of a body that is not wanted that are still read, so that its sender reads the answer."""
-_SLOWEST = 1_000_000.0
-"""Bytes per second of a body, below which it runs out of time."""
+_SLOWEST = 1_000_000.0  # bytes per second of a body, below which it runs out of time
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
 
@@ -62,16 +61,13 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes = b""
-    received: float = 0.0
-    """When its first byte came, by `time.perf_counter`."""
-    too_large: bool = False
-    """The body was longer than the server takes, and was not kept."""
+    received: float = 0.0  # when its first byte came, by `time.perf_counter`
+    too_large: bool = False  # the body was longer than the server takes, and was not kept
     version: str = "1.1"
     raw_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     """The headers as they were written, in their order."""
     refused: Refused | None = None
-    keep: bool = True
-    """Whether the connection is to stay open."""
+    keep: bool = True  # whether the connection is to stay open
 
 
 Handler = Callable[["Request", "Connection"], Awaitable[None]]

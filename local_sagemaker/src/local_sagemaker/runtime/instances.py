@@ -28,11 +28,9 @@ from .server_output import ServerOutput
 
 logger = logging.getLogger(__name__)
 
-PING_TIMEOUT = 2.0
-"""Seconds. Source: SageMaker developer guide, "How containers serve requests"."""
+PING_TIMEOUT = 2.0  # seconds. Source: SageMaker developer guide, "How containers serve requests".
 _PING_PAUSE = 0.02
-_KILL_AFTER = 30.0
-"""Seconds from SIGTERM to SIGKILL. Same source."""
+_KILL_AFTER = 30.0  # seconds from SIGTERM to SIGKILL. Same source.
 _TOLD = 500
 """Characters of a server's output in a FailureReason, which has 1024 at most (API reference)."""
 

@@ -19,8 +19,7 @@ from ..cloudwatch.state import state_at
 INVOCATIONS = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
 
-Place = tuple[str, str]
-"""Account and region."""
+Place = tuple[str, str]  # account and region
 Dimensions = tuple[tuple[str, str], ...]
 
 BUCKET_SECONDS = 10

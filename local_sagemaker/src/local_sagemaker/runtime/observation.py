@@ -21,8 +21,7 @@ from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter, per_one
 from .options import RuntimeOptions
 
 _MINUTE = 60.0
-_SCRAPE_TIMEOUT = 10.0
-"""Seconds: Prometheus's default. SageMaker says none."""
+_SCRAPE_TIMEOUT = 10.0  # seconds: Prometheus's default. SageMaker says none.
 
 
 class Observation:

@@ -21,8 +21,7 @@ _NO_ROOM = (
 )
 """As users report it."""
 
-Room = Sequence[float]
-"""CPU cores, memory in MiB, accelerators."""
+Room = Sequence[float]  # CPU cores, memory in MiB, accelerators
 
 
 def instance_room(instance_type: str) -> Room | None:

@@ -17,8 +17,7 @@ class Target(Protocol):
     """What can be chosen: an instance."""
 
     id: str
-    outstanding: list[int]
-    """Requests under way by router: each router sees only those it sent."""
+    outstanding: list[int]  # requests under way by router: each router sees only those it sent
 
 
 T = TypeVar("T", bound=Target)

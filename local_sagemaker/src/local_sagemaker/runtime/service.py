@@ -39,8 +39,7 @@ logger = logging.getLogger(__name__)
 
 ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
-_END_SECONDS = 5.0
-"""For model servers to end with the local AWS; then they are made to."""
+_END_SECONDS = 5.0  # for model servers to end with the local AWS; then they are made to
 
 
 class Runtime:

@@ -21,8 +21,7 @@ from .fleet import Variant
 class Nobody:
     """Where a shadow's answers go: it takes them like a caller's connection, and drops them."""
 
-    number: int
-    """The router's, as the connection has it whose request was copied."""
+    number: int  # the router's, as the connection has it whose request was copied
 
     def send(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> None:
         """Drop a whole answer."""
