@@ -124,11 +124,7 @@ def median(values: Iterable[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statistic to ask for.
-
-    ``divisor`` brings it into milliseconds, or percent of the whole instance. ``owner`` says what
-    it is of: the variant, then ``""``, or ``instance`` or ``zone`` with its name.
-    """
+    """One statistic; ``divisor`` makes ms or percent; ``owner`` is "" for the variant."""
 
     owner: tuple[str, str, str]
     metric: str
@@ -172,10 +168,7 @@ def variant_queries(
 def by_dimension(
     account: Account, endpoint: str, variants: Mapping[str, str]
 ) -> tuple[list[Query], dict[str, Dimensions]]:
-    """Queries of each instance and zone with metrics; and each configuration's dimensions.
-
-    ``variants`` has their instance types. ListMetrics knows what had data in two weeks.
-    """
+    """Queries of each instance and zone with metrics in two weeks; their dimensions."""
     queries: dict[Query, None] = {}
     configurations: dict[str, Dimensions] = {}
     for namespace in (_INVOCATIONS, _INSTANCES):
@@ -265,10 +258,7 @@ def metric_data(
     end: datetime,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Mapping[str, Any]]:
-    """CloudWatch's results of MetricDataQueries, in as few requests as it allows.
-
-    A query has as many results as its answer has pages, the earliest values first.
-    """
+    """CloudWatch's results in few requests; one for each page, the earliest values first."""
     batches = [queries[at : at + _BATCH] for at in range(0, len(queries), _BATCH)]
     for number, batch in enumerate(batches, 1):
         progress(f"Metrics {number} of {len(batches)}" if len(batches) > 1 else "Metrics")

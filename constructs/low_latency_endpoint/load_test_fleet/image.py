@@ -33,11 +33,7 @@ _STAGING_OFF = "aws:cdk:disable-asset-staging"
 
 
 def load_generator_image() -> ContainerImage:
-    """The image of the fleet's tasks, from ``load_test/container/Dockerfile``, for arm64.
-
-    The library is copied in as it is installed here, so the tasks run the version that the stack
-    was synthesised with, and install nothing when they start.
-    """
+    """The tasks' image, for arm64, with this library as it is installed here."""
     return _LoadGeneratorImage()
 
 

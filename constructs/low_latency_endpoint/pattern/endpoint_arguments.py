@@ -57,10 +57,7 @@ def endpoint_arguments(
     variants: Sequence[PlannedVariant],
     alarm_actions: Sequence[cloudwatch.IAlarmAction],
 ) -> dict[str, Any]:
-    """What is planned comes from the plans' requests, the rest from the settings.
-
-    ``variants`` are those of the endpoint, the first one first.
-    """
+    """What is planned comes from the plans' requests, the rest from settings."""
     plan = variants[0].plan
     request, capture, dump = plan.request, settings.data_capture, settings.core_dump
     deployment = settings.deployment
@@ -199,11 +196,7 @@ def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Conta
 
 
 def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:
-    """The options that settings state under the same name, and those that are given.
-
-    What they leave out, the options' own defaults decide; so an option and a setting that are
-    called the same need no line here.
-    """
+    """Options that settings state under the same name, and those that are given."""
     names = [each.name for each in fields(options) if each.init]  # type: ignore[arg-type]
     stated = {name: getattr(settings, name, None) for name in names} | given
     return options(**{name: value for name, value in stated.items() if value is not None})

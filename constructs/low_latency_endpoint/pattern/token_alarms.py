@@ -29,10 +29,7 @@ def token_alarms(
     latency_alarms: LatencyAlarms,
     metrics: MetricsPublishing | None,
 ) -> dict[str, TokenLatencyAlarms]:
-    """Alarms on the tokens of all variants whose server's metrics are known, by that server.
-
-    They page whom those on latencies page, and are held back with them.
-    """
+    """Alarms on tokens where the server's metrics are known; they page as latency's do."""
     of_server: dict[str, list[str]] = {}
     watched: dict[str, dict[str, Any]] = {}
     for name, plan in plans.items():

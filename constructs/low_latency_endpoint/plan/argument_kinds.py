@@ -75,10 +75,7 @@ def checked_arguments(cls: _Class) -> _Class:
 
 
 class _Signature:
-    """The constructor's signature, of which jsii's metaclass shows ``(*args, **kwargs)``.
-
-    Worked out when somebody asks: ``inspect.signature`` would cost each import.
-    """
+    """The constructor's signature, which jsii's metaclass hides; worked out when asked for."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         made_by: Any = next(
@@ -241,11 +238,7 @@ def _delegates(value: Any) -> Sequence[Any]:
 
 
 def _implements(value: Any, interface: Any) -> bool:
-    """Whether a value is of an interface of jsii's.
-
-    A class of Python's says so with ``@jsii.implements``. Of an object from Node.js the class may
-    be known as something more general, so what counts is that it has all that the interface has.
-    """
+    """Whether a value has all that a jsii interface has: Node.js's may not say it."""
     classes = [type(part) for part in _delegates(value)] or [type(value)]
     bases = [base for each in classes for base in each.__mro__]
     for base in bases:
@@ -270,11 +263,7 @@ def _evaluated(annotation: Any, module: str) -> Any:
 
 
 class _Names(dict[str, Any]):
-    """A module's names, and those that it imports for type checkers alone.
-
-    These are the package's own public names, those of settings files, and modules of CDK under
-    their usual short names. They are loaded once something is passed for them.
-    """
+    """A module's names, and those that it imports for type checkers alone, loaded when needed."""
 
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name):

@@ -68,11 +68,9 @@ def sending_dead_letters(queue_arn: str, key_arn: str | None) -> list[dict[str, 
 
 
 def being_in_vpc(own: Own) -> list[dict[str, Any]]:
-    """Lambda may manage interfaces with the role; code that runs with it may not.
-
-    See https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html: the key
-    is present only in requests that come from within a function.
-    """
+    """Lambda may manage interfaces with the role; code that runs with it may not."""
+    # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html: the key is
+    # present only in requests that come from within a function.
     return [
         allow(_INTERFACE_ACTIONS, "*"),
         {

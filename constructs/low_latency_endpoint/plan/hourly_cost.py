@@ -189,10 +189,7 @@ class StackCost:
         return None if hour is None else round(hour * HOURS_PER_MONTH, 2)
 
     def usd_for(self, key: str, instances: float) -> float | None:
-        """US dollars per hour for so many instances of an endpoint; ``None`` without a price.
-
-        With its own alarms and functions, and an equal share of what all endpoints share.
-        """
+        """US dollars per hour for so many instances, with its parts and its share of others."""
         each = self.endpoints[key]
         fleet = each.usd_of(instances)
         if fleet is None:

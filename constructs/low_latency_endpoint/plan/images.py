@@ -166,10 +166,7 @@ def _cudas(images: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
-    """What may keep an image's CUDA from running on the instances' driver; empty when nothing.
-
-    Unlike :func:`check_image_runs_on` it never raises: it is asked about what is deployed already.
-    """
+    """What may keep an image's CUDA from running on the driver; never an error."""
     facts = instance_facts(instance_type)
     if facts is None:
         return []
@@ -184,10 +181,7 @@ def cuda_words(images: Sequence[str]) -> str:
 
 
 def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
-    """Raise when an inference AMI is for another accelerator than the instance type has.
-
-    Unlike :func:`check_image_runs_on` it needs no image, so it also holds for one yet to be built.
-    """
+    """Raise when an inference AMI is for another accelerator, whatever the image."""
     facts, chosen = instance_facts(instance_type), inference_amis().get(ami)
     for broken, allowed in _ami_elsewhere(facts, chosen) if facts and chosen else ():
         raise broken.error(got=f"{instance_type} with {ami}", allowed=allowed, where=where)

@@ -1,7 +1,4 @@
-"""From a request to every number of the endpoint: one call, one typed plan.
-
-:mod:`.explanations` says why each number is what it is, and reads it here.
-"""
+"""From a request to every number of the endpoint; :mod:`.explanations` says why each is so."""
 
 from __future__ import annotations
 
@@ -306,11 +303,7 @@ def _maximum(needed: int, zones: int) -> int:
 def _scaling(
     request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None
 ) -> ScalingPolicy | None:
-    """The policy, where something says what scaling would aim at and where there is room.
-
-    Of a language model, requests in flight where they are measured: an invocation counts once,
-    however long its answer is.
-    """
+    """The policy, where there is a target and room; language models count in flight."""
     given, measured = request.scaling, request.throughput
     if not given.enabled or fleet.minimum == fleet.maximum:
         return None

@@ -1,8 +1,4 @@
-"""Whether a load test's result says anything about the endpoint, for all who take numbers from it.
-
-The plan and the simulator read the same file (``load_test/result_file.py`` writes it); what the one
-refuses the other must not believe.
-"""
+"""Whether a load test's result says anything about the endpoint, for the plan and the simulator."""
 
 from __future__ import annotations
 

@@ -109,10 +109,7 @@ def metric_facts(name: str, namespace: str | None = None, where: str = "") -> Me
 
 
 def check_statistic(metric: str, statistic: str, where: str = "") -> str:
-    """Return the statistic, or raise when CloudWatch does not list it as valid for the metric.
-
-    Where AWS lists no statistics for a metric (the utilizations), any well-formed one passes.
-    """
+    """The statistic; raises when CloudWatch lists others. Where it lists none, any passes."""
     facts = metric_facts(metric, where=where)
     if not _well_formed(statistic):
         raise STATISTIC_FORM.error(got=repr(statistic), allowed=facts.valid_statistics, where=where)

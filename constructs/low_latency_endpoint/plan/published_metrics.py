@@ -97,10 +97,7 @@ def _has_gpu(instance_types: Iterable[str]) -> bool:
 
 
 def highest_utilization(metric: str, instance_type: str) -> float | None:
-    """Highest value of a utilization metric on one instance; ``None`` when the type is unknown.
-
-    100 percent is one vCPU or one GPU, not the instance.
-    """
+    """Highest value on one instance, 100 for each vCPU or GPU; None if unknown."""
     metric_known = metric_facts(metric)
     if not (metric_known.per_vcpu or metric_known.per_gpu):
         return 100.0

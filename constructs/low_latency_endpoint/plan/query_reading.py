@@ -1,8 +1,4 @@
-"""What an alarm's PromQL query watches, read from its text.
-
-CloudWatch tells of such an alarm only the query: the endpoint, the metric, the percentile and the
-threshold all stand in it.
-"""
+"""What an alarm's PromQL query watches, read from its text: CloudWatch tells no more of it."""
 
 from __future__ import annotations
 
@@ -51,10 +47,7 @@ _QUANTILE = re.compile(r"histogram_quantile\(\s*([0-9.]+)")
 
 
 def data_part(query: str) -> str | None:
-    """What an alarm's query compares, without threshold and further conditions.
-
-    ``None`` where that cannot be told: more than one comparison outside of parentheses, or none.
-    """
+    """What an alarm's query compares; None but for one comparison outside parentheses."""
     parts = _at_top(query)
     comparisons = [at for at, text in parts if text in _COMPARISONS]
     words = [text for _, text in parts if text in ("and", "or", "unless")]

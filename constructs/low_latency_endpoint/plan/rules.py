@@ -1,8 +1,4 @@
-"""Rules about how things fit together, where a single property's limit does not say it.
-
-Limits of one property stand in :mod:`.limits`; the checks that raise these rules stand in the
-constructs, where the parts meet.
-"""
+"""Rules about how things fit together; limits of a single property stand in :mod:`.limits`."""
 
 from __future__ import annotations
 

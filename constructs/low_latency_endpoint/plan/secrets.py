@@ -89,11 +89,7 @@ SECRET_WAY_OUT = (
 
 
 def looks_secret(name: str, value: str) -> str | None:
-    """What of a variable looks like a secret, in words without the value; None where nothing does.
-
-    Values that point to where a secret is (ARNs, paths, CloudFormation's dynamic references) are
-    no secrets, neither are numbers and switches.
-    """
+    """What of a variable looks like a secret, in words without the value: no pointers to it."""
     for what, shape in _SHAPES.items():
         if re.search(shape, value):
             return f"its value has the form of {what}"

@@ -88,10 +88,7 @@ def check_server_knows(
 def trusts_own_code(
     pinned: PinnedModel, server: str, trust_remote_code: bool | None, where: str
 ) -> bool:
-    """Whether the container runs code that lies beside the weights.
-
-    Text Embeddings Inference and llama.cpp have no way to run any.
-    """
+    """Whether the container runs code beside the weights; TEI and llama.cpp cannot run any."""
     if server in ("tei", "llama-cpp") or not _has_own_code(pinned):
         return False
     known = _transformers_knows(pinned)

@@ -1,8 +1,4 @@
-"""What the plan of a language model adds: tokens per second, requests in flight, limits on tokens.
-
-The unit of such an endpoint's load is the token: calls take as long as their answers are long, so
-calls per second say neither what an instance does nor when it is full.
-"""
+"""What the plan of a language model adds: tokens per second, requests in flight, limits."""
 
 from __future__ import annotations
 
@@ -105,12 +101,7 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
 
 
 def call_seconds(request: EndpointRequest, output_tokens: float) -> float | None:
-    """How long a call takes whose answer keeps the targets: TTFT + (tokens - 1) x ITL.
-
-    With the lowest percentile that is stated of each, as that is nearest to an ordinary gap;
-    without a target of the time to first token, what comes after it. None without one of the
-    inter-token latency.
-    """
+    """TTFT + (tokens - 1) x ITL, each by its lowest stated percentile; without ITL ``None``."""
     target = request.latency
     gap = target.typical_itl if target else None
     if target is None or gap is None:

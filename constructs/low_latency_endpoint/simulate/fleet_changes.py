@@ -95,48 +95,23 @@ START_PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class TargetTracking:
-    """Application Auto Scaling with CloudWatch's delays, on invocations per instance or, made by
-    :meth:`on_concurrency`, on requests in flight.
+    """Application Auto Scaling with CloudWatch's delays, on invocations or :meth:`on_concurrency`."""
 
-    Parameters
-    ----------
-    target : float
-        Invocations per instance and minute, or requests in flight per instance.
-    minimum, maximum : int
-        Numbers of instances between which it moves.
-    scale_out_cooldown, scale_in_cooldown : float
-        Seconds. By default 300 both, AWS's defaults.
-    metric_delay : float
-        Seconds from the end of a period until its value can be seen. By default 60.
-    out_datapoints, in_datapoints : int
-        Periods in a row above the target, or below 90 % of it, before capacity changes. By
-        default 3 and 15, as the alarms are that target tracking creates.
-    instance_seconds : float
-        From the decision to the new instance's first request: launch, image, model, health
-        checks. By default 300. Meanwhile nothing else is scaled: the endpoint is updating.
-    scale_in_seconds : float
-        How long the endpoint is updating when instances are taken away: they get no more requests,
-        are paid for, and nothing else is scaled. AWS states no number. By default 120.
-    metric : str
-        ``invocations`` or ``concurrency``: requests in flight at the instance that has most, those
-        that wait in line included. CloudWatch has the metric's Maximum and Minimum over the
-        instances; AWS does not say which of them scaling takes. By default ``invocations``.
-    period : float
-        Seconds over which the metric is taken. By default 60.
-    """
-
-    target: float
+    target: float  # invocations per instance and minute, or requests in flight per instance
     minimum: int
     maximum: int
-    scale_out_cooldown: float = 300.0
-    scale_in_cooldown: float = 300.0
-    metric_delay: float = float(METRIC_DELAY_SECONDS)
-    out_datapoints: int = OUT_DATAPOINTS
-    in_datapoints: int = IN_DATAPOINTS
+    scale_out_cooldown: float = 300.0  # seconds, AWS's default
+    scale_in_cooldown: float = 300.0  # seconds, AWS's default
+    metric_delay: float = float(METRIC_DELAY_SECONDS)  # from a period's end until it is seen
+    out_datapoints: int = OUT_DATAPOINTS  # periods in a row above the target
+    in_datapoints: int = IN_DATAPOINTS  # periods in a row below 90 % of it
+    # From the decision to the first request; the endpoint is updating, nothing else is scaled.
     instance_seconds: float = float(INSTANCE_SECONDS)
-    scale_in_seconds: float = 120.0
+    scale_in_seconds: float = 120.0  # of updating: paid for, without requests; AWS states no number
+    # Or concurrency, at the instance that has most in flight or in line: CloudWatch has Maximum and
+    # Minimum over the instances, and AWS does not say which of them scaling takes.
     metric: str = "invocations"
-    period: float = float(METRIC_PERIOD_SECONDS)
+    period: float = float(METRIC_PERIOD_SECONDS)  # seconds over which the metric is taken
 
     @classmethod
     def on_concurrency(
@@ -198,32 +173,14 @@ class TargetTracking:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """A new version of the endpoint while requests run. Scaling stands still meanwhile.
+    """A new version of the endpoint while requests run. Scaling stands still meanwhile."""
 
-    Parameters
-    ----------
-    at : float
-        When it starts, in seconds.
-    kind : str
-        ``all_at_once`` and ``canary`` bring up a second fleet and shift traffic to it, ``linear``
-        in equal steps; ``rolling`` replaces batches. By default ``all_at_once``.
-    step_share : float
-        Share of the fleet in the canary, in each linear step, or in each rolling batch. By
-        default 0.5, the largest that AWS takes.
-    wait_seconds : float
-        Between two steps. By default 300.
-    bake_seconds : float
-        After all traffic has moved, before the old fleet is deleted. By default 0.
-    instance_seconds : float
-        From launch to the first request. By default 300.
-    """
-
-    at: float
-    kind: str = "all_at_once"
-    step_share: float = 0.5
-    wait_seconds: float = 300.0
-    bake_seconds: float = 0.0
-    instance_seconds: float = float(INSTANCE_SECONDS)
+    at: float  # seconds
+    kind: str = "all_at_once"  # or canary, linear (a second fleet, in steps), rolling (batches)
+    step_share: float = 0.5  # of the fleet, in each step; the largest that AWS takes
+    wait_seconds: float = 300.0  # between two steps
+    bake_seconds: float = 0.0  # after all traffic has moved, before the old fleet goes
+    instance_seconds: float = float(INSTANCE_SECONDS)  # from launch to the first request
 
     def step(self, fleet: int) -> int:
         """Instances in the canary, in each linear step, or in each batch, of a fleet."""
@@ -260,25 +217,12 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class ZoneOutage:
-    """All instances of a zone die, with the requests they hold.
+    """All instances of a zone die, with the requests they hold."""
 
-    Parameters
-    ----------
-    at : float
-        When, in seconds.
-    zone : int
-        Which, from 0. By default the first.
-    detection_seconds : float
-        How long the router goes on sending to them, and those requests hang. By default 10; AWS
-        states no number.
-    replacement_seconds : float
-        From detection until as many new ones serve in the other zones. By default 300.
-    """
-
-    at: float
-    zone: int = 0
-    detection_seconds: float = 10.0
-    replacement_seconds: float = 300.0
+    at: float  # seconds
+    zone: int = 0  # from 0
+    detection_seconds: float = 10.0  # the router sends on, and calls hang; AWS states no number
+    replacement_seconds: float = 300.0  # from detection until as many serve in other zones
 
     def __post_init__(self) -> None:
         SECONDS.check(self.at, "outage.at")

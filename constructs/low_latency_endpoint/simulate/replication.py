@@ -37,59 +37,24 @@ class RunLength:
 
 @dataclass(frozen=True)
 class Replication:
-    """What one run found; times in seconds.
+    """What one run found; times in seconds."""
 
-    Attributes
-    ----------
-    requests : int
-        Requests counted.
-    seconds : float
-        Simulated time in which they were counted.
-    mean, waiting : float
-        Mean client latency; mean wait in line.
-    percentiles : dict of float to float
-        Of the client latency.
-    throughput : float
-        Answers per second and instance (of the mean number that serve and start).
-    utilisation : float
-        Mean share of an instance's concurrency that is at work.
-    in_system : float
-        Mean requests in the whole system, at work or in line.
-    slow_share : float
-        Share of the answers later than the latency target.
-    failed : int
-        Requests lost with an instance, or that met none.
-    instance_hours : float
-        Paid for, from launch to end.
-    mean_service, mean_gap : float or None
-        Means of the drawn service times and gaps of the requests that arrived while it counted:
-        controls for an estimate. ``None`` when none arrived.
-    littles_law : float
-        Relative difference between the requests in the system over time and the sum of their
-        times there: 0 but for rounding.
-    entered : int
-        Requests that arrived, counted or not.
-    timeline : tuple of TimelineWindow
-        For each window ``begin`` and ``end``, requests answered, their ``p50`` and ``p99``, those
-        slower than the latency target and those that failed; at its end, instances ``serving``
-        and ``launched`` (paid for), and requests ``in_flight``.
-    """
-
-    requests: int
-    seconds: float
-    mean: float
-    waiting: float
-    percentiles: dict[float, float]
-    throughput: float
-    utilisation: float
-    in_system: float
-    slow_share: float
-    failed: int
-    instance_hours: float
-    mean_service: float | None
-    mean_gap: float | None
-    littles_law: float
-    entered: int
+    requests: int  # counted
+    seconds: float  # simulated, in which they were counted
+    mean: float  # client latency
+    waiting: float  # mean wait in line
+    percentiles: dict[float, float]  # of the client latency
+    throughput: float  # answers per second and instance, of the mean number that serve and start
+    utilisation: float  # mean share of an instance's concurrency that is at work
+    in_system: float  # mean requests in the whole system, at work or in line
+    slow_share: float  # of the answers, later than the latency target
+    failed: int  # requests lost with an instance, or that met none
+    instance_hours: float  # paid for, from launch to end
+    mean_service: float | None  # drawn of those that arrived while it counted; None when none did
+    mean_gap: float | None  # the same: controls for an estimate
+    littles_law: float  # in the system over time against the sum of times there: 0 but for rounding
+    entered: int  # requests that arrived, counted or not
+    # By window: answered, p50 and p99, slow, failed; at its end serving, launched (paid for), in flight
     timeline: tuple[TimelineWindow, ...] = field(default=(), repr=False)
 
     @property

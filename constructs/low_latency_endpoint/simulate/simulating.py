@@ -36,33 +36,16 @@ _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What the replications of one scenario found.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        What was simulated.
-    replications : tuple of Replication
-        Each run, in order.
-    seed : int
-        The seed.
-    confidence : float
-        Of all intervals.
-    discard : float
-        What was not counted at the start, as :class:`.replication.RunLength` has it.
-    """
+    """What the replications of one scenario found; ``confidence`` is that of all intervals."""
 
     scenario: Scenario
     replications: tuple[Replication, ...]
     seed: int
     confidence: float = 0.99
-    discard: float = 0.1
+    discard: float = 0.1  # not counted at the start, as :class:`.replication.RunLength` has it
 
     def requests_needed(self, percentile: float | None = None) -> int:
-        """Requests that each replication must count for a percentile, or for the means.
-
-        0 where traffic or fleet change over time: each replication is the whole course then.
-        """
+        """Requests of each replication that a percentile, or means, need; 0 if load changes."""
         found = memory(self.scenario)
         if found is None:
             return 0
@@ -89,11 +72,7 @@ class SimulationResult:
         return Estimate(found.mean, math.inf) if self.too_short(percentile) else found
 
     def estimate(self, value: Callable[[Replication], float]) -> Estimate:
-        """Any number of a replication, as mean with interval.
-
-        Where the scenario's laws have known means, the luck of the draw is taken out of the value
-        (control variates), so the interval is narrower than the replications differ.
-        """
+        """Any number of a replication, as mean with interval, narrowed by control variates."""
         return estimate(
             [value(each) for each in self.replications],
             confidence=self.confidence,
@@ -136,15 +115,7 @@ class SimulationResult:
         return self._steady(lambda run: run.waiting)
 
     def percentile(self, percentile: float) -> Estimate:
-        """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9.
-
-        Its interval has no end when the runs are :meth:`too_short` to tell.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLS116`` for another percentile.
-        """
+        """Of the client latency in seconds: 50, 90, 95, 99, 99.9; no interval if too short."""
         _check_percentile(percentile)
         return self._steady(lambda run: run.percentiles[percentile], percentile)
 
@@ -165,10 +136,7 @@ class SimulationResult:
 
     @property
     def time_over_target(self) -> Estimate | None:
-        """Seconds in which p99 was above the latency target, failed calls counted as late.
-
-        Judged window by window; ``None`` without a target or without a timeline.
-        """
+        """Seconds in windows whose p99 was above the target; failed calls count as late."""
         if self.scenario.latency_target is None or not all(
             run.timeline for run in self.replications
         ):
@@ -191,11 +159,7 @@ class SimulationResult:
         return sum(run.failed for run in self.replications)
 
     def to_dict(self) -> dict[str, Any]:
-        """The estimates as JSON-safe data; latencies in milliseconds, other times in seconds.
-
-        ``half_width`` is null where the runs are :meth:`too_short` to tell.
-        ``timeline`` holds a line for each window, each number the mean over the replications.
-        """
+        """JSON-safe: latencies in ms, other times in s; ``half_width`` null if too short."""
 
         def shown(value: Estimate, factor: float = 1.0) -> dict[str, float | None]:
             return {
@@ -261,13 +225,7 @@ def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scenarios under the same chance: differences are far surer than each value.
-
-    Attributes
-    ----------
-    results : dict of str to SimulationResult
-        By the name given; the first is the base.
-    """
+    """Scenarios by name, the first the base, under the same chance: it cancels out."""
 
     results: dict[str, SimulationResult]
 

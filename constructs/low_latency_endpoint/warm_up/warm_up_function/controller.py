@@ -34,11 +34,7 @@ MET, SENT, MISSED, REFUSED, SKIPPED = "met", "sent", "missed", "refused", "skipp
 
 
 class SenderUnavailable(Exception):
-    """Lambda did not run the sender; trying again may help.
-
-    A role that is new, a throttle, or a sender that was idle for weeks: Lambda takes back its
-    network interface, refuses the next call, and makes another one.
-    """
+    """Lambda did not run the sender (new role, throttle, idle for weeks); trying again may help."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> Any:
