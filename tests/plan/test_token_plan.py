@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.plan.decisions import PlanWarning
-from low_latency_endpoint.plan.decode_pace import decode_paces, requantizes
+from low_latency_endpoint.plan.decode_pace import decode_paces, hides_pace
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import (
@@ -460,15 +460,16 @@ def test_a_target_between_tokens_below_that_is_refused():
     ):
         plan(50)
     assert plan(51).explanation["inter_token_floor"].value == 50.46
-    plan(50, requantized=True)  # the server was told to load less than the files have
+    plan(50, pace_unknown=True)  # the server was told to load less than the files have
     plan(20, instance_type="ml.g6e.xlarge")
     plan(1, model=replace(QWEN3_8B, config={}))
 
 
-def test_a_server_that_quantizes_is_seen_by_its_environment():
-    assert requantizes({"SM_VLLM_QUANTIZATION": "fp8"})
-    assert requantizes({"SM_VLLM_LOAD_FORMAT": "bitsandbytes"})
-    assert not requantizes({"SM_VLLM_MAX_NUM_SEQS": "64"})
+def test_a_server_with_a_pace_of_its_own_is_seen_by_its_environment():
+    assert hides_pace({"SM_VLLM_QUANTIZATION": "fp8"})
+    assert hides_pace({"SM_VLLM_LOAD_FORMAT": "bitsandbytes"})
+    assert hides_pace({"SM_VLLM_SPECULATIVE_CONFIG": "{}"})  # several tokens in one pass
+    assert not hides_pace({"SM_VLLM_MAX_NUM_SEQS": "64"})
 
 
 # --- how long weights take to load --------------------------------------------------------------

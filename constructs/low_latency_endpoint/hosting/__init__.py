@@ -1,4 +1,1 @@
-"""What SageMaker hosts: images, models, variants, configuration, endpoint, deployment, scaling.
-
-It imports ``network`` and what that may import.
-"""
+"""What SageMaker hosts: images, models, variants, configuration, endpoint, scaling."""

@@ -262,10 +262,7 @@ class Model(HostedInNetwork):
 
 
 def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
-    """Reading what containers fetch by themselves, from the S3 URIs in their environments.
-
-    For the way there only: what they may read is the role's matter.
-    """
+    """Reading the S3 URIs of environments, for the way only: the role says what may be read."""
     locations = [
         location
         for container in containers

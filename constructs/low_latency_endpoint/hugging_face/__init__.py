@@ -1,6 +1,3 @@
-"""Models of the Hugging Face Hub: the lock file, how it is written, and their way into S3.
-
-Nothing here is a construct, and reading a lock file needs no network.
-"""
+"""Models of the Hugging Face Hub: the lock file, how it is written, their way into S3."""
 
 HUB = "https://huggingface.co"

@@ -123,11 +123,7 @@ class Hub:
         raise self._unreachable(model, f"other bytes of {file.path} than its hash on the Hub")
 
     def _asked(self, model: str, revision: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Ask, and wait where the Hub says so or does not answer.
-
-        What is raised has none of the library's errors behind it: they carry the request, and that
-        the token.
-        """
+        """Ask, and wait where the Hub says so; ours hides the library's error, which has the token."""
         pauses, waited = iter(_PAUSES), 0.0
         while True:
             try:

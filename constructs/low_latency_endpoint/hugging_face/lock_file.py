@@ -89,10 +89,7 @@ def lock_text(models: Iterable[PinnedModel]) -> str:
 
 
 def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
-    """Write a lock file whole or not at all; gives whether it differs from before.
-
-    A link stays a link, and a file keeps its rights.
-    """
+    """Write a lock file whole or not at all, link and rights kept; gives whether it differs."""
     target = Path(path).resolve()
     text = lock_text(models).encode()
     if len(text) > MOST_BYTES:

@@ -44,11 +44,7 @@ def pin(
     options: FileOptions = FileOptions(),
     say: Callable[[str], None] = lambda text: None,
 ) -> Pinning:
-    """Pin a model as the Hub has it now.
-
-    Files in Git LFS have a SHA-256 on the Hub. Small ones have git's SHA-1 alone: they are read,
-    held against that, and hashed.
-    """
+    """Pin a model as it is now; small files, known by git's SHA-1 alone, are read and hashed."""
     say(model)
     info = hub.information(model, revision)
     if info.gated:

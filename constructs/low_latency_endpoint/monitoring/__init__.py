@@ -1,4 +1,1 @@
-"""What tells of latency and failures: alarms, their topic, the dashboard.
-
-It imports ``hosting`` and what that may import.
-"""
+"""What tells of latency and failures: alarms, their topic, the dashboard."""

@@ -12,11 +12,7 @@ from ..synthesis.findings import pseudo_parameters
 
 
 class ClosedDefaultSecurityGroup(Construct):
-    """Removes the rules that every default security group is born with.
-
-    The default group lets its members talk to each other and to everywhere. Nothing of ours uses
-    it, so nothing may. It costs one Lambda function that runs once.
-    """
+    """Removes the rules that every default security group is born with; nothing of ours uses it."""
 
     def __init__(self, scope: Construct, id: str, *, security_group_id: str) -> None:
         super().__init__(scope, id)

@@ -30,11 +30,7 @@ def choose_subnets(
     subnets: Mapping[str, ec2.ISubnet] | None,
     selection: ec2.SubnetSelection | None,
 ) -> list[ec2.ISubnet]:
-    """One subnet per client zone, in the order of the zones.
-
-    See :meth:`ZoneAlignedNetwork.in_vpc` for the rules and the errors; ``owner``, the network,
-    bears the warning of an ambiguous choice.
-    """
+    """One subnet per client zone, in their order; the network ``owner`` bears the warnings."""
     where = path_of(owner)
     if subnets is not None and selection is not None:
         raise NETWORK_FROM_TWO.error(

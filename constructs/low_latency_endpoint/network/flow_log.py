@@ -17,11 +17,7 @@ from ..synthesis.safeguards import log_group, safeguards_of
 
 
 class FlowLog(Construct):
-    """Records a VPC's traffic, off the hot path, for a month (or as :class:`Safeguards` say).
-
-    A security group that lacks port 443 makes calls time out in silence; the rejected packets
-    recorded here name the group's interface.
-    """
+    """Records a VPC's traffic for a month: rejected packets show the group that lacks port 443."""
 
     def __init__(
         self, scope: Construct, id: str, *, vpc_id: str, traffic: ec2.FlowLogTrafficType

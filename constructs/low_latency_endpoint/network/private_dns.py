@@ -28,11 +28,7 @@ LABEL, FIPS_LABEL = "runtime", "runtime-fips"
 
 
 def claim_private_dns(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
-    """Refuse a second private-DNS endpoint for the service in the same VPC, as AWS does.
-
-    What stands in the app already is refused at once, what comes later when the app is
-    synthesised: ``vpc.add_interface_endpoint(...)`` may follow.
-    """
+    """Refuse a second private-DNS endpoint for the service, now or at synthesis, as AWS does."""
     _refuse_others(owner, vpc, service)
     owner.node.add_validation(_OnePrivateDns(owner, vpc, service))
 

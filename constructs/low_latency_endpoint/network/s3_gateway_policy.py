@@ -136,11 +136,7 @@ def _bucket(resource: str) -> str:
 def let_out_to_s3(
     group: ec2.SecurityGroup, listed: ec2.IPrefixList | None, description: str
 ) -> None:
-    """Let a group's members reach S3 by HTTPS: its prefix list, or every address.
-
-    S3 answers on public addresses behind the gateway endpoint, and CloudFormation has no attribute
-    for the prefix list that names them.
-    """
+    """Let members reach S3 by HTTPS; CloudFormation has no attribute for its prefix list."""
     if listed is None:
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), description)
         return

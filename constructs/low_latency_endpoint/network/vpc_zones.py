@@ -14,11 +14,7 @@ LOOKUP_PENDING = "vpc-12345"
 
 
 def is_pending(vpc: ec2.IVpc) -> bool:
-    """Whether the CLI is still to look the VPC up.
-
-    It runs the app again once it has the VPC's real subnets, and needs an assembly from this run
-    to know what to look up: nothing about the VPC can be refused yet.
-    """
+    """Whether the CLI is still to look the VPC up, and will run the app again with it."""
     return vpc.vpc_id == LOOKUP_PENDING
 
 

@@ -21,11 +21,7 @@ def reads_from_s3(statements: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def expect_way_to_s3(network: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
-    """Warn at synthesis where the subnets lead neither to a NAT gateway nor to S3's endpoint.
-
-    Of a VPC made in the same app only: nothing is known of another's routes. Not before synthesis,
-    since ``vpc.add_gateway_endpoint(...)`` may follow.
-    """
+    """Warn at synthesis where subnets of a VPC of this app lead neither to NAT nor to S3."""
     if isinstance(vpc, ec2.Vpc):
         network.node.add_validation(_WayToS3(network, vpc, subnets))
 

@@ -10,7 +10,7 @@ from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool, VariantOptions
 from ..plan.argument_kinds import checked_arguments
-from ..plan.decode_pace import requantizes
+from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import ScalingOptions
 from ..plan.limits import (
@@ -199,6 +199,6 @@ def hub_serving_in(containers: Sequence[Container]) -> HubServing | None:
     """How the first model of the Hub among them is served."""
     for each in containers:
         if each.hugging_face and (serving := each.hugging_face.serving):
-            changed = requantizes(each.environment)
-            return replace(serving, model=replace(serving.model, requantized=changed))
+            changed = hides_pace(each.environment)
+            return replace(serving, model=replace(serving.model, pace_unknown=changed))
     return None

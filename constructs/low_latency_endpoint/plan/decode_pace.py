@@ -46,9 +46,10 @@ def _table(name: str, keys: str, value: str) -> Mapping[str, str]:
     return {key: row[value] for row in rows(name) for key in row[keys].split()}
 
 
-def requantizes(environment: Mapping[str, object]) -> bool:
-    """Whether a server is told to make its weights smaller than the files are."""
-    return any("QUANT" in name.upper() or "LOAD_FORMAT" in name.upper() for name in environment)
+def hides_pace(environment: Mapping[str, object]) -> bool:
+    """Whether a server is told to make its weights smaller, or to write several tokens at once."""
+    hiding = ("QUANT", "LOAD_FORMAT", "SPECULAT")
+    return any(word in name.upper() for name in environment for word in hiding)
 
 
 def token_bytes(pinned: PinnedModel) -> int | None:
@@ -79,7 +80,7 @@ def token_bytes(pinned: PinnedModel) -> int | None:
 
 def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
     """Of each type that a model runs on, where bytes and bandwidth are known."""
-    read = None if serving.model.requantized else token_bytes(serving.model.pinned)
+    read = None if serving.model.pace_unknown else token_bytes(serving.model.pinned)
     for name, container in zip(serving.instance_types, serving.containers, strict=True):
         facts, fit = instance_facts(name), container.fit
         known = _table("memory_bandwidth", "families", "gb_per_second")

@@ -44,8 +44,8 @@ class HubModel:
     context_length: int | None = None
     # whether the model's own code runs; has to be said where it brings some
     trust_remote_code: bool | None = None
-    # whether the server is told to load the weights smaller than the files have them
-    requantized: bool = False
+    # whether the server is told to load smaller weights, or to write several tokens at once
+    pace_unknown: bool = False
 
     def __post_init__(self) -> None:
         stated, name = self.accept_license, self.pinned.license

@@ -1,7 +1,4 @@
-"""Pages: one HTML file that loads nothing from anywhere, on a phone, on a desk, on paper.
-
-Needs Jinja2, of the ``report`` extra.
-"""
+"""Pages: one HTML file that loads nothing, on a phone, desk or paper; needs Jinja2."""
 
 from __future__ import annotations
 

@@ -12,11 +12,7 @@ Finding = tuple[Place, ConfigurationError]
 
 
 class BreachError(ValueError):
-    """What is wrong with one value: coded errors, each with its place below that value.
-
-    pydantic keeps a ``ValueError`` raised by a validator in the ``ctx`` of its own error; that is
-    how a coded error travels from a field to the settings file.
-    """
+    """Coded errors of one value, kept by pydantic in the ``ctx`` of its own error."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = list(findings)

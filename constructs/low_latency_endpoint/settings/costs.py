@@ -69,11 +69,7 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
 def fleets_of_plans(
     variants: Sequence[PlannedVariant], shape: Shape
 ) -> dict[str, FleetAlong | None]:
-    """The fleet of each variant along a day whose peak is the planned one.
-
-    ``None`` where scaling follows requests in flight, which nobody knows from the traffic alone.
-    Copies count as no traffic.
-    """
+    """The fleet of each variant along a day; ``None`` if it follows requests in flight."""
     found = {each.label: _fleet_along(each.plan, shape) for each in variants}
     for each in variants:
         fleet = found[each.label]

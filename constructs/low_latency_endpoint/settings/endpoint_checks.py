@@ -1,8 +1,4 @@
-"""What the constructs would refuse about the parts of one endpoint, with the line of each setting.
-
-The checks are those of :mod:`..plan`, which the constructs call too. They see the settings as
-given, so that they speak up even where others are wrong.
-"""
+"""What the constructs would refuse about one endpoint's settings as given, with each line."""
 
 from __future__ import annotations
 

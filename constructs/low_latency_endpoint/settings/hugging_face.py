@@ -13,7 +13,7 @@ from pydantic.json_schema import WithJsonSchema
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
-from ..plan.decode_pace import requantizes
+from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.s3_names import check_bucket_name
 from .breach import BreachError, Finding, breaches, finding
@@ -97,7 +97,7 @@ class HuggingFaceSettings(SettingsModel):
             server=self.server,
             context_length=self.context_length,
             trust_remote_code=self.trust_remote_code,
-            requantized=requantizes(self.environment),
+            pace_unknown=hides_pace(self.environment),
         )
 
     @classmethod

@@ -157,10 +157,7 @@ def items_of(given: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def mapping_of(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The mapping under a key without its empty values; empty when it is something else.
-
-    A group that is a model already (settings built in Python) shows the fields that were set.
-    """
+    """The mapping under a key without empty values, of a model its set fields; else empty."""
     value = given.get(name)
     if isinstance(value, BaseModel):
         value = {key: getattr(value, key) for key in value.model_fields_set}

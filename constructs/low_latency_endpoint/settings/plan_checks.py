@@ -75,10 +75,7 @@ _PLACES_OF_HUB: dict[str, Place] = {
 
 
 def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
-    """What the planning rules refuse, and what the stack of these plans would not hold.
-
-    ``files`` says whether the files that the settings name can be looked at.
-    """
+    """What planning refuses; ``files``: whether the files that settings name can be looked at."""
     plans: dict[str, Plan] = {}
     sound = True
     for key, endpoint in settings.endpoints.items():

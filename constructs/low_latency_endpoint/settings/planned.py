@@ -54,10 +54,7 @@ class PlannedVariant:
 
 
 def planned_variants(settings: Settings, key: str | None = None) -> Iterator[PlannedVariant]:
-    """All variants of a file, or of one endpoint, each with its plan, the first one's first.
-
-    Whatever counts instances counts these.
-    """
+    """All variants of a file or endpoint with their plans, the first one's first."""
     for name in settings.endpoints if key is None else [key]:
         endpoint = _endpoint(settings, name)
         yield PlannedVariant(name, endpoint.variant_name, plan_endpoint(settings, name), None)
@@ -161,10 +158,7 @@ def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> Scal
 
 
 def plan_endpoint(settings: Settings, key: str) -> Plan:
-    """The plan of an endpoint's first variant, made once however often it is asked for.
-
-    :func:`planned_variants` has those of the others.
-    """
+    """The plan of an endpoint's first variant, made once however often it is asked for."""
     endpoint = _endpoint(settings, key)
     share = _shares(endpoint).get(endpoint.variant_name)
     return _plan_of(first_request(_whole_request(settings, endpoint), share))

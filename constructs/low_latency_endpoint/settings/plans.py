@@ -206,8 +206,5 @@ def stack_cost(settings: Settings) -> StackCost:
 
 
 def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:
-    """The instances of each variant along a day of that shape, whose peak is the planned one.
-
-    ``None`` where scaling follows requests in flight, which traffic alone does not tell.
-    """
+    """The fleet of each variant along a day; ``None`` if it follows requests in flight."""
     return fleets_of_plans(list(planned_variants(settings)), shape)

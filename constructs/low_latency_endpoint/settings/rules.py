@@ -1,7 +1,4 @@
-"""The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLT107.
-
-Data and nothing else, so that docs/reference/errors.md and `low-latency errors` can list them.
-"""
+"""Data alone: the rules of settings beyond AWS's limits, codes LLE901 to LLT107."""
 
 from __future__ import annotations
 

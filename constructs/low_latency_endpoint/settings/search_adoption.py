@@ -160,11 +160,7 @@ def _values(
 
 
 def _largest(one: Candidate, stated: EndpointSettings) -> int | None:
-    """The maximum to write; ``None`` where the settings' own, or the rule's, leaves room to scale.
-
-    A fixed fleet is the least that holds the goal: where the settings scale, they go on scaling
-    from there.
-    """
+    """The maximum to write; ``None`` where the settings' or the rule's leaves room to scale."""
     if not one.fixed or not stated.scaling.enabled:
         return one.maximum
     given = stated.instances.max if stated.instances else None

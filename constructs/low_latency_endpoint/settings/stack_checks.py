@@ -1,8 +1,4 @@
-"""What the stack would refuse about settings that are shared, with the line of each setting.
-
-The checks are those of :mod:`..plan`, which the constructs call too. They see the settings as
-given, so that they speak up even where others are wrong.
-"""
+"""What the stack would refuse about shared settings as given, with the line of each."""
 
 from __future__ import annotations
 

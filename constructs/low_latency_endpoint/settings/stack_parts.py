@@ -83,10 +83,7 @@ def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
 def endpoint_parts(
     settings: Settings, key: str, plan: Plan, policies: Mapping[RolePolicy, str | None]
 ) -> EndpointParts:
-    """What belongs to one endpoint of a settings file, with all of its variants.
-
-    The policies are the whole file's: :func:`~.role_policies.role_policies`.
-    """
+    """What belongs to one endpoint of a settings file, with all variants, without policies."""
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
     alarms, warm_up = endpoint.alarms, endpoint.warm_up

@@ -1,7 +1,4 @@
-"""A settings file as ruamel.yaml keeps it: with its comments, order, quotes and indentation.
-
-Every scalar is text here, as it is written; what it means, :mod:`.yaml_source` says.
-"""
+"""A settings file as ruamel.yaml keeps it, comments and order too; every scalar is text."""
 
 from __future__ import annotations
 

@@ -35,10 +35,7 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key and a value, which may be a list or a mapping, that stand where another entry stood.
-
-    Comments inside of the other entry go with it.
-    """
+    """Key and value in place of another entry, whose inner comments go with it."""
 
     key: str
     value: Any

@@ -65,10 +65,7 @@ class WrittenFloat(float):
 
 @dataclass
 class YamlSource:
-    """The values of a YAML file, the line of each, and what is wrong with the YAML itself.
-
-    ``broken`` has the places of values about which all is said.
-    """
+    """Values, their lines and the YAML's mistakes; ``broken``: places about which all is said."""
 
     values: Any = None
     broken: set[Place] = field(default_factory=set)
@@ -201,10 +198,7 @@ class _Reader:
         around: tuple[int, ...],
         taken: frozenset[str] = frozenset(),
     ) -> Any:
-        """The node's value; notes its line and those of all values below.
-
-        A mapping's keys that are ``taken`` are left out: others win over them.
-        """
+        """The node's value, its lines noted; ``taken`` keys are left out: others win over them."""
         self._count(node)
         line = self._lines.of(node.start_mark)
         if len(around) > 50:

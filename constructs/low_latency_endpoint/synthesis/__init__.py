@@ -1,4 +1,1 @@
-"""What the constructs share: tokens, warnings, policy documents, safeguards.
-
-It imports ``plan`` and ``errors``.
-"""
+"""What the constructs share: tokens, warnings, policy documents, safeguards."""

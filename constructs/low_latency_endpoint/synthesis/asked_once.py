@@ -21,10 +21,7 @@ def path_of(construct: IConstruct) -> str:
 
 
 def path_below(construct: IConstruct, scope: IConstruct, id: str) -> str:
-    """The path of a construct that is being made, without a question: its scope's, and its ID.
-
-    The stack is its scope's too.
-    """
+    """The path of a construct that is being made, without asking jsii: its scope's, and its ID."""
     _kept(construct, "stack", lambda: stack_of(scope))
     path = f"{path_of(scope)}/{id.replace('/', '--')}".lstrip("/")
     return str(_kept(construct, "path", lambda: path))

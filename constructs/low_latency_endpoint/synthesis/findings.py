@@ -23,11 +23,7 @@ _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
 
 
 def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
-    """Acknowledge findings of validators, such as cdk-nag's ``AwsSolutions-S1``.
-
-    Before aws-cdk-lib 2.269 that cannot be said, at least not of a finding with an ARN in its
-    name: who runs cdk-nag there suppresses the findings.
-    """
+    """Acknowledge cdk-nag's findings, which aws-cdk-lib can from 2.269 on."""
     if _HAS_VALIDATIONS:
         with suppress(RuntimeError):
             aws_cdk.Validations.of(construct).acknowledge(
@@ -38,10 +34,7 @@ def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
 def acknowledge_wildcard_resources(
     construct: IConstruct, resources: Sequence[str], *, reason: str
 ) -> None:
-    """Acknowledge cdk-nag's AwsSolutions-IAM5 for these resources, and no others.
-
-    The reason stays in the construct's metadata, so an audit of the assembly finds it.
-    """
+    """Acknowledge AwsSolutions-IAM5 for these resources alone; the reason is kept as metadata."""
     acknowledgement = _Acknowledgement(construct, resources, reason)
     acknowledgement.validate()
     if not known_at_synth(resources):

@@ -21,10 +21,7 @@ def private_bucket(
     removal_policy: RemovalPolicy,
     safeguards: Safeguards | None = None,
 ) -> s3.Bucket:
-    """Make a bucket with the key of the safeguards, by default the scope's, else with S3's.
-
-    ``holds`` says what is in it, and so why access to it is not logged.
-    """
+    """Make a bucket with the safeguards' key; ``holds`` says why access is not logged."""
     key = (safeguards or safeguards_of(scope)).encryption_key
     bucket = s3.Bucket(
         scope,

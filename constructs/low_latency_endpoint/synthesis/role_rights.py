@@ -53,11 +53,7 @@ class RoleRights:
         policy_name: str,
         statements: Sequence[Mapping[str, Any]],
     ) -> tuple[iam.CfnRole, RoleRights, list[IDependable]]:
-        """A new role, what else it may be allowed, and what has to be there before it is used.
-
-        The statements stand in the role itself, where an update rewrites them in place; those for
-        keys, which may be exchanged, in a policy of their own.
-        """
+        """A new role with its statements; those for keys, which may be exchanged, stand apart."""
         own, for_keys = keys_apart(statements)
         standing = document(*own)
         role = iam.CfnRole(

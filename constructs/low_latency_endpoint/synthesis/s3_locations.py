@@ -8,10 +8,7 @@ from .token_text import masked
 
 
 def split_s3_uri(uri: str) -> tuple[str, str] | None:
-    """Bucket and key of an ``s3://`` URI, either of which may have tokens in it.
-
-    None for another scheme, and for a URI that is known at deployment only.
-    """
+    """Bucket and key of an ``s3://`` URI, which may have tokens; else ``None``."""
     text, restored = masked(uri)
     if not text.startswith("s3://"):
         return None

@@ -174,10 +174,7 @@ class FunctionRole:
         scope: Construct | None = None,
         fixed: bool = False,
     ) -> Construct:
-        """Add a policy of its own; whatever needs the right has to depend on it.
-
-        Parameters as those of :meth:`RoleRights.allow`, which says what an update does to it.
-        """
+        """Add a policy as :meth:`RoleRights.allow` does; whatever needs the right depends on it."""
         return self._rights.allow(
             kind,
             *statements,

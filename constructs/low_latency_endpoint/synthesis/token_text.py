@@ -10,10 +10,7 @@ _FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
 
 
 def masked(text: str) -> tuple[str, Callable[[str], str]]:
-    """The text with one character for each token, and what puts the tokens back.
-
-    A token's own spelling has dots and colons, so text that has some can only be split like this.
-    """
+    """One character for each token, whose own spelling has dots and colons, and the way back."""
     tokens: list[str] = []
 
     def hide(found: re.Match[str]) -> str:

@@ -15,13 +15,7 @@ Origin = tuple[str, str, int]
 
 
 class StagingFailed(Exception):
-    """A model is not staged.
-
-    Attributes
-    ----------
-    code, problem : str
-        Of the library's error codes, and in words.
-    """
+    """A model is not staged: a code of the library's errors, and the problem in words."""
 
     def __init__(self, code: str, problem: str) -> None:
         super().__init__(f"{code}: {problem}")

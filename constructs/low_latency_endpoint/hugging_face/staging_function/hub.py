@@ -44,13 +44,7 @@ _REFUSALS = {
 
 
 class _Again(Exception):
-    """An answer that may be another one later.
-
-    Attributes
-    ----------
-    after : float or None
-        Seconds that the Hub says to wait, for a rate limit.
-    """
+    """An answer that may be another later; ``after``: the seconds a rate limit asks to wait."""
 
     def __init__(self, problem: str, after: float | None = None) -> None:
         super().__init__(problem)

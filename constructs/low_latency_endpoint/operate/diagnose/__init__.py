@@ -1,9 +1,4 @@
-"""Why is the endpoint slow, or failing? What `low-latency diagnose` does.
-
-:func:`diagnose` reads CloudWatch and the services (``reading``), and walks the decision tree of
-AWS's knowledge center over what it read (``tree`` and the modules of rules, which are pure). Needs
-the ``operations`` extra; the HTML page (``page``) the ``report`` extra.
-"""
+"""Why is the endpoint slow, or failing? What `low-latency diagnose` does."""
 
 from __future__ import annotations
 

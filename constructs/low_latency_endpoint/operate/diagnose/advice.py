@@ -1,8 +1,4 @@
-"""Numbers that a finding advises: each goes through the plan before it is printed.
-
-What the plan refuses, what asks for a fleet out of all proportion to what was seen, and what rests
-on instances that the requests did not fill is not given as a number: then it says what to measure.
-"""
+"""Numbers that a finding advises: the plan judges each, else the finding says what to measure."""
 
 from __future__ import annotations
 

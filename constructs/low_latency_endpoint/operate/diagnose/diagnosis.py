@@ -16,11 +16,7 @@ from .tokens import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
 
 @dataclass(frozen=True, slots=True)
 class BreakdownRow:
-    """Where the time of one instance's or zone's requests went; ``None``: no data.
-
-    Latencies are milliseconds, means over the window's periods, weighted by requests; ``share`` is
-    that of the requests, from 0 to 1; ``cpu_percent`` is of the whole instance.
-    """
+    """Means of an instance or zone in ms, weighted by requests; ``share`` 0 to 1."""
 
     name: str
     requests: float
@@ -67,11 +63,7 @@ _ALARM_FIELDS = ("name", "metric", "statistic", "threshold", "unit", "state")
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Where the time of a variant's requests went, each in milliseconds; ``None``: no data.
-
-    Percentiles are means over the window's periods, weighted by requests; ``worst`` is the worst
-    period and when that was. CloudWatch has no percentiles of OverheadLatency.
-    """
+    """Where a variant's time went in ms, weighted by requests; ``worst`` is the worst period's."""
 
     part: str
     p50: float | None

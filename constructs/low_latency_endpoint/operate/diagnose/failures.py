@@ -46,10 +46,7 @@ class Limit:
 
 
 def throttled(view: VariantView, refused: Series) -> Limit | None:
-    """The limit that the refusals fit: what is let in is even, and nothing is refused below it.
-
-    Requests that are wrong are refused in proportion to what comes, at any load.
-    """
+    """The limit that refusals fit: wrong requests are refused in proportion, at any load."""
     seconds = view.period.total_seconds()
     came = Series({t: v / seconds for t, v in view.get("Invocations", "Sum").points.items() if v})
     lost = Series({t: v / seconds for t, v in refused.points.items()})
@@ -152,10 +149,7 @@ _CACHE_HITS = 0.95
 
 
 def errors(view: VariantView) -> Iterator[Finding]:
-    """One finding for each kind of error that is more than now and then.
-
-    Failures of the container in explained periods have their cause already.
-    """
+    """One finding for each frequent kind of error; explained periods have their cause already."""
     yield from _disk(view)
     server = _unexplained(view, "Invocation5XXErrors")
     client = _unexplained(view, "Invocation4XXErrors")

@@ -1,8 +1,4 @@
-"""An endpoint that was never in service: has any container run, and could it?
-
-A container's first line makes the endpoint's log group. Without one, what its log would say cannot
-be the reason.
-"""
+"""An endpoint that was never in service: a container's first line makes its log group."""
 
 from __future__ import annotations
 

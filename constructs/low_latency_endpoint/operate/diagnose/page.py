@@ -1,7 +1,4 @@
-"""The diagnosis as one self-contained HTML page, with a chart of each variant.
-
-Needs the ``report`` extra (Jinja2).
-"""
+"""The diagnosis as one self-contained HTML page; needs the ``report`` extra (Jinja2)."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ _ROWS = 12  # lines of one panel that can still be told apart
 
 
 def chart(diagnosis: Diagnosis, variant: VariantReading) -> Chart:
-    """All panels of one variant that have data.
-
-    Findings are shaded from their first evidence to their last; events are vertical lines.
-    """
+    """All panels of one variant that have data; findings are shaded, events are vertical lines."""
     m = diagnosis.measurements
     spans = dict.fromkeys(
         finding.span

@@ -266,10 +266,7 @@ def _more_arrivals(view: VariantView, times: list[datetime]) -> str | None:
 
 
 def _more_run(view: VariantView, times: list[datetime]) -> bool:
-    """Whether the batch is at least twice what it was while first tokens came in time.
-
-    Compared with periods of about as many requests: idle ones have no batch.
-    """
+    """Whether the batch is twice what it was in time, at as many requests (idle: no batch)."""
     running, slow = view.get(RUNNING, FULLEST), set(times)
     least = (view.tps.only(times).median or 0.0) / _BATCH_GREW
     as_busy = (t for t, rate in view.tps.points.items() if rate >= least and t not in slow)

@@ -35,10 +35,7 @@ _SHOWN = 3
 
 
 def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime]]:
-    """Split slow periods where it was fast for a while, and where instances filled or emptied.
-
-    Single slow periods between the time windows belong to none of them.
-    """
+    """Split slow periods where it was fast or fleets changed; single ones are in no window."""
     counts = view.get("ModelLatency", "SampleCount") or view.get("Invocations", "Sum")
     judged = counts.times
     position = {time: index for index, time in enumerate(judged)}

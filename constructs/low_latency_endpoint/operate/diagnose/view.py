@@ -1,7 +1,4 @@
-"""One variant as the rules look at it: which periods are slow, how full the instances were then.
-
-The numbers are judgements, each with its reason; those that AWS states carry AWS's page.
-"""
+"""One variant as the rules look at it: which periods are slow, how full the instances were."""
 
 from __future__ import annotations
 
@@ -130,11 +127,7 @@ class SlowPeriods:
 
 @dataclass(frozen=True)
 class VariantView:
-    """A variant in its measurements; what several rules need is computed once.
-
-    A view of one time window sees slow and full periods of this window only, and everything else of
-    the whole window.
-    """
+    """A variant in its measurements; ``window`` limits slow and full periods, nothing else."""
 
     measurements: Measurements
     variant: VariantReading
@@ -329,10 +322,7 @@ class VariantView:
 
     @cached_property
     def in_flight(self) -> Series:
-        """Most requests in flight on an instance, queued in its container or worked on.
-
-        Target tracking compares the metric with a target for each instance, so it is read as such.
-        """
+        """Most requests in flight, queued too; target tracking reads the metric per instance."""
         return self.get("ConcurrentRequestsPerModel", "Maximum")
 
     @cached_property

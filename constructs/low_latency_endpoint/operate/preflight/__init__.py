@@ -1,9 +1,4 @@
-"""Checks before a deploy: would it work in this account?
-
-:func:`run_preflight` reads, and never changes, what the settings' stack needs: credentials, zones,
-network, quotas, images, model data, permissions, and what is deployed already. What the
-credentials may not read is ``unknown``. See docs/reference/preflight.md for the checks and the permissions.
-"""
+"""Checks before a deploy: would it work in this account? Read-only; unreadable is ``unknown``."""
 
 from __future__ import annotations
 

@@ -40,10 +40,7 @@ _INVOKE = "sagemaker:InvokeEndpoint"
     source=_INTERFACE,
 )
 def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
-    """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name.
-
-    So does each VPC that is to get a hosted zone for the name.
-    """
+    """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name."""
     settings = context.settings
     vpc_id = settings.network.vpc_id
     if vpc_id is not None and settings.private_link.takes_the_name:

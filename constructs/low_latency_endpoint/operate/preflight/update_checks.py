@@ -181,11 +181,7 @@ def wait_for_endpoints(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait while scaling, or SageMaker itself, is at work on an endpoint of the deployed stack.
-
-    Returns as soon as none is, at the latest when the time is over, and at once while an operation
-    runs on the stack, or where the account does not tell: the checks say what is so.
-    """
+    """Wait while scaling or SageMaker works on a deployed endpoint; checks say what is unknown."""
     end = clock() + seconds
     told = ""
     while busy := ", ".join(_busy(settings, client, region)):

@@ -136,11 +136,7 @@ def load_test(
     continue_when_flat: bool = False,
     environment: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """What the request of an Advanced job has beyond a Default one's.
-
-    LLR104 for the instance types and variables, LLR105 for more traffic than time, LLR106 for a
-    limit or a number of tests out of range.
-    """
+    """What an Advanced job's request has beyond a Default one's; LLR104, LLR105, LLR106."""
     environment = environment or {}
     _check_count(instance_types, fewest=1)
     for name, values in environment.items():
@@ -216,10 +212,7 @@ def inference_job(
     test: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> JobRequest:
-    """An Advanced job of a :func:`load_test`; without, a Default one of these types, or AWS's.
-
-    LLR101 for the job's name, LLR102 for the role, LLR104 for too many instance types.
-    """
+    """An Advanced job of a :func:`load_test`, else a Default one; LLR101, LLR102, LLR104."""
     _check_count(instance_types)
     described: dict[str, Any] = {
         **container,
@@ -266,11 +259,7 @@ def _check_count(instance_types: Sequence[str], fewest: int = 0) -> None:
 
 
 def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings) -> list[str]:
-    """Check the types against the endpoint's images before money is spent; doubts are returned.
-
-    LLE405 for a malformed name, LLR104 for a type that is named twice or is burstable, and the code
-    of the image rule when the image cannot run on a type.
-    """
+    """Check types against the images; gives doubts; LLE405, LLR104, the image rules' codes."""
     doubts: list[str] = []
     twice = [name for name, count in Counter(instance_types).items() if count > 1]
     if twice:

@@ -169,11 +169,7 @@ def optimization_job(
     accept_eula: bool = False,
     notes: Sequence[str] = (),
 ) -> JobRequest:
-    """A job that writes a copy of the model, optimized for an instance type, below ``output``.
-
-    ``accept_eula`` accepts the model's licence; otherwise nothing is said of it. LLR101, LLR102,
-    LLR111, LLR112, LLR113, LLE304 for places of data, LLE405 for the type.
-    """
+    """A job that writes an optimized copy; LLR101, LLR102, LLR111 to LLR113, LLE304, LLE405."""
     techniques.check_for(instance_type)
     _PREFIX.check(output, "--s3-output")
     if not model.startswith("s3://") or not model.endswith("/"):
@@ -223,14 +219,7 @@ def parse_environment(given: list[str]) -> dict[str, str]:
 
 
 def model_prefix(account: Account, settings: Settings, key: str) -> str:
-    """The prefix in S3 with the model of an endpoint of the settings.
-
-    Of a model of the Hugging Face Hub it is where the deployment staged it: in the bucket of the
-    settings, or in the stack's own, which CloudFormation is asked for.
-
-    LLR112 when the settings name no uncompressed model, or the stack has no bucket yet; LLE343 to
-    LLE346 for the lock file.
-    """
+    """The prefix in S3 of the model, staged or stated; LLR112, LLE343 to LLE346."""
     endpoint = settings.endpoints[key]
     stated = endpoint.hugging_face
     if stated is None:

@@ -28,11 +28,7 @@ class OptimizedModel:
 
 
 def optimized_models(job: Job) -> list[OptimizedModel]:
-    """What a completed job wrote, and how that is served; nothing before.
-
-    Environment of the container is what the job was given for the model and for its techniques,
-    as AWS's own client has it (sagemaker-python-sdk, ``ModelBuilder.optimize``).
-    """
+    """What a completed job wrote, served as AWS's ``ModelBuilder.optimize`` does."""
     answer = job.answer
     if not job.succeeded:
         return []

@@ -39,11 +39,7 @@ class SamplePayload:
 def sample_payload(
     given: str | None, upload_to: str | None, content_type: str | None, endpoint: EndpointSettings
 ) -> SamplePayload:
-    """Decide on the payload, without touching S3: LLR107.
-
-    Given is an ``s3://`` URI of a ``.tar.gz``, or a file on this machine; without it the payload of
-    the settings' warm-up is taken. ``upload_to`` is the prefix in S3 for what is not there yet.
-    """
+    """Decide on the payload (S3, a file, or the warm-up's), without touching S3: LLR107."""
     stated = endpoint.warm_up.payload if endpoint.warm_up else None
     if content_type is None and stated is not None:
         content_type = stated.content_type or ("text/plain" if stated.text is not None else None)

@@ -140,12 +140,7 @@ def adopt(
     key: str,
     endpoint: EndpointSettings,
 ) -> Adoption:
-    """What a result changes in the settings of an endpoint.
-
-    The instance type and, where the settings state a throughput, what one instance held: the old
-    number was another type's. Environment variables of the result go to the container. LLR109 for a
-    result that is beyond the latency target, serverless, or of a model compiled by Neo.
-    """
+    """Type, throughput and environment of a result; LLR109 if too slow, serverless or Neo's."""
     result = f"result {recommendation.number}"
     if not recommendation.instance_type:
         raise NOT_ADOPTABLE.error(got=f"{result} is serverless", allowed="an instance type")
@@ -244,10 +239,7 @@ def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Ite
 def ask_for_scaling(
     client: ClientFactory, job: Job, recommendation: Recommendation, peak_tps: float | None
 ) -> dict[str, Any]:
-    """AWS's scaling for one result of a completed job, in AWS's form.
-
-    ``peak_tps`` are the requests per second to hold. LLR108 for a result without an ID of its own.
-    """
+    """AWS's scaling, in its form, for a result at ``peak_tps``; LLR108 without an ID."""
     if not recommendation.recommendation_id:
         raise NO_SUCH_RESULT.error(
             got=f"result {recommendation.number} without an ID",

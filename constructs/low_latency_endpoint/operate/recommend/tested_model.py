@@ -85,11 +85,7 @@ def _found(found: Any, what: str) -> Any:
 def describe_container(
     endpoint: EndpointSettings, given: Mapping[str, str | None]
 ) -> tuple[dict[str, str], list[str]]:
-    """``ContainerConfig`` of the first container, and which of its values nothing says.
-
-    The image's repository and tag name framework and version, ``HF_TASK`` names domain and task;
-    what is given, by the API's names, wins. Where nothing says more, AWS takes a general value.
-    """
+    """``ContainerConfig`` of the first container, and which of its values nothing says."""
     said: dict[str, str] = {}
     first = served_containers(endpoint)[0]
     task = str(first.environment.get("HF_TASK", ""))

@@ -1,9 +1,4 @@
-"""Checks after a deploy: is it as planned?
-
-:func:`run_verification` compares the template's plan (metadata ``LowLatencyEndpoint::Plan``) with
-what the services say, and looks at the network from where it runs. Only reads; what the
-credentials may not read, or cannot be seen from outside the VPC, is ``unknown``.
-"""
+"""Checks after a deploy: is it as planned? Reads services and network; unseen is ``unknown``."""
 
 from __future__ import annotations
 

@@ -121,10 +121,7 @@ class FileReview:
 
 
 def review_files(patterns: Iterable[str], before: Path, after: Path) -> list[FileReview]:
-    """Read settings files in two revisions, each with the files of its own revision.
-
-    A file that was moved is compared with the former file of its stack.
-    """
+    """Read settings files in two revisions; a moved one is compared with the former file."""
     found = [_review(each, before, after) for each in _paths(patterns, before, after)]
     return _held_against_each_other(_moved(found))
 

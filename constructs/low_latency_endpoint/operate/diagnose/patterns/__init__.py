@@ -1,7 +1,4 @@
-"""Patterns over time, looked at before causes: what explains slow periods by when they come.
-
-Each rule gives its finding and the periods that it explains; the decision tree looks at the others.
-"""
+"""Patterns over time: what explains slow periods by when they come, before the decision tree."""
 
 from __future__ import annotations
 
