@@ -124,7 +124,11 @@ def median(values: Iterable[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statistic; ``divisor`` makes ms or percent; ``owner`` is "" for the variant."""
+    """One statistic to ask for.
+
+    ``divisor`` brings it into milliseconds, or percent of the whole instance. ``owner`` says what
+    it is of: the variant, then ``""``, or ``instance`` or ``zone`` with its name.
+    """
 
     owner: tuple[str, str, str]
     metric: str

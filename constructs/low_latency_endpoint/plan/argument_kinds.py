@@ -238,7 +238,11 @@ def _delegates(value: Any) -> Sequence[Any]:
 
 
 def _implements(value: Any, interface: Any) -> bool:
-    """Whether a value has all that a jsii interface has: Node.js's may not say it."""
+    """Whether a value is of an interface of jsii's.
+
+    A class of Python's says so with ``@jsii.implements``. Of an object from Node.js the class may
+    be known as something more general, so what counts is that it has all that the interface has.
+    """
     classes = [type(part) for part in _delegates(value)] or [type(value)]
     bases = [base for each in classes for base in each.__mro__]
     for base in bases:

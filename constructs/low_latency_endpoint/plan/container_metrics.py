@@ -144,7 +144,16 @@ def percentile_query(
     window_seconds: int = 300,
     by: str = "",
 ) -> str:
-    """A percentile of a variant, by whichever name and form there is; NaN when none."""
+    """A percentile over the requests of all of a variant's instances in the last minutes.
+
+    In the unit of the metric, as one series without labels. NaN when nothing was measured in the
+    window, nothing when there is no such metric.
+
+    AWS does not say consistently what the metric is called and which kind of histogram it is: the
+    query asks for either name in either form, and takes what there is. Percentiles of exponential
+    histograms are estimates; within a wide bucket of the server's, such as vLLM's from 250 to
+    500 ms, so are the others.
+    """
     own, underscored = metric.names
     whole, of_buckets = (f' by ("{by}") ', f'(le, "{by}")') if by else ("", "(le)")
 
@@ -166,7 +175,10 @@ def percentile_query(
 def count_query(
     metric: ContainerMetric, *, endpoint: str, variant: str, window_seconds: int = 300
 ) -> str:
-    """How many measurements a histogram took, by either name, in either form."""
+    """How many measurements a histogram took in the last minutes, of all of a variant's instances.
+
+    Either name, either form, as :func:`percentile_query`.
+    """
     own, underscored = metric.names
 
     def exponential(name: str) -> str:
@@ -185,7 +197,10 @@ def count_query(
 def fullest_query(
     metric: ContainerMetric, *, endpoint: str, variant: str, window_seconds: int = 300
 ) -> str:
-    """A gauge's average on the instance where it is highest, by either name."""
+    """A gauge's average over the last minutes, on the instance where it is highest.
+
+    Either name, as :func:`percentile_query`.
+    """
     return " or ".join(
         f"max(avg_over_time({_selector(name, endpoint, variant)}[{window_seconds}s]))"
         for name in metric.names

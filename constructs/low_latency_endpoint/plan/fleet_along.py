@@ -32,7 +32,13 @@ def fleet_along(
     maximum: int,
     scale_in_seconds: float = 300.0,
 ) -> FleetAlong:
-    """Instances paid for along a repeating day: out at once, in as target tracking does."""
+    """The instances that are paid for along a day that repeats.
+
+    Scaling out is counted as immediate: an instance is paid for while it starts. Scaling in waits
+    until the load of all of the last 15 minutes was below nine tenths of the target, as the alarms
+    do that target tracking makes, and for the cooldown; then it keeps what the busiest of these
+    minutes needs.
+    """
     rates = list(_minutes(levels))
     # The day repeats: it begins with the fleet with which the one before it ended.
     fleet, rest = minimum, 0.0

@@ -45,7 +45,12 @@ def generates(pinned: PinnedModel) -> bool:
 
 
 def served_weights(pinned: PinnedModel) -> tuple[PinnedFile, ...]:
-    """The files that a server loads: of one format; of GGUF the first quantization."""
+    """The files whose weights a server loads: of one format, and of one model where there are more.
+
+    A repository often has its weights twice, for transformers and for its makers' own code
+    (``consolidated.safetensors``, ``original/``), and a GGUF repository once for each quantization,
+    of which the first by name is taken.
+    """
     weights = [each for each in pinned.files if each.is_weights]
     top = [each for each in weights if "/" not in each.path] or weights
     for suffix in (".safetensors", ".gguf"):

@@ -109,7 +109,11 @@ def check_fleets_fit(
 def check_fleets_fit_existing(
     prefix_lengths: Sequence[int], instances: int, in_update: int, where: str = ""
 ) -> str:
-    """Raise for what existing subnets cannot hold at all; return what is doubtful."""
+    """Raise unless existing subnets hold all instances between them; return what is doubtful.
+
+    Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
+    subnets are as they are: only what does not fit at all is refused.
+    """
     needed = _of_instances(in_update)
     free = [2 ** (32 - length) - _IN_EACH_SUBNET for length in prefix_lengths]
     blocks = ", ".join(f"/{length}" for length in prefix_lengths)

@@ -72,7 +72,11 @@ class SimulationResult:
         return Estimate(found.mean, math.inf) if self.too_short(percentile) else found
 
     def estimate(self, value: Callable[[Replication], float]) -> Estimate:
-        """Any number of a replication, as mean with interval, narrowed by control variates."""
+        """Any number of a replication, as mean with interval.
+
+        Where the scenario's laws have known means, the luck of the draw is taken out of the value
+        (control variates), so the interval is narrower than the replications differ.
+        """
         return estimate(
             [value(each) for each in self.replications],
             confidence=self.confidence,
@@ -225,7 +229,7 @@ def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scenarios by name, the first the base, under the same chance: it cancels out."""
+    """Scenarios by name, the first the base, under the same chance: differences are surer."""
 
     results: dict[str, SimulationResult]
 
