@@ -28,8 +28,8 @@ def test_counts() -> None:
 def test_what_a_text_is() -> None:
     assert server_of(["huggingface-vllm"]) == "vllm"
     assert server_of(["my.registry/team/pytorch:vllm"]) is None
-    found = [is_token(value) for value in ("${Token[TOKEN.12]}", "us-east-1", 7)]
-    assert found == [True, False, False]
+    found = [is_token(value) for value in ("${Token[TOKEN.12]}", "us-east-1", 7, 10**400)]
+    assert found == [True, False, False, False]
     assert [is_stand_in(name) for name in ("dummy1a", "dummy", "us-east-1a")] == [
         True,
         False,

@@ -36,7 +36,7 @@ def is_token(value: Any) -> bool:
 def _encodes_token(number: float) -> bool:
     try:
         return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
-    except (OverflowError, struct.error):  # a whole number beyond all doubles
+    except struct.error:  # a whole number beyond all doubles
         return False
 
 
