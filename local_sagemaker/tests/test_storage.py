@@ -276,6 +276,28 @@ def test_unpacking_stops_between_two_entries_and_within_a_large_one(tmp_path, fi
     assert sum(each.stat().st_size for each in found) < 10_000_000
 
 
+@pytest.mark.parametrize("filters", [True, False], ids=["filters", "before-3.11.4"])
+def test_no_entry_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, filters):
+    if not filters:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    entries = [tarfile.TarInfo("model"), tarfile.TarInfo("../out"), link]
+    for number, entry in enumerate(entries):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as written:
+            written.addfile(entry)
+        packed.seek(0)
+        target = tmp_path / str(number)
+        if entry.name == "model":
+            unpack_model_data(packed, 100, target, lambda: False)
+            assert (target / "model").is_file()
+            continue
+        with pytest.raises(Unpackable):
+            unpack_model_data(packed, 100, target, lambda: False)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_object_that_this_machine_cannot_store_says_why(aws, monkeypatch):
     def full(self, value):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

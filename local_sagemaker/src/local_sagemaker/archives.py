@@ -86,11 +86,23 @@ def unpack_model_data(
                     raise Unpackable(_too_many(number))
                 if entry.size > limit:  # a sparse file has more bytes than its archive
                     raise Unpackable(_too_large(limit))
-                tar.extract(entry, target, filter="data")
+                _extract(tar, entry, target)
     except _BROKEN as error:
         raise Unpackable(
             f"it is no tar archive compressed with gzip that can be unpacked: {error}"
         ) from None
+
+
+def _extract(tar: tarfile.TarFile, entry: tarfile.TarInfo, target: Path) -> None:
+    """Unpack an entry within the folder; Python before 3.11.4 has no filters, so links are refused."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extract(entry, target, filter="data")
+        return
+    inside = (target / entry.name).resolve().is_relative_to(target.resolve())
+    if not inside or not (entry.isfile() or entry.isdir()):
+        raise Unpackable(f"{entry.name}: links and other folders need Python 3.11.4 or newer")
+    entry.mode = 0o755 if entry.isdir() else 0o644 | entry.mode & 0o111
+    tar.extract(entry, target)
 
 
 class _Bounded(io.RawIOBase):
