@@ -36,7 +36,7 @@ SERVERS = {
     "one-worker": server(0.04, 2, cpu_busy=100),
 }
 # A minute of the account passes in a second.
-FAST = RuntimeOptions(clock_speed=60, invocation_timeout=0.6)
+FAST = RuntimeOptions(clock_speed=60, invocation_timeout=2)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def load_tested(aws: LocalAws, line: str, folder: Path) -> tuple[dict[str, Any],
 
 
 STEP = "--tps 50 --duration 2s --alone 0s --target p99=500ms"
-METRICS = "--tps 20 --tps {} --duration 2s --alone 2s --metrics-wait 20s --target p99=150ms"
+METRICS = "--tps 20 --tps {} --duration 4s --alone 4s --metrics-wait 20s --target p99=150ms"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ METRICS = "--tps 20 --tps {} --duration 2s --alone 2s --metrics-wait 20s --targe
         (f"several {STEP} --target-model a.tar.gz", "loading", "429 ModelNotReady", "loaded"),
         (f"well {STEP}", "not-saturated", "", "Nothing is saturated"),
         ("full " + METRICS.format(70), "cpu", "", "The CPU is full"),
-        ("one-worker " + METRICS.format(70), "queueing", "", "more workers"),
+        ("one-worker " + METRICS.format(60), "queueing", "", "more workers"),
     ],
 )
 def test_a_verdict_on_what_the_endpoint_answers(
