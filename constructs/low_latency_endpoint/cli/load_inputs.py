@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..load_test.engine.prompts import Prompts
     from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
+    from ..simulate import Shape
 
 
 _TYPES = {
@@ -208,6 +209,22 @@ class Results:
         for file in (self.output, *others):
             if file is not None:
                 typer.echo(f"wrote {file}", err=True)
+
+
+def check_traffic(traffic: str | None, traffic_from: Path | None, period: str | None) -> None:
+    """Refuse options on traffic over time that do not go together."""
+    if traffic is not None and traffic_from is not None:
+        raise typer.BadParameter("give one of --traffic and --traffic-from")
+    if period is not None and traffic_from is None:
+        raise typer.BadParameter("--period goes with --traffic-from")
+
+
+def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
+    """Recorded traffic, with the length of its periods where that is stated."""
+    from ..simulate import read_recorded_traffic
+
+    seconds = None if period is None else seconds_of(period, "--period")
+    return read_recorded_traffic(traffic_from, period=seconds)
 
 
 def seconds_of(text: str, option: str) -> float:

@@ -65,9 +65,7 @@ class StepsTable:
             notes.append(f"{PER_INSTANCE}: invocations per instance and minute")
         if dropped:
             notes.append(f"Left out for want of width, and in --csv: {', '.join(dropped)}")
-        failed: Counter[str] = Counter()
-        for each in self._steps:
-            failed.update(each.result.failures)
+        failed = sum((Counter(each.result.failures) for each in self._steps), Counter[str]())
         if failed:
             notes.append(f"Failed: {most_frequent(failed)}")
         notes.append(_generator(self._steps))

@@ -12,7 +12,7 @@ import typer
 
 from ..errors import LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
-from .load_inputs import seconds_of
+from .load_inputs import check_traffic, recorded_shape
 from .options import (
     ENDPOINT_YAML,
     Json,
@@ -117,10 +117,7 @@ class PlanOptions:
             raise typer.BadParameter(
                 "--endpoint, --from-load-test and --price go with --against a file"
             )
-        if self.traffic is not None and self.traffic_from is not None:
-            raise typer.BadParameter("give one of --traffic and --traffic-from")
-        if self.period is not None and self.traffic_from is None:
-            raise typer.BadParameter("--period goes with --traffic-from")
+        check_traffic(self.traffic, self.traffic_from, self.period)
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
         whole = self.cost or self.minutes or self.traffic or self.traffic_from
         if whole and about_endpoints:
@@ -148,11 +145,10 @@ class PlanOptions:
     @property
     def day(self) -> Shape | None:
         """The usual day; none where nobody said what it is like."""
-        from ..simulate import read_recorded_traffic, shape
+        from ..simulate import shape
 
         if self.traffic_from is not None:
-            period = None if self.period is None else seconds_of(self.period, "--period")
-            return read_recorded_traffic(self.traffic_from, period=period)
+            return recorded_shape(self.traffic_from, self.period)
         return None if self.traffic is None else shape(self.traffic)
 
 

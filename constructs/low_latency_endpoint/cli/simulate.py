@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .load_inputs import seconds_of
+from .load_inputs import check_traffic, recorded_shape, seconds_of
 from .options import (
     ENDPOINT_YAML,
     Html,
@@ -111,10 +111,7 @@ class SimulationOptions:
 
     def check(self) -> None:
         over_time = self.traffic is not None or self.traffic_from is not None
-        if self.traffic is not None and self.traffic_from is not None:
-            raise typer.BadParameter("give one of --traffic and --traffic-from")
-        if self.period is not None and self.traffic_from is None:
-            raise typer.BadParameter("--period goes with --traffic-from")
+        check_traffic(self.traffic, self.traffic_from, self.period)
         if self.compare_routing and (self.search or over_time):
             raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
         if not self.search:
@@ -144,11 +141,10 @@ class SimulationOptions:
     @property
     def shapes(self) -> list[Shape]:
         """The traffic over time; none for a steady peak."""
-        from ..simulate import read_recorded_traffic, shape, shapes
+        from ..simulate import shape, shapes
 
         if self.traffic_from is not None:
-            period = None if self.period is None else seconds_of(self.period, "--period")
-            return [read_recorded_traffic(self.traffic_from, period=period)]
+            return [recorded_shape(self.traffic_from, self.period)]
         if self.traffic is None:
             return []
         return list(shapes().values()) if self.traffic == "all" else [shape(self.traffic)]

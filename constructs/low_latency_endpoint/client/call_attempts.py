@@ -26,7 +26,7 @@ from .zonal_route import ZonalRoute
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
 # Whatever their status: what is sent again within a tenth of a second is throttled as well.
-_THROTTLES = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException"})
+THROTTLES = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException"})
 # Fields of the requests that language models take (OpenAI's chat and completions, TGI's and DJL's).
 _GENERATIVE = (
     b'"messages"',
@@ -182,7 +182,7 @@ class Attempts:
         route = self._rules.route
         if route is not None:
             route.answered(self.origin)
-        if status < 300 or code in _THROTTLES:
+        if status < 300 or code in THROTTLES:
             return None
         return self._again(sent=True, status=status, timed_out=False)
 

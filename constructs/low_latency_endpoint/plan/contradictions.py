@@ -42,17 +42,11 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
         return
     tps, factor = measured.tps_per_instance, measured.safety_factor
     busy = measured.concurrency_per_instance or 0
-    target, why = (
-        given.target_invocations_per_instance,
-        f"one instance holds {tps:,.6g} per second:",
-    )
-    why += " with the safety factor a minute's are"
+    why = f"one instance holds {tps:,.6g} per second: with the safety factor a minute's are"
+    target = given.target_invocations_per_instance
     yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
-    target, why = (
-        given.max_concurrency_per_instance,
-        f"one instance was measured to hold {busy:,.6g}:",
-    )
-    why += " with the safety factor they are"
+    why = f"one instance was measured to hold {busy:,.6g}: with the safety factor they are"
+    target = given.max_concurrency_per_instance
     yield "concurrency", "the target in requests in flight is", target, why, busy * factor
     what = "one instance is said to hold a second's calls of"
     slowest = request.latency.slowest if request.latency else None

@@ -24,9 +24,9 @@ from .stack_parts import watching_alarms
 from .token_alarms import stated_limits, token_alarm_count, token_limits
 from .variants import all_containers
 
-#: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
 LARGE_ACCELERATORS = 8
 """Of an instance, from which on capacity is scarce: p4, p5, p6, the largest g5 to g7e, trn and inf2."""
+#: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
 SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
 

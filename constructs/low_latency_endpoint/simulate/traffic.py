@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..plan.contradictions import contradicts
 from ..plan.limits import number_range
 from .service_laws import SECONDS, Constant, ServiceLaw
 
@@ -164,7 +165,7 @@ class Shape:
     def far_from(self, *planned: float) -> str:
         """A sentence where no planned peak is in the recording's order of magnitude, else none."""
         peak = self.recorded_peak
-        if peak is None or not planned or any(peak / 10 < each < peak * 10 for each in planned):
+        if peak is None or not planned or not all(contradicts(each, peak) for each in planned):
             return ""
         return (
             f"The recorded peak of {peak:,.4g} requests per second is not in the order of "

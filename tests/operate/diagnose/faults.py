@@ -237,7 +237,7 @@ def _flapping(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
-def _one_core(**more: Any) -> Scenario:
+def one_core(**more: Any) -> Scenario:
     """A single worker on four CPUs, with more to do than it can."""
     values: dict[str, Any] = {
         "instance_type": "ml.m5.xlarge",
@@ -838,18 +838,18 @@ _ROWS = {
     "LLD111: one worker on four CPUs, and what its full queue refuses": fault(
         "0.96 of 4 CPUs busy & 5XX errors",
         "containers[].environment",
-        of=_one_core,
+        of=one_core,
         errors={"Invocation5XXErrors": constant(0.23)},
     ),
     "LLD111: one worker fast enough, and what its full queue refuses": fault(
         "0.96 of 4 CPUs busy & 5XX errors",
-        of=_one_core,
+        of=one_core,
         thresholds={},
         errors={"Invocation5XXErrors": constant(0.23)},
     ),
     "LLD111: one worker under a load that rises": fault(
         "3.7 times the rate",
-        of=_one_core,
+        of=one_core,
         tps=from_minute(30, 3, 11),
         latency=lambda m, i: 80 if m < 30 else 400,
         cpu=from_minute(30, 6, 24),
@@ -857,7 +857,7 @@ _ROWS = {
     ),
     "LLD108: one CPU that cannot feed its GPU": fault(
         "1.00 of 4 CPUs busy & GPU at 15 %",
-        of=_one_core,
+        of=one_core,
         instance_type="ml.g4dn.xlarge",
         tps=constant(9),
         latency=slow(0, 60, 420),
@@ -880,7 +880,7 @@ _ROWS = {
     "LLD124: a burstable type without credits": fault(
         "CPU at 20 % & baseline of ml.t2.medium",
         "instance_type",
-        of=_one_core,
+        of=one_core,
         instance_type="ml.t2.medium",
         tps=constant(4),
         cpu=from_minute(20, 60, 20),

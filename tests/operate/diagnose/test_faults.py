@@ -13,7 +13,17 @@ from low_latency_endpoint.operate.diagnose.findings import kinds
 from low_latency_endpoint.operate.diagnose.terminal import alarms_text
 
 from .conftest import Run
-from .faults import FAULTS, Fault, between, custom_metric, from_minute, not_started, slow, up_to
+from .faults import (
+    FAULTS,
+    Fault,
+    between,
+    custom_metric,
+    from_minute,
+    not_started,
+    one_core,
+    slow,
+    up_to,
+)
 from .scenarios import Scaled, Scenario, constant
 
 
@@ -111,18 +121,14 @@ def test_a_limit_of_each_instance_is_throttling_too(seed: int, run: Run) -> None
 
 
 def _small(**more: Any) -> Scenario:
-    """One instance of four CPUs, one of them busy."""
+    """One instance of four CPUs, one of them busy, and fast enough."""
     values: dict[str, Any] = {
-        "instance_type": "ml.m5.xlarge",
-        "instances": constant(1),
-        "tps": constant(13),
         "latency": slow(0, 60, 70),
+        "spread": 0.3,
         "cpu": constant(25),
         "in_flight": constant(2),
-        "scaling": None,
-        "planned": None,
     }
-    return Scenario(**(values | more))
+    return one_core(**(values | more))
 
 
 HEALTHY: dict[str, Callable[[], Scenario]] = {

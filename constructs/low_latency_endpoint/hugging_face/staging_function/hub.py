@@ -32,8 +32,8 @@ _TRIES = 7
 """In a row without a mebibyte of progress; the waits between them add up to half a minute."""
 _FIRST_WAIT = 0.5
 _WAITS = 12
-_LONGEST_WAIT = 600.0
 """For the rate limit, whose window is five minutes."""
+_LONGEST_WAIT = 600.0  # seconds that a Hub may ask for
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _REFUSALS = {
     "GatedRepo": ("LLE349", "the model is gated, and the token's account has no access to it"),

@@ -117,10 +117,8 @@ class ConversationSessions:
 def _kind(error: Exception) -> str:
     """What went wrong, in few enough words to count by."""
     if isinstance(error, ClientError):
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        code, original = (
-            error.response["Error"].get("Code", ""),
-            error.response.get("OriginalStatusCode"),
-        )
+        found = error.response
+        status, code = found["ResponseMetadata"]["HTTPStatusCode"], found["Error"].get("Code", "")
+        original = found.get("OriginalStatusCode")
         return f"session {status} {code} {'' if original is None else original}".rstrip()
     return f"session {getattr(error, 'code', None) or type(error).__name__}"

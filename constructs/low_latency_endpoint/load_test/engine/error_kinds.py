@@ -6,19 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from ...client.call_attempts import THROTTLES
+
 #: More kinds than these of one step are counted together: codes and statuses are the server's.
 MOST_KINDS, MANY_MORE = 50, "other errors"
 _LONGEST = 200
 _IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{16,}\b")
 #: As botocore's retries know them, and quotas.
-_THROTTLES = frozenset(
+_THROTTLES = THROTTLES.union(
     [
-        "Throttling",
-        "ThrottlingException",
         "ThrottledException",
         "RequestThrottledException",
         "RequestThrottled",
-        "TooManyRequestsException",
         "RequestLimitExceeded",
         "BandwidthLimitExceeded",
         "LimitExceededException",

@@ -193,12 +193,9 @@ def verdict(report: LoadTestReport) -> str:
     name = highest.result.step.name
     if highest.judgement.outcome == "unclear":
         few = any(math.isinf(each.high) for each in highest.judgement.bounds.values())
-        seen = (
-            "kept the goal in this step"
-            if highest.judgement.kept
-            else "missed the goal in this step"
-        )
-        return f"{name} {seen}; {'too few requests' if few else 'too near the target'} to say more"
+        seen = "kept" if highest.judgement.kept else "missed"
+        why = "too few requests" if few else "too near the target"
+        return f"{name} {seen} the goal in this step; {why} to say more"
     return f"{name} hold" if name.endswith("users") else f"{name} holds"
 
 

@@ -126,10 +126,14 @@ def blocks_of(seconds: Iterable[Progress]) -> list[Block]:
     """Seconds that count, put together to blocks; what is left at the end is the last."""
     blocks = [Block()]
     for each in seconds:
-        if blocks[-1].answered >= _BLOCK_ANSWERS:
-            blocks.append(Block())
-        blocks[-1].add(each)
+        _add(blocks, each)
     return blocks
+
+
+def _add(blocks: list[Block], second: Progress) -> None:
+    if blocks[-1].answered >= _BLOCK_ANSWERS:
+        blocks.append(Block())
+    blocks[-1].add(second)
 
 
 def worth_of(blocks: Sequence[Block], statistic: str, target: float) -> float:
@@ -166,7 +170,6 @@ class EarlyVerdict:
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
         self._goal, self._step, self._looks = goal, step, looks
-        self._seconds: list[Progress] = []
         self._blocks = [Block()]
         self._sent: list[int] = []
         self._p50: list[float] = []
@@ -183,7 +186,7 @@ class EarlyVerdict:
         counted = second.seconds - self._step.settle_seconds
         if counted < 0.5:  # most of that second did not count
             return False
-        self._seconds.append(second)
+        _add(self._blocks, second)
         self._under_way.append(self._outstanding)
         self._p50.append(second.p50)
         self._counted = counted
@@ -195,13 +198,12 @@ class EarlyVerdict:
         return bool(self.verdict)
 
     def _look(self, at: int) -> None:
-        looks, self._blocks = self._looks, blocks_of(self._seconds)
-        if self._misses(looks.misses[at]):
+        if self._misses(self._looks.misses[at]):
             self.verdict = "broken"
-        elif looks.holds[at] and self._holds(looks.holds[at]):
+        elif self._looks.holds[at] and self._holds(self._looks.holds[at]):
             self.verdict = "held"
-        elif self._counted >= looks.hopes_until and self._hopeless(
-            max(looks.misses[at:]), max(looks.holds[at:])
+        elif self._counted >= self._looks.hopes_until and self._hopeless(
+            max(self._looks.misses[at:]), max(self._looks.holds[at:])
         ):
             self.verdict = "unclear"
 

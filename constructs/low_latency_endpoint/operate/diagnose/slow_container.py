@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from ...account.metrics import Series
 from ...errors import AWS_DOCS
@@ -147,25 +148,30 @@ def _memory(view: VariantView) -> Finding | None:
     )
 
 
-def _worse_and_calm(view: VariantView) -> tuple[list[datetime], list[datetime]]:
+class _Slower(NamedTuple):
     """When a request usually took more than half of what it does when slow, and when less."""
+
+    worse: list[datetime]
+    calm: list[datetime]
+
+    def times(self, series: Series) -> float:
+        """How many times as high it was when worse; 1 where nobody knows."""
+        high, low = series.only(self.worse).median, series.only(self.calm).median
+        return high / low if high is not None and low else 1.0
+
+
+def _slower(view: VariantView) -> _Slower:
     # Another slow time window may have another cause.
     elsewhere = set(view.whole.slow_times) - set(view.slow_times)
     latency = view.typical.without(elsewhere)
     half = (latency.only(view.slow_times).median or 0) / 2
     calm = [time for time, value in latency.points.items() if value <= half]
-    return [t for t in view.slow_times if t not in set(calm)], calm
-
-
-def _grown(series: Series, worse: list[datetime], calm: list[datetime]) -> float:
-    """How many times as high it was when worse; 1 where nobody knows."""
-    high, low = series.only(worse).median, series.only(calm).median
-    return high / low if high is not None and low else 1.0
+    return _Slower([t for t in view.slow_times if t not in set(calm)], calm)
 
 
 def _baseline(view: VariantView) -> Finding | None:
     """A T2 without credits has its baseline, however much is asked of it."""
-    facts, (worse, _) = view.variant.facts, _worse_and_calm(view)
+    facts, worse = view.variant.facts, _slower(view).worse
     share = _BASELINES.get(facts.size) if facts and facts.burstable else None
     used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
     if not facts or share is None or used is None or abs(used / share - 1) > _WHOLE:
@@ -185,12 +191,11 @@ def _baseline(view: VariantView) -> Finding | None:
 
 def _waiting(view: VariantView) -> Finding | None:
     """Little's law: at the same rate latency and requests in flight rise together; no queue yet."""
-    worse, calm = _worse_and_calm(view)
-    names = ("CPUUtilization", "GPUUtilization")
-    used = [_grown(view.get(name, "Average"), worse, calm) for name in names]
-    rate, flight = (_grown(each, worse, calm) for each in (view.load or view.tps, view.in_flight))
+    slower = _slower(view)
+    used = [slower.times(view.get(f"{name}Utilization", "Average")) for name in ("CPU", "GPU")]
+    rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
     same = max(used) <= _SAME and (rate <= _SAME or max(used) < 1 / _SAME)
-    if len(calm) < PERIODS or not same or (view.in_flight and flight < _DOUBLED):
+    if len(slower.calm) < PERIODS or not same or (view.in_flight and flight < _DOUBLED):
         return None
     return _waits(view, f"{rate:.2g} times the rate, {used[0]:.2g} times the CPU", "medium")
 
@@ -232,11 +237,11 @@ def one_core(view: VariantView, times: list[datetime]) -> str:
 
 def _workers(view: VariantView) -> Finding | None:
     """Requests queue although the instances have room."""
-    worse, calm = _worse_and_calm(view)
-    rate, flight = (_grown(each, worse, calm) for each in (view.load or view.tps, view.in_flight))
+    slower = _slower(view)
+    rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
     follows = rate > _SAME and flight >= _DOUBLED
     text = f"{rate:.2g} times the rate, and latency rose with it" if follows else ""
-    return queueing(view, worse, *view.slow_evidence(), more=text)
+    return queueing(view, slower.worse, *view.slow_evidence(), more=text)
 
 
 def queueing(

@@ -28,8 +28,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
         for each in sorted(view.activities, key=lambda activity: activity.start)
         if each.status == "Successful" and each.capacity is not None
     ]
-    start = view.measurements.start
-    before = view.instances.between(start, done[0].start).points if done else {}
+    before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
     sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
     outward = [more > fewer for fewer, more in pairwise(sizes)]
     steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
