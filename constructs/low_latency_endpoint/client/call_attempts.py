@@ -19,14 +19,12 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 
-from .client_timing import RETRY_SHARE, Budget, CallTiming, ClientCounts
+from .client_timing import RETRY_SHARE, THROTTLES, Budget, CallTiming, ClientCounts
 from .http_answers import OversizedAnswer
 from .zonal_route import ZonalRoute
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
-# Whatever their status: what is sent again within a tenth of a second is throttled as well.
-THROTTLES = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException"})
 # Fields of the requests that language models take (OpenAI's chat and completions, TGI's and DJL's).
 _GENERATIVE = (
     b'"messages"',

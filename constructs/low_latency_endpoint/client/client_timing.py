@@ -20,6 +20,8 @@ PRIVATE_LINK_IDLE_SECONDS = 350
 KEEPALIVE_PROBES = 3
 #: Share of calls that may be retried: an endpoint in need must not be asked twice by everybody.
 RETRY_SHARE = 0.1
+# Whatever their status: what is sent again within a tenth of a second is throttled as well.
+THROTTLES = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException"})
 #: For a connection that is opened ahead: nobody waits for an answer yet, and the process is busy.
 AHEAD_TIMEOUT = timedelta(seconds=3)
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from ...client.call_attempts import THROTTLES
+from ...client.client_timing import THROTTLES
 
 #: More kinds than these of one step are counted together: codes and statuses are the server's.
 MOST_KINDS, MANY_MORE = 50, "other errors"
