@@ -60,7 +60,7 @@ class StepsTable:
         cells = "".join(str(cell)[-1:] for column in shown for cell in column.cells)
         notes = [text for mark, text in _MARKS.items() if mark in cells]
         if any(each.shown == "kept" for each in self._steps):
-            notes.insert(0, "kept: in what was measured, too near the target to say it held")
+            notes.insert(0, "kept: in what was measured, with too little to say that it held")
         if any(column.name == PER_INSTANCE for column in shown):
             notes.append(f"{PER_INSTANCE}: invocations per instance and minute")
         if dropped:
