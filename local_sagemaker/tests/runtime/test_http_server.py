@@ -13,6 +13,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from waiting import until
 
 from local_sagemaker import LocalAws
 from local_sagemaker.runtime.http_server import Connection, Limits, Request, listening
@@ -274,7 +275,7 @@ class TestWaiting:
     def test_idle_connections_beyond_the_limit_give_way(self):
         with (
             contextlib.ExitStack() as stack,
-            listening(Echo(), limits=Limits(most_connections=20)) as listener,
+            listening(Echo(), limits=Limits(most_connections=20, rest_seconds=0.5)) as listener,
         ):
             many = [
                 stack.enter_context(
@@ -282,9 +283,40 @@ class TestWaiting:
                 )
                 for _ in range(60)
             ]
+            time.sleep(0.6)  # one that has just come may be about to ask
             answer = received(listener.port, post(listener.port, "Connection: close"))
             assert answer.startswith(b"HTTP/1.1 200 ")
-            assert [one.recv(1) for one in many[:40]] == [b""] * 40
+            assert [one.recv(1) for one in many[:41]] == [b""] * 41
+
+    def test_a_request_beyond_the_busy_connections_is_told_so(self):
+        async def busy(request: Request, connection: Connection) -> None:
+            if request.body:
+                await asyncio.sleep(PATIENCE)
+            connection.send(200, (), b"")
+
+        with (
+            contextlib.ExitStack() as stack,
+            listening(busy, limits=Limits(most_connections=3)) as listener,
+        ):
+            place = ("127.0.0.1", listener.port)
+            many = [
+                stack.enter_context(socket.create_connection(place, timeout=PATIENCE))
+                for _ in range(3)
+            ]
+            for one in many:
+                one.sendall(post(listener.port, "Content-Length: 1", body=b"x"))
+            until(
+                lambda: [one._busy for one in listener._open],
+                lambda busy: len(busy) == 3 and all(busy),
+            )
+            answer = received(listener.port, post(listener.port))
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert b"3 connections at once" in answer
+            assert b"ulimit -n" in answer
+            many[0].close()
+            until(lambda: len(listener._open), lambda count: count < 3)
+            answer = received(listener.port, post(listener.port, "Connection: close"))
+            assert answer.startswith(b"HTTP/1.1 200 ")
 
     def test_idle_connections_hold_no_thread(self, aws, door):
         aws.client("sts").get_caller_identity()

@@ -7,6 +7,7 @@ have worked on it. What can be known is looked at before: whether a kept connect
 from __future__ import annotations
 
 import asyncio
+import errno
 import selectors
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 class Unreachable(Exception):
     """Nothing listens there."""
+
+
+class OutOfFiles(Unreachable):
+    """This process may open no more files, which says nothing of who listens there."""
 
 
 class Broken(Exception):
@@ -228,7 +233,8 @@ class Connections:
         try:
             _, exchange = await loop.create_connection(_Exchange, self._host, self._port)
         except OSError as error:
-            raise Unreachable(str(error)) from error
+            full = error.errno in (errno.EMFILE, errno.ENFILE)
+            raise (OutOfFiles if full else Unreachable)(str(error)) from error
         return exchange
 
     async def _stream(self, exchange: _Exchange) -> AsyncIterator[bytes]:

@@ -28,17 +28,30 @@ _MOST_HEADERS = 200
 _DROPPED = 1 << 30
 """Bytes of a body that is not wanted that are still read, so that its sender reads the answer."""
 _SLOWEST = 1_000_000.0  # bytes per second of a body, below which it runs out of time
+_MOST_CONNECTIONS = 4096
+_FILES_OF_A_REQUEST = 4
+"""Its connection and that to a model server; caller and model server may be in this process too."""
+_OTHER_FILES = 200
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
 
 
-def _third_of_the_files() -> int:
-    """Give a third of the files that this process may have open."""
+def _connections_of_the_files() -> int:
+    """Raise this process's limit of open files where that helps; gives the connections it bears."""
     try:
         import resource
     except ImportError:  # Windows
         return 1024
-    return max(64, min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 3))
+    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS * _FILES_OF_A_REQUEST + _OTHER_FILES
+    if files != resource.RLIM_INFINITY and files < wanted:
+        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            files = more
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(64, min(_MOST_CONNECTIONS, (files - _OTHER_FILES) // _FILES_OF_A_REQUEST))
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,8 @@ class Limits:
     chunked: bool = False
     request_seconds: float = 60.0
     idle_seconds: float = 350.0  # PrivateLink forgets a connection after as long without a byte
-    most_connections: int = field(default_factory=_third_of_the_files)
+    rest_seconds: float = 5.0  # without a request, after which a connection may give way to others
+    most_connections: int = field(default_factory=_connections_of_the_files)
 
 
 @dataclass(slots=True)
@@ -89,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._paused = False
         self._refusal = 0
+        self.is_surplus = False  # one more than the listener serves; its request is refused
         self.lost: Callable[[], object] | None = None
         """Called when the client has gone before the request under way is answered."""
         # of the request that comes in
@@ -200,6 +215,8 @@ class Connection(asyncio.Protocol):
         elif "transfer-encoding" in headers and not limits.chunked:
             self._refuse(411)
         request.refused = self._listener.admit(request.target, headers, self._listener.port)
+        if self.is_surplus and not request.refused:
+            request.keep, request.refused = False, self._listener.too_many
         length = int(headers.get("content-length") or 0)
         if limits.largest_body is not None and length > limits.largest_body:
             request.too_large = True
@@ -283,10 +300,9 @@ class Connection(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.abort()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is under way on it."""
-        return self._busy is None and not self._began
+    def rests_since(self, moment: float) -> bool:
+        """Whether nothing has been under way on it since then: no request of it is on its way."""
+        return self._busy is None and not self._began and self._waits_since < moment
 
     def end_if_late(self, now: float) -> None:
         """Close it when it has been waited for for too long."""
@@ -389,10 +405,25 @@ class Listener:
 
     def opened(self, connection: Connection) -> None:
         self._open[connection] = None
-        if len(self._open) > self.limits.most_connections:
-            oldest = next((one for one in self._open if one.is_idle), connection)
-            del self._open[oldest]
-            oldest.drop()
+        if len(self._open) <= self.limits.most_connections:
+            return
+        rested = time.perf_counter() - self.limits.rest_seconds
+        for one in [one for one in self._open if one.rests_since(rested)]:
+            if len(self._open) <= self.limits.most_connections:
+                return
+            del self._open[one]
+            one.drop()
+        connection.is_surplus = len(self._open) > self.limits.most_connections
+
+    @property
+    def too_many(self) -> Refused:
+        """The answer to a request beyond the connections that this listener serves at once."""
+        text = (
+            f"The local AWS serves {self.limits.most_connections} connections at once, and all are "
+            "busy. The limit of open files decides how many: ulimit -n."
+        )
+        headers = [("content-type", "text/plain"), ("connection", "close")]
+        return Refused(503, headers, text.encode())
 
     def closed(self, connection: Connection) -> None:
         self._open.pop(connection, None)

@@ -22,7 +22,7 @@ from ..model_servers.specifications import (
 from ..supervised_process import SupervisedProcess
 from .clock import Clock
 from .containers import Container, with_places
-from .http_client import Broken, Connections, Response, Unreachable
+from .http_client import Broken, Connections, OutOfFiles, Response, Unreachable
 from .http_server import LOOPBACK, Listener
 from .server_output import ServerOutput
 
@@ -143,6 +143,8 @@ class Instance:
             return False
         try:
             response = await asyncio.wait_for(self.request("/ping"), PING_TIMEOUT)
+        except OutOfFiles:
+            return self.in_service  # as before: nobody was asked
         except (TimeoutError, Broken, Unreachable):
             return False
         return response.status == 200

@@ -27,7 +27,7 @@ from .blueprints import instance_dimensions
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, Variant
-from .http_client import Unreachable
+from .http_client import OutOfFiles, Unreachable
 from .http_server import Connection, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
@@ -311,6 +311,12 @@ class Invocations:
                     status, ended = await self._answers.answer(call, instance)
                     model_seconds = ended - began
                     return
+                except OutOfFiles as full:
+                    raise Refusal(
+                        503,
+                        "ServiceUnavailable",
+                        f"The local AWS may open no more files ({full}): raise ulimit -n.",
+                    ) from None
                 except Unreachable:
                     # It took no request, so that the next one may have it.
                     instance.recover()
