@@ -53,6 +53,15 @@ def test_steps_go_across_before_they_rise():
     assert re.fullmatch(r"M0 [\d.]+H[\d.]+V[\d.]+", path.d)
 
 
+def test_what_is_shaded_or_marked_stays_between_the_ends_of_the_axis():
+    line = Line("a", [10, 20], [1, 2], "blue")
+    spans = [(5, 12, "blue"), (18, 40, "grey"), (1, 9, "red"), (12, 18, "red")]
+    chart = Chart("made", [Panel("title", [line])], "time", spans=spans, events=[(3, "red", "x")])
+    drawn = chart.drawn()
+    assert [each[:2] for each in drawn.spans] == [(0, 200), (800, 200), (200, 600)]
+    assert not drawn.events
+
+
 def test_bars_stand_beside_each_other_and_intervals_on_them():
     lines = [
         Line(name, ["p50", "p99"], [1, 2], "blue", "bars", low=[0.9, 1.8], high=[1.1, 2.2])

@@ -140,11 +140,16 @@ class _Drawn:
             for panel in chart.panels
             if any(v is not None for line in panel.lines for v in line.y)
         ]
-        self.spans = [
-            (self.at(low), round(self.at(high) - self.at(low), 2), colour)
+        # What began before the axis, or ends after it, is drawn as far as the axis goes.
+        spans = [
+            (max(self.at(low), 0.0), min(self.at(high), 1000.0), colour)
             for low, high, colour in chart.spans
         ]
-        self.events = [(self.at(x), colour, text) for x, colour, text in chart.events]
+        self.spans = [
+            (low, round(high - low, 2), colour) for low, high, colour in spans if low < high
+        ]
+        events = [(self.at(x), colour, text) for x, colour, text in chart.events]
+        self.events = [each for each in events if 0 <= each[0] <= 1000]
 
     def number(self, x: X) -> float:
         """A point's number on the axis."""

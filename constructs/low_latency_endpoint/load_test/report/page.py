@@ -35,8 +35,6 @@ def page(report: LoadTestReport) -> str:
     parts: list[Part] = []
     if run.limit is not None:
         parts.append(Section("", [f"{run.limit.how}.", *follows(report)]))
-    if report.cost is not None:
-        parts.append(Section("What it costs", [Listed(list(report.cost.lines()))]))
     parts += [
         Section(
             "Where the saturation comes from",
@@ -104,6 +102,7 @@ def page(report: LoadTestReport) -> str:
                 ),
             ],
         ),
+        *([Section("What it costs", [Listed(list(report.cost.lines()))])] if report.cost else []),
         Section(
             "What was looked at",
             [
