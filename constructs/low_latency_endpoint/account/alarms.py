@@ -25,18 +25,20 @@ def metric_alarms(account: Account) -> list[Alarm]:
     )
 
 
-def alarms_named(account: Account, names: Iterable[str]) -> dict[str, Alarm]:
-    """The alarms on metrics of these names that exist."""
-    ordered = sorted(names)
+def alarms_named(
+    account: Account, names: Iterable[str], *, composite: bool = False
+) -> dict[str, Alarm]:
+    """The alarms of these names that exist: those on metrics, or the composite ones."""
+    ordered, kind = sorted(names), "CompositeAlarm" if composite else "MetricAlarm"
     return {
         each["AlarmName"]: each
         for first in range(0, len(ordered), _NAMES)
         for each in account.every(
             "cloudwatch",
             "describe_alarms",
-            "MetricAlarms",
+            f"{kind}s",
             AlarmNames=ordered[first : first + _NAMES],
-            AlarmTypes=["MetricAlarm"],
+            AlarmTypes=[kind],
         )
     }
 

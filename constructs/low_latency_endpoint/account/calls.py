@@ -21,7 +21,7 @@ from .sessions import (
 )
 
 #: How the operations begin that may be called here; none of them changes anything.
-READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "simulate_")
+READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "lookup_", "simulate_")
 
 P = ParamSpec("P")
 T = TypeVar("T")

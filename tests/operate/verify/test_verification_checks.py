@@ -105,9 +105,10 @@ def without_alarm(parsed: dict[str, Any]) -> None:
 
 def deploying(parsed: dict[str, Any]) -> None:
     """One alarm compares the new fleet with the whole endpoint, and is on."""
-    changed = next(
-        each for each in parsed["MetricAlarms"] if each.get("MetricName") == "OverheadLatency"
-    )
+    latencies = (a for a in parsed["MetricAlarms"] if a.get("MetricName") == "OverheadLatency")
+    changed = next(latencies, None)
+    if changed is None:  # asked for the composite ones
+        return
     whole = changed.pop("Dimensions")
     del changed["MetricName"], changed["Namespace"]
     new = [*whole, {"Name": "EndpointConfigName", "Value": "sentiment-2"}]
@@ -197,6 +198,18 @@ def asking(query: str) -> dict[str, Change]:
             each["EvaluationCriteria"] = criteria
 
     return {"GetTemplate": template(in_template), "DescribeAlarms": in_cloudwatch}
+
+
+def composite(changes: Mapping[str, Any] | None) -> Change:
+    """The composite alarm is changed, or gone."""
+
+    def changed(parsed: dict[str, Any]) -> None:
+        for each in parsed["CompositeAlarms"]:
+            each.update(changes or {})
+        if changes is None:
+            parsed["CompositeAlarms"] = []
+
+    return changed
 
 
 def without_plan(resources: dict[str, Any]) -> None:
@@ -477,9 +490,18 @@ CASES = [
     ),
     fails(
         "LLV405",
-        "aims at 9000, the plan says 7800",
+        "TargetValue is 9000, the template says 7800",
         DescribeScalingPolicies=nested(
             "ScalingPolicies", 0, "TargetTrackingScalingPolicyConfiguration", TargetValue=9000.0
+        ),
+    ),
+    fails(
+        "LLV405",
+        "ScaleOutCooldown is 900, the template says 60",
+        "put-scaling-policy",
+        '"TargetValue": 7800',
+        DescribeScalingPolicies=nested(
+            "ScalingPolicies", 0, "TargetTrackingScalingPolicyConfiguration", ScaleOutCooldown=900
         ),
     ),
     fails("LLV405", "is missing", DescribeScalingPolicies=answer(ScalingPolicies=[])),
@@ -510,6 +532,19 @@ CASES = [
             ("LLV409", ("former is deleted", "endpoint_name")),
         )
     ),
+    fails(
+        "LLV407",
+        "rolled the last update back: out of capacity",
+        "Fix what the reason names",
+        DescribeEndpoint=answer(EndpointConfigName="former", FailureReason="out of capacity"),
+    ),
+    fails(
+        "LLV407",
+        "DesiredWeight is 0, the template says 1",
+        "VariantName=primary,DesiredWeight=1",
+        DescribeEndpoint=first("ProductionVariants", DesiredWeight=0.0),
+    ),
+    passes("LLV407", DescribeEndpoint=first("ProductionVariants", DesiredInstanceCount=12)),
     unknown(
         "LLV407",
         "no endpoint configuration of its own",
@@ -530,6 +565,8 @@ CASES = [
         for check, status, words, change in (
             ("LLV501", "fail", "Threshold is 900000, the template says 160000", SLOWER),
             ("LLV501", "fail", "is gone", without_alarm),
+            ("LLV501", "fail", "Composite", composite(None)),
+            ("LLV501", "warn", "Composite", composite({"ActionsEnabled": False})),
             ("LLV501", "warn", "actions are off", alarms("ModelLatency", ActionsEnabled=False)),
             ("LLV502", "fail", "above 900 ms, the plan says 160 ms", SLOWER),
             ("LLV502", "warn", "no alarm watches it", without_alarm),

@@ -11,6 +11,7 @@ from typing import Any
 from ...account.alarms import alarm_dimensions, alarm_metrics, alarm_query, alarms_named
 from ...account.calls import Account
 from ...account.clock import account_now
+from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
 from ...account.metrics import metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
@@ -36,29 +37,13 @@ from ..checking.checks import (
 )
 from ..diagnose import diagnose
 from .context import VerificationContext, VerifiedEndpoint
-from .fleet_checks import differences
+from .fleet_checks import by_hand
 
-ALARM = "AWS::CloudWatch::Alarm"
 WINDOW = timedelta(hours=3)
 PERIOD_SECONDS = 300
 
 _ALARMS = "/AmazonCloudWatch/latest/monitoring/AlarmThatSendsEmail.html"
 _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
-_DEPLOY = "Deploy the stack again from its settings."
-_COMPARED = (
-    "Threshold",
-    "ComparisonOperator",
-    "EvaluationPeriods",
-    "DatapointsToAlarm",
-    "Period",
-    "MetricName",
-    "Namespace",
-    "Statistic",
-    "ExtendedStatistic",
-    "TreatMissingData",
-    "EvaluationCriteria",
-    "EvaluationInterval",
-)
 _IN_MICROSECONDS = "threshold in microseconds"
 
 
@@ -69,39 +54,13 @@ _IN_MICROSECONDS = "threshold in microseconds"
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
-    names = stack_ids(context.account, context.stack_name, ALARM)
-    resources = template_resources(context.account, context.stack_name)
-    found = alarms_named(context.account, names.values())
-    wrong: list[Outcome] = []
-    for logical_id, name in sorted(names.items()):
-        stated = resources.get(logical_id, {}).get("Properties") or {}
-        wrong += guarded(_not_as_stated, name, found.get(name), stated, about=logical_id)
-    yield from wrong
-    if len(wrong) < len(names):
-        yield passed(f"{len(names) - len(wrong)} of {len(names)} alarms as stated")
-
-
-def _not_as_stated(
-    name: str, alarm: Mapping[str, Any] | None, stated: Mapping[str, Any]
-) -> Iterator[Outcome]:
-    if alarm is None:
-        yield failed(
-            f"{name} is gone",
-            f"{_DEPLOY} CloudFormation makes it again once its "
-            "resource changes; or recreate the stack's alarms.",
-        )
-    elif problems := list(
-        differences({key: stated[key] for key in _COMPARED if key in stated}, alarm)
-    ):
-        yield failed(
-            f"{name}: {'; '.join(problems)}",
-            "Set it back: CloudFormation does so once the resource changes.",
-        )
-    elif not alarm.get("ActionsEnabled", True) and stated.get("ActionsEnabled", True):
-        yield warned(
-            f"{name} notifies nobody: its actions are off",
-            f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
-        )
+    where = context.account, context.stack_name
+    count = sum(len(stack_ids(*where, kind)) for kind in (ALARM, COMPOSITE))
+    drifted = list(alarm_drifts(*where))
+    yield from by_hand(drifted)
+    right = count - len({each.named for each in drifted})
+    if right:
+        yield passed(f"{right} of {count} alarms as stated")
 
 
 @endpoint_check(
@@ -166,7 +125,7 @@ def _compared(
     says = f"the plan says {wanted:g} ms"
     if set(found) <= set(stated):
         return passed(f"{shown}, stated in the settings; {says}", about=about)
-    return failed(f"{shown}, {says}", _DEPLOY, about=about)
+    return failed(f"{shown}, {says}", REVERTED, about=about)
 
 
 def _threshold(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...account.drift import (
+    ALARM,
+    COMPOSITE,
+    REVERTED,
+    Drift,
+    configuration_drifts,
+    differences,
+    scaling_drifts,
+    stated_configuration,
+    stated_targets,
+)
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
-from ...account.stacks import stack_endpoints, stack_ids, template_resources
+from ...account.stacks import stack_endpoints, stack_ids
 from ..checking.checks import (
     Outcome,
     check,
@@ -21,58 +31,27 @@ from ..checking.checks import (
 )
 from .context import VerificationContext, VerifiedEndpoint
 
-
-def differences(stated: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Each stated literal that is not what was found, in words.
-
-    References and functions of CloudFormation are no literals, and what only the service adds is
-    no difference.
-
-    >>> list(differences({"Threshold": 160000, "Dimensions": {"Ref": "X"}},
-    ...                  {"Threshold": 200000.0, "Period": 60}))
-    ['Threshold is 200000, the template says 160000']
-    """
-    if isinstance(stated, Mapping):
-        if any(key == "Ref" or key.startswith("Fn::") for key in stated):
-            return
-        for key, value in stated.items():
-            inner = found.get(key) if isinstance(found, Mapping) else None
-            yield from differences(value, inner, f"{path}.{key}" if path else key)
-    elif isinstance(stated, list):
-        others = found if isinstance(found, list) else []
-        if len(others) != len(stated):
-            yield f"{path} has {len(others)} entries, the template {len(stated)}"
-        else:
-            for number, value in enumerate(stated):
-                yield from differences(value, others[number], f"{path}[{number}]")
-    elif not _same(stated, found):
-        yield f"{path} is {_text(found)}, the template says {_text(stated)}"
-
-
-def _same(stated: Any, found: Any) -> bool:
-    if isinstance(stated, bool) or isinstance(found, bool):
-        return str(stated).lower() == str(found).lower()
-    try:
-        return float(stated) == float(found)
-    except (TypeError, ValueError):
-        return bool(stated == found)
-
-
-def _text(value: Any) -> str:
-    return (
-        f"{value:g}"
-        if isinstance(value, float) and abs(value) < 1e6
-        else ("nothing" if value is None else f"{value}")
-    )
-
-
 _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 _SCALING = "/sagemaker/latest/dg/endpoint-auto-scaling.html"
 _GUARDRAILS = "/sagemaker/latest/dg/deployment-guardrails.html"
-_DEPLOY = "Deploy the stack again from its settings; what was changed by hand goes back."
+OTHER_CONFIGURATION = f"Another configuration than the stack's serves, see LLV407. {REVERTED}"
+_LIMITS = (
+    "Scaling brings it back within the limits of LLV405. A fleet that does not scale: "
+    "`aws sagemaker update-endpoint-weights-and-capacities`."
+)
+_LAST_UPDATE = (
+    "So went the last update, which somebody may have made by hand: the stack's next one uses the "
+    "template's."
+)
 _NO_PLAN = "the template has no plan to compare with"
 _GONE = "SageMaker has no such endpoint"
-_RETRY = "Deploy the stack again; if SageMaker has removed the endpoint, under another name."
+_RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
+
+
+def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
+    """What was changed by hand, with what puts it back; what is only switched off is a warning."""
+    for each in found:
+        yield (warned if each.paused else failed)(each.text, each.repair)
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
@@ -133,7 +112,7 @@ def _each_variant(
         elif found == planned:
             yield passed(f"{found}", about=name)
         else:
-            yield failed(f"{found}, the plan says {planned}", _DEPLOY, about=name)
+            yield failed(f"{found}, the plan says {planned}", OTHER_CONFIGURATION, about=name)
 
 
 @endpoint_check(
@@ -163,132 +142,50 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
         elif lowest is None or highest is None:
             yield unknown(f"{evidence}; {_NO_PLAN}", about=name)
         elif not lowest <= now <= highest:
-            yield failed(f"{evidence}; the plan says {lowest} to {highest}", _DEPLOY, about=name)
+            yield failed(f"{evidence}; the plan says {lowest} to {highest}", _LIMITS, about=name)
         else:
             yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
 
 
 @endpoint_check(
     "LLV405",
-    "Scaling is registered with the plan's target",
-    how="Limits, target, nothing suspended.",
+    "Scaling is as the template has it",
+    how="Limits, policies with target and cooldowns, nothing suspended.",
     source=_SCALING,
 )
 def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     endpoint = context.read()
     if endpoint is None:
         return
-    stated = _stated_targets(context)
+    stated = stated_targets(context.account, context.stack.stack_name, context.stated)
     scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
     for name in endpoint.variants:
-        yield from guarded(_scales, context, name, scaled.get(name), stated.get(name), about=name)
-
-
-Stated = tuple[Mapping[str, Any], list[Mapping[str, Any]]]  # a scalable target and its policies
+        found = scaled.get(name)
+        yield from guarded(_scales, context, name, found, name in stated, about=name)
 
 
 def _scales(
-    context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: Stated | None
+    context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: bool
 ) -> Iterator[Outcome]:
-    if stated is None and target is None:
+    if not stated and target is None:
         yield passed("off, as the template has it")
-    elif stated is None:
+    elif not stated:
         yield warned(
             "registered, which the template does not state",
             "Deregister it, or turn scaling on in the settings.",
         )
-    elif target is None:
-        yield failed("not registered: the number of instances does not follow the load", _DEPLOY)
     else:
-        yield from _registered(context, variant, target, *stated)
-
-
-def _stated_targets(context: VerifiedEndpoint) -> dict[str, Stated]:
-    """Variant name to its scalable target and policies, as the template states them."""
-    resources = template_resources(context.account, context.stack.stack_name)
-    found = {}
-    for logical_id, resource in resources.items():
-        properties = resource.get("Properties") or {}
-        text = json.dumps(properties.get("ResourceId", ""))
-        ours = context.stated.logical_id in text or f"/{context.stated.name}/" in text
-        if resource["Type"] != "AWS::ApplicationAutoScaling::ScalableTarget" or not ours:
-            continue
-        variant = text.rpartition("/variant/")[2].partition('"')[0]
-        policies = [
-            other["Properties"]
-            for other in resources.values()
-            if other["Type"] == "AWS::ApplicationAutoScaling::ScalingPolicy"
-            and other["Properties"].get("ScalingTargetId") == {"Ref": logical_id}
-        ]
-        found[variant] = (properties, policies)
-    return found
-
-
-def range_differences(stated: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Limits of a scalable target that neither the template nor one of its set times states.
-
-    >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
-    >>> stated = {"MinCapacity": 4, "MaxCapacity": 9, "ScheduledActions": [night]}
-    >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}))
-    []
-    >>> list(range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}))
-    ['MinCapacity is 3, the template says 4']
-    """
-    actions = [
-        each.get("ScalableTargetAction") or {} for each in stated.get("ScheduledActions") or ()
-    ]
-    for key in ("MinCapacity", "MaxCapacity"):
-        at_times = [each[key] for each in actions if key in each]
-        if key in stated and found.get(key) not in at_times:
-            yield from differences({key: stated[key]}, found)
-
-
-def _registered(
-    context: VerifiedEndpoint,
-    variant: str,
-    target: Mapping[str, Any],
-    stated: Mapping[str, Any],
-    policies: list[Mapping[str, Any]],
-) -> Iterator[Outcome]:
-    problems = list(range_differences(stated, target))
-    suspended = [key for key, value in target.get("SuspendedState", {}).items() if value]
-    aims = {
-        _metric(each): tracked_value(each)
-        for each in scaling_policies(context.account, context.stated.name, variant)
-    }
-    wanted = {_metric(each): tracked_value(each) for each in policies}
-    planned, target_planned = (
-        context.planned(f"scaling_{name}", variant) for name in ("metric", "target")
-    )
-    if planned in wanted and target_planned is not None:
-        wanted[planned] = target_planned
-    problems += [
-        f"the policy on {metric} is missing"
-        if metric not in aims
-        else f"{metric} aims at {aims[metric]:g}, the plan says {value:g}"
-        for metric, value in wanted.items()
-        if metric not in aims or (value is not None and aims[metric] != value)
-    ]
-    evidence = "; ".join(
-        [
-            f"{target['MinCapacity']} to {target['MaxCapacity']} instances",
-            *(f"{metric} at {value:g}" for metric, value in aims.items() if value is not None),
-        ]
-    )
-    if problems:
-        yield failed("; ".join(problems), _DEPLOY)
-    elif suspended:
-        yield warned(
-            f"{evidence}; suspended: {', '.join(suspended)}",
-            "Resume it: `aws application-autoscaling register-scalable-target "
-            "--suspended-state ...`.",
-        )
-    else:
-        yield passed(evidence)
-
-
-def _metric(policy: Mapping[str, Any]) -> str:
-    return tracked_metric(policy) or str(policy.get("PolicyName", ""))
+        drifted = scaling_drifts(context.account, context.stack.stack_name, context.stated)
+        problems = list(by_hand(each for each in drifted if each.variant == variant))
+        yield from problems
+        if target is not None and not problems:
+            aims = (
+                f"{tracked_metric(each) or each.get('PolicyName', '')} at {value:g}"
+                for each in scaling_policies(context.account, context.stated.name, variant)
+                if (value := tracked_value(each)) is not None
+            )
+            limits = f"{target['MinCapacity']} to {target['MaxCapacity']} instances"
+            yield passed("; ".join((limits, *aims)))
 
 
 @endpoint_check(
@@ -309,7 +206,7 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
         )
         return
     rollback = stated.pop("AutoRollbackConfiguration", {})
-    problems = list(differences(stated, found))
+    problems = [*map(str, differences(stated, found))]
     alarms = {
         each["AlarmName"] for each in found.get("AutoRollbackConfiguration", {}).get("Alarms", ())
     }
@@ -317,7 +214,7 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     missing = sorted(wanted - alarms)
     problems += [f"{name} does not roll back" for name in missing]
     if problems:
-        yield failed("; ".join(problems), _DEPLOY)
+        yield failed("; ".join(problems), _LAST_UPDATE)
     else:
         kind = "blue/green" if "BlueGreenUpdatePolicy" in found else "rolling"
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
@@ -326,7 +223,7 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLV407",
     "SageMaker serves the stack's configuration",
-    how=("After an update that SageMaker rolled back it serves the former one."),
+    how="With its weights; after an update that SageMaker rolled back it serves the former one.",
     source=_DESCRIBE,
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -334,27 +231,12 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     found = describe_endpoint(context.account, context.stated.name)
     if found is None:
         return
-    stated = context.stated.properties.get("EndpointConfigName")
-    if isinstance(stated, Mapping):
-        physical = stack_ids(
-            context.account, context.stack.stack_name, "AWS::SageMaker::EndpointConfig"
-        )
-        logical_id = stated.get("Ref") or (stated.get("Fn::GetAtt") or [""])[0]
-        stated = physical.get(logical_id)
-    if not stated:
+    where = context.account, context.stack.stack_name, context.stated
+    if not stated_configuration(*where)[1]:
         yield unknown("the stack has no endpoint configuration of its own to compare with")
         return
-    # The physical ID is the configuration's ARN, which is in lower case.
-    serving, name = str(found["EndpointConfigName"]), str(stated).rpartition("/")[2]
-    if serving.lower() == name.lower():
-        yield passed(serving)
-    else:
-        yield failed(
-            f"{serving} serves, the stack has {name}",
-            "SageMaker rolled an update back, or somebody updated the endpoint by hand. "
-            "Do not delete what serves. Fix the cause, change something of the "
-            "configuration and deploy: a new configuration takes over.",
-        )
+    problems = list(by_hand(configuration_drifts(*where)))
+    yield from problems or [passed(str(found["EndpointConfigName"]))]
 
 
 @endpoint_check(
@@ -403,7 +285,7 @@ def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[str]:
     physical: dict[str, str] = {}
-    for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
+    for kind in (ALARM, COMPOSITE):
         physical |= stack_ids(context.account, context.stack.stack_name, kind)
     names = set()
     for each in rollback.get("Alarms", ()):

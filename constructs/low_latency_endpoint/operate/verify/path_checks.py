@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...account.calls import Account, json_object
+from ...account.drift import REVERT
 from ...account.network import (
     describe_subnets,
     https_sources,
@@ -31,11 +32,15 @@ from .context import (
     model_subnets,
     stated_interface_endpoint,
 )
+from .fleet_checks import OTHER_CONFIGURATION
 
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 _NO_PLAN = "the template has no plan: it was not made by LowLatencyEndpoint"
 _NO_LINK = "the VPC of the models has no interface endpoint for SageMaker Runtime"
-_DEPLOY = "Deploy the stack again from its settings."
+_REVERT = (
+    f"`{REVERT}` makes it again where CloudFormation detects that it is gone. AWS does not list "
+    "interface endpoints among those types: after (no changes), `aws ec2 create-vpc-endpoint`."
+)
 
 
 @check(
@@ -96,7 +101,7 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
         return
     link = chosen_interface_endpoint(context)
     if link is None:
-        yield failed(_NO_LINK, _DEPLOY)
+        yield failed(_NO_LINK, _REVERT)
         return
     name, state = link["VpcEndpointId"], link["State"].lower()
     if state != "available":
@@ -111,15 +116,16 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
     else:
         yield failed(
             f"{name} has no private DNS: the runtime's name goes around it",
-            "Turn private DNS on.",
+            f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --private-dns-enabled`.",
             about="private DNS",
         )
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
-    yield replace(_zones_equal(name, subnets, context.client_zones), about="zones")
+    add = f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --add-subnet-ids ...`."
+    yield replace(_zones_equal(name, subnets, context.client_zones, add), about="zones")
 
 
 def _zones_equal(
-    what: str, subnets: Iterable[Mapping[str, Any]], wanted: Collection[str]
+    what: str, subnets: Iterable[Mapping[str, Any]], wanted: Collection[str], fix: str
 ) -> Outcome:
     if not wanted:
         return unknown(_NO_PLAN)
@@ -128,7 +134,7 @@ def _zones_equal(
     more = sorted(zones - set(wanted))
     evidence = f"{what} is in {', '.join(sorted(zones)) or 'no zone'}"
     if missing:
-        return failed(f"{evidence}, not in {', '.join(missing)}, where callers run", _DEPLOY)
+        return failed(f"{evidence}, not in {', '.join(missing)}, where callers run", fix)
     if more:
         return warned(
             f"{evidence}; no callers are planned in {', '.join(more)}",
@@ -148,9 +154,10 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
     link_subnets = set(link.get("SubnetIds", ()) if link else ())
     for variant, subnets in model_subnets(context).items():
         if not subnets:
-            yield failed(f"the model of {variant} is in no VPC", _DEPLOY, about=variant)
+            words = f"the model of {variant} is in no VPC"
+            yield failed(words, OTHER_CONFIGURATION, about=variant)
             continue
-        outcome = _zones_equal(f"the model of {variant}", subnets, wanted)
+        outcome = _zones_equal(f"the model of {variant}", subnets, wanted, OTHER_CONFIGURATION)
         yield replace(outcome, about=variant)
         others = {each["SubnetId"] for each in subnets} ^ link_subnets
         if link and others:

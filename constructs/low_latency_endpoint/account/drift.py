@@ -1,0 +1,440 @@
+"""What somebody changed by hand: an endpoint against the template that is deployed.
+
+CloudFormation compares templates, so the next deployment leaves what was changed by hand. One with
+``--revert-drift`` also compares the template with the account, of the types whose drift
+CloudFormation detects, in the properties that the template states
+(https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/drift-aware-change-sets.html).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .alarms import alarms_named
+from .calls import Account, json_object
+from .endpoints import describe_endpoint
+from .scaling import scalable_targets, scaling_policies, tracked_metric
+from .sessions import Unreadable
+from .stacks import ENDPOINT_TYPE, StackEndpoint, stack_description, stack_ids, template_resources
+
+DRIFT_PAGE = "/AWSCloudFormation/latest/UserGuide/drift-aware-change-sets.html"
+REVERT = "npx cdk deploy --revert-drift"
+#: What puts back a property of a type whose drift CloudFormation detects.
+REVERTED = f"`{REVERT}` puts it back; without the option a deployment leaves it."
+ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
+TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+#: No type of CloudFormation has these: the endpoint's weights and counts while it runs.
+CAPACITY = "weights and capacities"
+#: Compared by a sentence of its own, or without an order that CloudWatch keeps.
+_APART = ("ActionsEnabled", "Dimensions", "Metrics", "Tags")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A literal of the template that is not what was found."""
+
+    path: str
+    found: Any
+    stated: Any
+
+    def __str__(self) -> str:
+        return f"{self.path} is {_text(self.found)}, the template says {_text(self.stated)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One thing that is not as its template states it; without differences it is gone."""
+
+    type: str  # CloudFormation's
+    text: str  # what is so, in words
+    repair: str  # what puts it back
+    call: str  # the operation that changes it so
+    named: str  # what a request of that operation names
+    differences: tuple[Difference, ...] = ()
+    variant: str = ""  # empty where it is not of one variant
+    since: datetime | None = None  # when it was changed last, where its service tells
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is only switched off: scaling, or an alarm's actions."""
+        off = any(each.stated is None for each in self.differences)
+        return off or self.call == "DisableAlarmActions"
+
+    @property
+    def properties(self) -> set[str]:
+        return {each.path.rpartition(".")[2] for each in self.differences}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBy:
+    """A change by hand as CloudTrail has it; ``who`` is an ARN where it tells one."""
+
+    time: datetime
+    who: str
+    call: str
+
+
+def differences(stated: Any, found: Any, path: str = "") -> Iterator[Difference]:
+    """Each stated literal that is not what was found.
+
+    References and functions of CloudFormation are no literals, and what only the service adds is
+    no difference.
+
+    >>> [*map(str, differences({"Threshold": 160000, "Dimensions": {"Ref": "X"}},
+    ...                        {"Threshold": 200000.0, "Period": 60}))]
+    ['Threshold is 200000, the template says 160000']
+    """
+    if isinstance(stated, Mapping):
+        if _is_function(stated):
+            return
+        for key, value in stated.items():
+            inner = found.get(key) if isinstance(found, Mapping) else None
+            yield from differences(value, inner, f"{path}.{key}" if path else key)
+    elif isinstance(stated, list):
+        others = found if isinstance(found, list) else []
+        if len(others) != len(stated):
+            yield Difference(path, f"{len(others)} entries", f"{len(stated)} entries")
+        else:
+            for number, value in enumerate(stated):
+                yield from differences(value, others[number], f"{path}[{number}]")
+    elif not _same(stated, found):
+        yield Difference(path, found, stated)
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(
+        key == "Ref" or key.startswith("Fn::") for key in value
+    )
+
+
+def _same(stated: Any, found: Any) -> bool:
+    if isinstance(stated, bool) or isinstance(found, bool):
+        return str(stated).lower() == str(found).lower()
+    try:
+        return float(stated) == float(found)
+    except (TypeError, ValueError):
+        return bool(stated == found)
+
+
+def _text(value: Any) -> str:
+    return (
+        f"{value:g}"
+        if isinstance(value, float) and abs(value) < 1e6
+        else ("nothing" if value is None else f"{value}")
+    )
+
+
+def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]:
+    """What of an endpoint is not as its stack's template says; unread is :attr:`.Account.unknown`.
+
+    Instances that scaling started are no drift, nor is what a deployment is changing: of a stack
+    that is not complete nothing is told, and that is unknown too.
+    """
+
+    def part(account: Account, which: str) -> list[Drift]:
+        status = (stack_description(account, stack) or {}).get("StackStatus", "gone")
+        if not status.endswith("_COMPLETE"):
+            raise Unreadable(f"{stack} is {status}")
+        return list(_PARTS[which](account, stack, endpoint))
+
+    found = (account.known(f"changes by hand of {which}", part, which) for which in _PARTS)
+    return [drift for each in found for drift in each or ()]
+
+
+def changed_by(account: Account, drift: Drift) -> ChangedBy | None:
+    """Who made the change last, of the newest 50 such calls in CloudTrail's 90 days."""
+    found = account.read(
+        "cloudtrail",
+        "lookup_events",
+        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": drift.call}],
+        MaxResults=50,
+    )
+    for each in found.get("Events", ()):
+        event = json_object(each.get("CloudTrailEvent"))
+        user = event.get("userIdentity") or {}
+        asked = json.dumps(event.get("requestParameters")).lower()
+        mine = f'"{drift.named}"'.lower() in asked
+        touched = not drift.differences or any(key.lower() in asked for key in drift.properties)
+        if mine and touched and "invokedBy" not in user and not event.get("errorCode"):
+            who = str(user.get("arn") or each.get("Username") or "somebody")
+            return ChangedBy(each["EventTime"], who, drift.call)
+    return None
+
+
+# ----------------------------------------------------------------------------------------- scaling
+
+
+Stated = tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]  # a target, its policies by ID
+
+
+def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dict[str, Stated]:
+    """Variant name to its scalable target and policies, as the template states them."""
+    resources = template_resources(account, stack)
+    found = {}
+    for logical_id, resource in resources.items():
+        properties = resource.get("Properties") or {}
+        text = json.dumps(properties.get("ResourceId", ""))
+        ours = endpoint.logical_id in text or f"/{endpoint.name}/" in text
+        if resource["Type"] != TARGET or not ours:
+            continue
+        variant = text.rpartition("/variant/")[2].partition('"')[0]
+        policies = {
+            name: other["Properties"]
+            for name, other in resources.items()
+            if other["Type"] == POLICY
+            and other["Properties"].get("ScalingTargetId") == {"Ref": logical_id}
+        }
+        found[variant] = (properties, policies)
+    return found
+
+
+def range_differences(stated: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[Difference]:
+    """Limits of a scalable target that neither the template nor one of its set times states.
+
+    >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
+    >>> stated = {"MinCapacity": 4, "MaxCapacity": 9, "ScheduledActions": [night]}
+    >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}))
+    []
+    >>> [*map(str, range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}))]
+    ['MinCapacity is 3, the template says 4']
+    """
+    actions = [
+        each.get("ScalableTargetAction") or {} for each in stated.get("ScheduledActions") or ()
+    ]
+    for key in ("MinCapacity", "MaxCapacity"):
+        at_times = [each[key] for each in actions if key in each]
+        if key in stated and found.get(key) not in at_times:
+            yield from differences({key: stated[key]}, found)
+
+
+def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Iterator[Drift]:
+    """Limits, policies and suspended scaling of each variant that the template scales."""
+    stated = stated_targets(account, stack, endpoint)
+    targets = scalable_targets(account, endpoint.name, stated)
+    for variant, (properties, policies) in stated.items():
+        resource = f"endpoint/{endpoint.name}/variant/{variant}"
+        target = targets.get(variant)
+        if target is None:
+            yield Drift(
+                TARGET,
+                f"{variant} is not registered: the number of instances does not follow the load",
+                f"{REVERTED} Then `low-latency verify`: its policies went with it.",
+                "DeregisterScalableTarget",
+                resource,
+                variant=variant,
+            )
+            continue
+        if found := tuple(range_differences(properties, target)):
+            words = "; ".join(map(str, found))
+            yield Drift(TARGET, words, REVERTED, "RegisterScalableTarget", resource, found, variant)
+        suspended = [key for key, value in (target.get("SuspendedState") or {}).items() if value]
+        if suspended and "SuspendedState" not in properties:
+            off = ",".join(f"{key}=false" for key in suspended)
+            yield Drift(
+                TARGET,
+                f"suspended: {', '.join(suspended)}",
+                f"Unless a load test needs it: `{_scaling_command('register-scalable-target')} "
+                f"--resource-id {resource} --suspended-state {off}`. The template states "
+                "nothing of it, so no deployment does that.",
+                "RegisterScalableTarget",
+                resource,
+                tuple(Difference(key, True, None) for key in suspended),
+                variant,
+            )
+        live = scaling_policies(account, endpoint.name, variant)
+        names = stack_ids(account, stack, POLICY)
+        for logical_id, policy in policies.items():
+            name = names.get(logical_id, "").rpartition("/")[2]
+            yield from _policy_drift(policy, live, name, resource, variant)
+
+
+def _scaling_command(operation: str) -> str:
+    return (
+        f"aws application-autoscaling {operation} --service-namespace sagemaker "
+        "--scalable-dimension sagemaker:variant:DesiredInstanceCount"
+    )
+
+
+def _policy_drift(
+    stated: Mapping[str, Any], live: list[Mapping[str, Any]], name: str, resource: str, variant: str
+) -> Iterator[Drift]:
+    metric = tracked_metric(stated) or name
+    kind = next((key for key in stated if key.endswith("PolicyConfiguration")), "")
+    found = next(
+        (
+            each
+            for each in sorted(live, key=lambda each: each.get("PolicyName") != name)
+            if each.get("PolicyName") == name or tracked_metric(each) == tracked_metric(stated)
+        ),
+        None,
+    )
+    changes = tuple(differences(stated.get(kind) or {}, (found or {}).get(kind)))
+    if found is not None and not changes:
+        return
+    yield Drift(
+        POLICY,
+        f"the policy on {metric} is missing"
+        if found is None
+        else f"the policy on {metric}: {'; '.join(map(str, changes))}",
+        f"AWS names no drift of scaling policies that CloudFormation detects, so put it again: "
+        f"`{_scaling_command('put-scaling-policy')} --resource-id {resource} "
+        f"--policy-name {name} --policy-type {stated.get('PolicyType')} "
+        f"--{_dashed(kind)} '{json.dumps(stated.get(kind))}'`.",
+        "DeleteScalingPolicy" if found is None else "PutScalingPolicy",
+        resource,
+        changes if found is not None else (),
+        variant,
+    )
+
+
+def _dashed(name: str) -> str:
+    """An operation's member as an option of the AWS CLI.
+
+    >>> _dashed("TargetTrackingScalingPolicyConfiguration")
+    'target-tracking-scaling-policy-configuration'
+    """
+    return "".join(f"-{each.lower()}" if each.isupper() else each for each in name).lstrip("-")
+
+
+# ------------------------------------------------------------------------------------------ alarms
+
+
+def alarm_drifts(
+    account: Account, stack: str, endpoint: StackEndpoint | None = None
+) -> Iterator[Drift]:
+    """Alarms that are gone, changed or silenced: of an endpoint, or of the whole stack."""
+    resources = template_resources(account, stack)
+    for kind in (ALARM, COMPOSITE):
+        names = {
+            logical_id: name
+            for logical_id, name in stack_ids(account, stack, kind).items()
+            if endpoint is None or _is_of(endpoint, logical_id, resources)
+        }
+        found = alarms_named(account, names.values(), composite=kind == COMPOSITE)
+        for logical_id, name in sorted(names.items()):
+            stated = resources.get(logical_id, {}).get("Properties") or {}
+            yield from _alarm_drift(kind, name, found.get(name), stated)
+
+
+def _is_of(
+    endpoint: StackEndpoint, logical_id: str, resources: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Whether an alarm, or one that it is composed of, is on this endpoint or on none."""
+    text = json.dumps(resources.get(logical_id, {}))
+    text += "".join(json.dumps(resources[each]) for each in resources if f'"{each}"' in text)
+    endpoints = {
+        name: str((each.get("Properties") or {}).get("EndpointName"))
+        for name, each in resources.items()
+        if each.get("Type") == ENDPOINT_TYPE
+    }
+    on = {each for each, name in endpoints.items() if f'"{each}"' in text or f'"{name}"' in text}
+    return not on or endpoint.logical_id in on
+
+
+def _alarm_drift(
+    kind: str, name: str, alarm: Mapping[str, Any] | None, stated: Mapping[str, Any]
+) -> Iterator[Drift]:
+    since = (alarm or {}).get("AlarmConfigurationUpdatedTimestamp")
+    put = "PutMetricAlarm" if kind == ALARM else "PutCompositeAlarm"
+    if alarm is None:
+        yield Drift(kind, f"{name} is gone", REVERTED, "DeleteAlarms", name)
+        return
+    compared = {key: value for key, value in stated.items() if key not in _APART}
+    if changes := tuple(differences(compared, alarm)):
+        words = f"{name}: {'; '.join(map(str, changes))}"
+        yield Drift(kind, words, REVERTED, put, name, changes, since=since)
+    if not alarm.get("ActionsEnabled", True) and stated.get("ActionsEnabled", True):
+        yield Drift(
+            kind,
+            f"{name} notifies nobody: its actions are off",
+            f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
+            "DisableAlarmActions",
+            name,
+            since=since,
+        )
+
+
+# ----------------------------------------------------------------------------------- configuration
+
+
+def stated_configuration(account: Account, stack: str, endpoint: StackEndpoint) -> tuple[str, str]:
+    """The configuration that the stack has for an endpoint: logical ID and name, empty without."""
+    stated = endpoint.properties.get("EndpointConfigName")
+    if not isinstance(stated, Mapping):
+        return "", str(stated or "")
+    logical_id = str(stated.get("Ref") or (stated.get("Fn::GetAtt") or [""])[0])
+    # The physical ID is the configuration's ARN, which is in lower case.
+    ids = stack_ids(account, stack, "AWS::SageMaker::EndpointConfig")
+    return logical_id, ids.get(logical_id, "").rpartition("/")[2]
+
+
+def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Iterator[Drift]:
+    """Another configuration than the stack's, and weights and counts of variants by hand."""
+    found = describe_endpoint(account, endpoint.name)
+    logical_id, name = stated_configuration(account, stack, endpoint)
+    if found is None:
+        yield Drift(
+            ENDPOINT_TYPE, f"{endpoint.name} is gone", REVERTED, "DeleteEndpoint", endpoint.name
+        )
+        return
+    if not name or found["EndpointStatus"] != "InService":
+        return
+    serving = str(found["EndpointConfigName"])
+    if serving.lower() != name.lower():
+        reason = found.get("FailureReason")
+        yield Drift(
+            ENDPOINT_TYPE,
+            f"{serving} serves, the stack has {name}"
+            + (f": SageMaker rolled the last update back: {reason}" if reason else ""),
+            "Do not delete what serves. Fix what the reason names, and deploy it: a new "
+            "configuration takes over."
+            if reason
+            else f"Do not delete what serves. {REVERTED}",
+            "UpdateEndpoint",
+            endpoint.name,
+            (Difference("EndpointConfigName", serving, name),),
+            since=found.get("LastModifiedTime"),
+        )
+        return
+    scaled = stated_targets(account, stack, endpoint)
+    properties = template_resources(account, stack).get(logical_id, {}).get("Properties") or {}
+    running = {each["VariantName"]: each for each in found.get("ProductionVariants") or ()}
+    for variant in properties.get("ProductionVariants") or ():
+        yield from _capacity_drift(
+            endpoint, variant, running.get(variant["VariantName"], {}), scaled
+        )
+
+
+def _capacity_drift(
+    endpoint: StackEndpoint,
+    stated: Mapping[str, Any],
+    running: Mapping[str, Any],
+    scaled: Mapping[str, Stated],
+) -> Iterator[Drift]:
+    """Updates keep the counts of a retained variant, and scaling moves them: weights alone tell."""
+    name = str(stated["VariantName"])
+    kept = {"DesiredWeight": "InitialVariantWeight"}
+    if name not in scaled and not endpoint.properties.get("RetainAllVariantProperties"):
+        kept["DesiredInstanceCount"] = "InitialInstanceCount"
+    wanted = {key: stated[of] for key, of in kept.items() if of in stated and key in running}
+    if changes := tuple(differences(wanted, running)):
+        values = ",".join(f"{each.path}={_text(each.stated)}" for each in changes)
+        yield Drift(
+            CAPACITY,
+            "; ".join(map(str, changes)),
+            "CloudFormation does not look at it: `aws sagemaker "
+            f"update-endpoint-weights-and-capacities --endpoint-name {endpoint.name} "
+            f"--desired-weights-and-capacities VariantName={name},{values}`.",
+            "UpdateEndpointWeightsAndCapacities",
+            endpoint.name,
+            changes,
+            name,
+        )
+
+
+_PARTS = {"configuration": configuration_drifts, "scaling": scaling_drifts, "alarms": alarm_drifts}
