@@ -62,9 +62,10 @@ def diagnose(
 
     \b
     Exit codes:
-      0  nothing found
+      0  healthy: requests came, errors and latency were judged, nothing was found
       1  findings
       2  usage, or AWS could not be read
+      3  nothing found, but not everything could be judged: no request, or no latency target
 
     \b
     Examples:
@@ -101,8 +102,7 @@ def diagnose(
 
         with console_for_people() as console:
             print_report(console, made)
-    if not made.healthy:
-        raise typer.Exit(1)
+    raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
 
 
 def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:

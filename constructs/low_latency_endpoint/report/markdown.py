@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from .tables import CODE
+
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
 _LINKED = re.compile(
@@ -43,7 +45,7 @@ def code(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in which GitHub finds no markup, nobody's name, no issue's number and no address.
+    """Text in which GitHub finds no markup but code, nobody's name, no issue's and no address.
 
     GitHub looks for names, numbers and emoji in what Markdown has become, where an entity is its
     character again: an invisible space after it is what ends them.
@@ -53,9 +55,34 @@ def escaped(text: str) -> str:
     >>> ascii(escaped("@nobody #1 *a*"))
     "'&#64;\\\\u200bnobody &#35;\\\\u200b1 &#42;a&#42;'"
     """
-    text = _LINKED.sub(lambda found: f"{found[0]}\u200b", _visible(text))
+    parts = re.split("`([^`]+)`", _visible(text))
+    return "".join(
+        code(part) if number % 2 else _defused(part) for number, part in enumerate(parts)
+    )
+
+
+def _defused(text: str) -> str:
+    text = _LINKED.sub(lambda found: f"{found[0]}\u200b", text)
     text = html.escape(text, quote=False)
     return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~$" else each for each in text)
+
+
+def _inline(text: Any) -> str:
+    """A line of ``rich`` in which code and addresses of ours are marked; all else is defused."""
+    plain, at, found = _plain(text), 0, []
+    for span in sorted(getattr(text, "spans", ()), key=lambda span: span.start):
+        piece, style = plain[span.start : span.end], str(span.style)
+        if piece and (style == CODE or "link " in style):
+            found += [plain[at : span.start], code(piece) if style == CODE else f"<{piece}>"]
+            at = span.end
+    found.append(plain[at:])
+    return "".join(
+        each
+        if number % 2
+        else f"{each[: len(each) - len(each.lstrip())]}{escaped(each)}"
+        f"{each[len(each.rstrip()) :] if each.strip() else ''}"
+        for number, each in enumerate(found)
+    ).strip()
 
 
 def _visible(text: str) -> str:
@@ -109,7 +136,7 @@ def _blocks(part: Any) -> Iterator[str]:
         yield from _blocks(part.renderable)
     elif isinstance(part, RichTable) and not part.show_header:
         for row in zip(*(column.cells for column in part.columns), strict=True):
-            yield f"- {escaped(': '.join(filter(None, map(_plain, row))))}"
+            yield f"- {': '.join(filter(None, map(_inline, row)))}"
     elif hasattr(part, "markdown_parts"):
         for each in part.markdown_parts():
             yield from _blocks(each)
@@ -118,12 +145,13 @@ def _blocks(part: Any) -> Iterator[str]:
 
 
 def _paragraphs(text: Any) -> Iterator[str]:
-    plain, bold = str(text), "bold" in str(getattr(text, "style", ""))
-    for line in filter(None, map(str.strip, plain.splitlines())):
-        if line.startswith("- "):
-            yield f"- {escaped(line[2:])}"
+    bold = "bold" in str(getattr(text, "style", ""))
+    lines = text.splitlines() if isinstance(text, str) else text.split("\n")
+    for line in filter(lambda line: _plain(line).strip(), lines):
+        if _plain(line).strip().startswith("- "):
+            yield f"- {escaped(_plain(line).strip()[2:])}"
         else:
-            yield f"**{escaped(line)}**" if bold else escaped(line)
+            yield f"**{_inline(line)}**" if bold else _inline(line)
 
 
 def _plain(part: Any) -> str:

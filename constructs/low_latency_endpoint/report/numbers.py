@@ -5,6 +5,33 @@ from __future__ import annotations
 import math
 
 
+def number(value: float, digits: int = 6) -> str:
+    """A number with so many significant digits; never in powers of ten, and whole where it is long.
+
+    Examples
+    --------
+    >>> number(31_370, 4), number(999.96, 3), number(1_000_000), number(0.25), number(0.0000123, 2)
+    ('31,370', '1,000', '1,000,000', '0.25', '0.000012')
+    """
+    size = abs(value)
+    if not math.isfinite(value) or size >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    if 0 < size < 1e-4:
+        return f"{value:.{digits - 1 - math.floor(math.log10(size))}f}".rstrip("0")
+    return f"{value:,.{digits}g}"
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """The same for settings files and command lines, which know no commas.
+
+    Examples
+    --------
+    >>> plain_number(1_250_000), plain_number(1234.5)
+    ('1250000', '1234.5')
+    """
+    return number(value, digits).replace(",", "")
+
+
 def milliseconds(value: float | None, digits: int = 2) -> str:
     """A time given in milliseconds; in seconds from ten seconds on, a dash for none.
 
@@ -12,14 +39,14 @@ def milliseconds(value: float | None, digits: int = 2) -> str:
     --------
     >>> milliseconds(0.8514), milliseconds(43.21), milliseconds(812.4), milliseconds(61_234)
     ('0.85 ms', '43 ms', '812 ms', '61.2 s')
-    >>> milliseconds(20.4, 3), milliseconds(2500, 3), milliseconds(math.nan)
-    ('20.4 ms', '2,500 ms', '-')
+    >>> milliseconds(20.4, 3), milliseconds(2500, 3), milliseconds(15_000, 6), milliseconds(math.nan)
+    ('20.4 ms', '2,500 ms', '15 s', '-')
     """
     if value is None or not math.isfinite(value):
         return "-"
-    if value >= 10_000:
-        return f"{value / 1000:,.1f} s"
-    return f"{value:,.0f} ms" if value >= 10 ** (digits - 1) else f"{value:.{digits}g} ms"
+    if value >= 9_999.5:
+        return f"{number(value / 1000, digits)} s" if digits > 3 else f"{value / 1000:,.1f} s"
+    return f"{number(value, digits)} ms"
 
 
 def percent(share: float | None) -> str:
@@ -33,7 +60,9 @@ def percent(share: float | None) -> str:
     if share is None:
         return "-"
     value = abs(100 * share)
-    return f"{100 * share:{'.0f' if value >= 9.95 else '.1f' if value >= 1 else '.2g'}} %"
+    if 0 < value < 1:
+        return f"{number(100 * share, 2)} %"
+    return f"{100 * share:,.{0 if value >= 9.95 or not value else 1}f} %"
 
 
 def rate(tps: float) -> str:
@@ -44,4 +73,4 @@ def rate(tps: float) -> str:
     >>> rate(1358.3), rate(0.0333)
     ('1,358', '0.033')
     """
-    return f"{tps:,.0f}" if tps >= 10 else f"{tps:.2g}"
+    return number(tps, 2)

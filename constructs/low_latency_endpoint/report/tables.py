@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
+CODE = "bold cyan"
+"""What can be typed as it stands; Markdown has it as code."""
+
 _TONES = {
     "good": "green",
     "bad": "red",
@@ -17,6 +20,11 @@ _TONES = {
     "soft": "dim",
     "strong": "bold",
 }
+
+
+def link(address: str) -> tuple[str, str]:
+    """An address of ours in a ``rich`` text, to be followed; Markdown has it as a link."""
+    return address, f"dim link {address}"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class FakeAccount(FakeAws):
         self.history: list[dict[str, Any]] = []
         self.log_groups: list[str] = []
         self.template: dict[str, Any] | None = None
+        self.links: dict[str, dict[str, Any]] = {}  # interface endpoints by their IDs
+        self.let_in: list[dict[str, Any]] = []  # what their security groups let in
 
         def paged(key: str, items: Callable[[], list[Any]]) -> Callable[[Request], Any]:
             return lambda request: page_of(key, items(), request)
@@ -59,6 +61,15 @@ class FakeAccount(FakeAws):
                     ]
                 },
                 "cloudformation.DescribeStackResources": self._stack_resources,
+                "cloudformation.ListStackResources": paged(
+                    "StackResourceSummaries", self._resources
+                ),
+                "ec2.DescribeVpcEndpoints": lambda request: {
+                    "VpcEndpoints": [self.links[each] for each in request["VpcEndpointIds"]]
+                },
+                "ec2.DescribeSecurityGroups": paged(
+                    "SecurityGroups", lambda: [{"IpPermissions": self.let_in}]
+                ),
                 "cloudformation.GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
             }
         )
@@ -83,6 +94,17 @@ class FakeAccount(FakeAws):
                 }
             ]
         }
+
+    def _resources(self) -> list[Any]:
+        return [
+            {
+                "LogicalResourceId": "Link",
+                "PhysicalResourceId": each,
+                "ResourceType": "AWS::EC2::VPCEndpoint",
+                "ResourceStatus": "CREATE_COMPLETE",
+            }
+            for each in self.links
+        ]
 
     def _history(self, request: Request) -> Any:
         found = [item for item in self.history if item["AlarmName"] == request["AlarmName"]]

@@ -22,12 +22,20 @@ def _printed(finding: str) -> str:
     printed = io.StringIO()
     print_report(Console(width=80, file=printed), fault.diagnosed)
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    source = next(n for n, line in enumerate(lines) if "   source   " in line)
+    if finding == "LLD102":
+        return "\n".join(lines[:source]) + "\n"
     first = next(n for n, line in enumerate(lines) if f". {finding} " in line)
-    last = next(n for n, line in enumerate(lines) if n > first and "   source   " in line)
-    return "\n".join(lines[first:last]) + "\n"
+    second = next(
+        n for n, line in enumerate(lines) if line.startswith("Evidence of ") and finding in line
+    )
+    shown = [*lines[first : lines.index("", first) + 1], *lines[second:]]
+    return (
+        "\n".join(shown[: next(n for n, line in enumerate(shown) if "   source   " in line)]) + "\n"
+    )
 
 
-@pytest.mark.parametrize("finding", ["LLD131", "LLD135"])
+@pytest.mark.parametrize("finding", ["LLD102", "LLD131", "LLD135"])
 def test_the_page_shows_what_is_printed(finding: str) -> None:
     page = PAGE.read_text("utf-8")
     made = _printed(finding)

@@ -12,7 +12,7 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.diagnose import diagnose
-from low_latency_endpoint.operate.diagnose.measurements import Threshold
+from low_latency_endpoint.operate.diagnose.measurements import AlarmReading, Threshold
 from low_latency_endpoint.operate.diagnose.terminal import alarms_text, verdict
 
 from .account import MINUTE, FakeAccount
@@ -64,8 +64,9 @@ def test_the_statistics_of_a_target_are_read(run: Run) -> None:
 
 def test_no_target_known_is_said(run: Run) -> None:
     made = run(Scenario(thresholds={}, planned=None, latency=lambda m, i: 4000))
-    assert made.healthy
-    assert "without a latency target" in verdict(made)
+    assert made.healthy is None
+    assert [each.why for each in made.unjudged] == ["no_latency_target"]
+    assert verdict(made) == "Nothing found, but not everything could be judged."
 
 
 def test_full_instances_are_found_without_a_target(run: Run) -> None:
@@ -286,6 +287,6 @@ def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
 def test_alarms_of_scaling_are_no_incident() -> None:
     """Application Auto Scaling's low alarm is on whenever it may scale in."""
     named = ("p99", "TargetTracking-endpoint/sentiment/variant/primary-AlarmLow-1")
-    alarms = [SimpleNamespace(name=name, state="ALARM") for name in named]
+    alarms = [AlarmReading(name, "ModelLatency", "p99", 1.0, "ms", "ALARM") for name in named]
     said = list(alarms_text(SimpleNamespace(alarms=alarms)))
-    assert said == ["in ALARM now: p99"]
+    assert said == ["in ALARM now: ModelLatency p99", "  p99"]

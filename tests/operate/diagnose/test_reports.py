@@ -20,7 +20,7 @@ from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .account import FakeAccount
 from .faults import FAULTS
-from .scenarios import END, ENDPOINT, Scaled, Scenario
+from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
 
 _FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
 
@@ -98,8 +98,168 @@ def test_a_link_is_not_folded(cli: Any, finding: str) -> None:
 def test_healthy(cli: Any) -> None:
     result = cli(Scenario())
     assert result.exit_code == 0, result.output
-    assert "Nothing found." in result.stdout
+    assert "Healthy: nothing found." in result.stdout
     assert "no data: primary: no metrics per instance" in result.stdout
+
+
+_SILENT = constant(0)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "why", "said"),
+    [
+        (
+            lambda: Scenario(tps=_SILENT),
+            "no_requests",
+            "Nothing to judge: no request in the window.",
+        ),
+        (
+            lambda: Scenario(tps=_SILENT, planned=None, thresholds={}),
+            "no_requests",
+            "`low-latency diagnose sentiment --since 1d`",
+        ),
+        (
+            lambda: Scenario(tps=lambda m: 600 if m < 50 else 0),
+            "requests_ended",
+            "primary: no request since 03:50",
+        ),
+        (
+            lambda: Scenario(tps=_SILENT, status="Creating", created=57),
+            "no_requests",
+            "The endpoint is Creating.",
+        ),
+        (
+            lambda: Scenario(thresholds={}, planned=None),
+            "no_latency_target",
+            "errors were judged, latency was not",
+        ),
+        (
+            lambda: Scenario(thresholds={("ModelLatency", "p99"): 160.0}, latency=lambda m, i: 0),
+            "no_latency_data",
+            "errors were judged, latency was not",
+        ),
+    ],
+)
+def test_what_was_not_tested_is_not_called_healthy(
+    scenario: Callable[[], Scenario], why: str, said: str, cli: Any, run: Any
+) -> None:
+    given = scenario()
+    if why == "no_latency_data":
+        account = given.account()
+        account.data = {key: of for key, of in account.data.items() if key[1] != "ModelLatency"}
+        made = run(account)
+        assert (made.healthy, [each.why for each in made.unjudged]) == (None, [why])
+        return
+    result = cli(given)
+    assert result.exit_code == 3, result.output
+    assert said in result.stdout
+    assert "ealthy" not in result.stdout
+    made = json.loads(cli(given, "--json").stdout)
+    assert made["healthy"] is None
+    assert made["verdict"]["state"] == "not_judged"
+    assert [each["why"] for each in made["verdict"]["not_judged"]] == [why]
+
+
+def test_traffic_of_every_few_minutes_has_not_ended(cli: Any) -> None:
+    sparse = Scenario(tps=lambda m: 600 if m % 8 == 0 else 0)
+    assert json.loads(cli(sparse, "--json").stdout)["verdict"]["not_judged"] == []
+
+
+_LINK = {"State": "available", "PrivateDnsEnabled": True, "Groups": [{"GroupId": "sg-1"}]}
+_OPEN = [
+    {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}
+]
+
+
+@pytest.mark.parametrize(
+    ("link", "let_in", "found"),
+    [
+        ({}, _OPEN, []),
+        ({"State": "rejected"}, _OPEN, ["vpce-1 is rejected"]),
+        (
+            {"PrivateDnsEnabled": False},
+            _OPEN,
+            ["vpce-1 has no private DNS: the runtime's name goes around it"],
+        ),
+        ({}, [], ["the security groups of vpce-1 let nobody in on port 443"]),
+    ],
+)
+def test_silence_looks_at_the_way_to_the_endpoint(
+    link: dict[str, Any], let_in: list[Any], found: list[str], run: Any
+) -> None:
+    account = Scenario(tps=_SILENT).account()
+    account.links, account.let_in = {"vpce-1": {**_LINK, **link}}, let_in
+    stated = {"ServiceName": "com.amazonaws.us-east-1.sagemaker.runtime", "PrivateDnsEnabled": True}
+    account.template["Resources"]["Link"] = {"Type": "AWS::EC2::VPCEndpoint", "Properties": stated}
+    made = run(account)
+    assert [each.text for finding in made.findings for each in finding.evidence] == found
+    assert made.healthy is (False if found else None)
+
+
+def test_an_endpoint_out_of_service_is_a_finding(run: Any) -> None:
+    made = run(Scenario(tps=_SILENT, status="OutOfService"))
+    assert [each.id for each in made.findings] == ["LLD704"]
+
+
+def test_the_answer_comes_first(cli: Any) -> None:
+    """What is wrong and since when, what to change, what happened; then what shows it."""
+    scenario = _FAULT["LLD702"]()
+    lines = cli(scenario).stdout.splitlines()
+    (made,) = json.loads(cli(scenario, "--json").stdout)["onsets"]
+    start = made["start"][11:16]
+    assert made["before"] < made["limit"] < made["since"]
+    assert re.fullmatch(
+        rf"primary ModelLatency p99: \d+ ms until {start}, \d+ ms since \(limit 160 ms\)", lines[2]
+    )
+    order = [
+        "1. LLD702",
+        "   change",
+        "What happened",
+        "Evidence of 1.",
+        "   because",
+        "primary: 8 x",
+    ]
+    places = [next(n for n, line in enumerate(lines) if line.startswith(o)) for o in order]
+    assert places == sorted(places)
+
+
+def test_alarms_are_named_by_what_they_watch(cli: Any) -> None:
+    """First evaluations are no events, those of a minute are one, and names stay whole to be copied."""
+    scenario = Scenario(alarm={"StateValue": "ALARM"})
+    long = (
+        "LowLatencyEndpoint-sentimentAlarmsprimaryModelLatencyp99BD40B6C0-FEDQ6CPZG3G8AAAAAAAAAAAA"
+    )
+    account = scenario.account()
+    account.alarms[0]["AlarmName"] = long
+    names = [each["AlarmName"] for each in account.alarms if "other" not in each["AlarmName"]]
+    states = [(3, "INSUFFICIENT_DATA", "OK", ""), (30, "OK", "ALARM", "")]
+    states.append((50, "ALARM", "OK", "no datapoints were received for 3 periods"))
+    account.history = [
+        {
+            "AlarmName": name,
+            "Timestamp": scenario.at(minute + number / 9),
+            "HistoryData": json.dumps(
+                {
+                    "oldState": {"stateValue": old},
+                    "newState": {"stateValue": new, "stateReason": why},
+                }
+            ),
+        }
+        for minute, old, new, why in states
+        for number, name in enumerate(names)
+    ]
+    scenario.account = lambda: account  # type: ignore[method-assign]
+    lines = [line.strip() for line in cli(scenario).stdout.splitlines()]
+    assert [line.split(maxsplit=2)[::2] for line in lines if " alarm " in line] == [
+        ["03:30", "ALARM: primary ModelLatency p99, primary OverheadLatency Average"],
+        ["03:50", "OK, without data: primary ModelLatency p99, primary"],
+    ]
+    assert long in lines
+    events = json.loads(cli(scenario, "--json").stdout)["events"]
+    assert [(each["state"], each["no_data"], each["names"]) for each in events] == [
+        ("ALARM", False, names),
+        ("OK", True, names),
+    ]
 
 
 def test_healthy_as_far_as_it_is_known(cli: Any) -> None:

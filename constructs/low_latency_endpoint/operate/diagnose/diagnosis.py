@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
 from ...account.metrics import MetricSeries, Series
+from ...report.numbers import milliseconds
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
+from .onset import onsets
 from .tokens import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
+from .view import PERIODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,6 @@ _PARTS = {
     "first token": FIRST_TOKEN,
     "between tokens": INTER_TOKEN,
 }
-_ALARM_FIELDS = ("name", "metric", "statistic", "threshold", "unit", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,48 @@ class Split:
     p99: float | None
     average: float | None
     worst: tuple[datetime, float] | None
-    limit: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
     over: bool = False
+
+    @property
+    def limit(self) -> str:
+        """In words; empty without any."""
+        return ", ".join(f"{s} {milliseconds(limit, 6)}" for s, limit in self.limits.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Why the window says nothing about a variant, or about a part of it, from ``since`` on."""
+
+    variant: str
+    why: Literal[
+        "no_requests",
+        "requests_ended",
+        "no_latency_target",
+        "no_latency_data",
+        "components_not_read",
+    ]
+    since: datetime | None = None
+
+
+def unjudged(m: Measurements) -> Iterator[Unjudged]:
+    """What nobody may call healthy: silence, and latency without a limit or data."""
+    for variant in m.variants:
+        name, counts = variant.name, variant.get("Invocations", "Sum").points
+        asked = sorted(time for time, count in counts.items() if count > 0)
+        latencies = [k for k in variant.thresholds if k[0] in ("ModelLatency", *TOKEN_TIMES)]
+        if variant.inference_components:
+            yield Unjudged(name, "components_not_read")
+        elif not asked and (variant.weight != 0 or len(m.variants) == 1):
+            yield Unjudged(name, "no_requests", m.start)
+        elif asked:
+            gaps = [later - time for time, later in pairwise(asked)]
+            if m.end - asked[-1] > max([PERIODS * m.period, *(2 * gap for gap in gaps)]) + m.period:
+                yield Unjudged(name, "requests_ended", asked[-1] + m.period)
+            if not latencies:
+                yield Unjudged(name, "no_latency_target")
+            elif not any(variant.get(*key) for key in latencies):
+                yield Unjudged(name, "no_latency_data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +126,13 @@ class Diagnosis:
     findings: tuple[Finding, ...]
 
     @property
-    def healthy(self) -> bool:
-        """Whether nothing was found; what is unknown stays unknown."""
-        return not self.findings
+    def healthy(self) -> bool | None:
+        """Whether nothing was found; ``None`` where not all of it could be judged."""
+        return False if self.findings else None if self.unjudged else True
+
+    @property
+    def unjudged(self) -> list[Unjudged]:
+        return list(unjudged(self.measurements))
 
     @property
     def events(self) -> list[Event]:
@@ -102,6 +149,13 @@ class Diagnosis:
             "end": m.end.isoformat(),
             "period_seconds": int(m.period.total_seconds()),
             "healthy": self.healthy,
+            "verdict": {
+                "state": {True: "healthy", False: "sick", None: "not_judged"}[self.healthy],
+                "faults": sum(not each.risk for each in self.findings),
+                "risks": sum(each.risk for each in self.findings),
+                "not_judged": list(map(json_safe, self.unjudged)),
+            },
+            "onsets": list(map(json_safe, onsets(m))),
             "findings": [finding.to_dict() for finding in self.findings],
             "latency_ms": {v.name: [_split_dict(s) for s in split(m, v)] for v in m.variants},
             "instances": {
@@ -109,15 +163,19 @@ class Diagnosis:
             },
             "zones": {v.name: [asdict(each) for each in breakdown(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
-            "events": [
-                {"time": e.time.isoformat(), "kind": e.kind, "text": e.text} for e in self.events
-            ],
-            "alarms": None
-            if m.alarms is None
-            else [{name: getattr(alarm, name) for name in _ALARM_FIELDS} for alarm in m.alarms],
+            "events": list(map(json_safe, self.events)),
+            "alarms": None if m.alarms is None else list(map(json_safe, m.alarms)),
             "unknown": [asdict(each) for each in m.unknown],
             "absent": list(m.absent),
         }
+
+
+def json_safe(of: Any) -> dict[str, Any]:
+    """A dataclass' fields, its times as text."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(of).items()
+    }
 
 
 def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
@@ -145,7 +203,7 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
                 p99,
                 average,
                 max(series.points.items(), key=lambda item: item[1]) if series else None,
-                ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()),
+                {s: limit.value for s, limit in limits.items()},
                 any((means.get(s) or 0) > limit.value for s, limit in limits.items()),
             )
         )
@@ -163,6 +221,7 @@ def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -
 def _split_dict(each: Split) -> dict[str, Any]:
     worst = {"time": each.worst[0].isoformat(), "value": each.worst[1]} if each.worst else None
     content = {**asdict(each), "worst": worst, "limit": each.limit or None}
+    content["limits_ms"] = content.pop("limits")
     del content["over"]
     return content
 

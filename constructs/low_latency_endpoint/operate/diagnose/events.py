@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...account.metrics import Series
+from ...errors import AWS_DOCS
 from ...report.numbers import milliseconds
 from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .measurements import Activity, Measurements
+from .silent_path import no_path
 from .view import WARMING, VariantView
 
 #: Share of slow periods that must lie after the starts for these to explain them.
@@ -146,6 +148,12 @@ NEW_VERSION = kind(
     ("slow from a deployment to the end of the window, not before; p50 at least 1.3 times higher"),
     GUIDE + "deployment-guardrails.html",
 )
+OUT_OF_SERVICE = kind(
+    "LLD704",
+    "The endpoint is out of service",
+    "its status is OutOfService",
+    AWS_DOCS + "/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 MISSING = kind(
     "LLD703",
     "Fewer instances serve than are wanted",
@@ -162,12 +170,20 @@ class Event:
     kind: str
     text: str
     end: datetime | None = None
+    state: str = ""  # of the alarms
+    names: tuple[str, ...] = ()  # of alarms, configuration or variant
+    no_data: bool = False  # whether missing data alone changed the alarms
 
 
 def events(measurements: Measurements) -> list[Event]:
     """Deployments, scaling activities and alarms on one time axis, within the window."""
     found = [
-        Event(each.time, "deployment", f"{each.configuration} ({each.how})")
+        Event(
+            each.time,
+            "deployment",
+            f"{each.configuration} ({each.how})",
+            names=(each.configuration,),
+        )
         for each in measurements.deployments
     ]
     for variant in measurements.variants:
@@ -176,15 +192,27 @@ def events(measurements: Measurements) -> list[Event]:
             text = f"{variant.name}: {each.description} {each.status}.{refused}"
             if each.failed and each.message:
                 text += f" {each.message}"
-            found.append(Event(each.start, "scaling", text, each.end))
-    found += [
-        Event(each.time, "alarm", f"{each.alarm}: {each.state}")
-        for each in measurements.transitions
-    ]
+            found.append(Event(each.start, "scaling", text, each.end, each.status, (variant.name,)))
+    found += _alarms(measurements)
     return sorted(
         (e for e in found if measurements.start <= e.time <= measurements.end),
         key=lambda event: event.time,
     )
+
+
+def _alarms(measurements: Measurements) -> Iterator[Event]:
+    """Alarms that went on or off: those of a minute in a row, without first evaluations."""
+    titles = {each.name: each.title for each in measurements.alarms or () if not each.of_scaling}
+    rows: dict[tuple[datetime, str, bool], list[str]] = {}
+    for each in sorted(measurements.transitions, key=lambda each: each.time):
+        first = each.state == "OK" and each.before == "INSUFFICIENT_DATA"
+        if each.alarm in titles and not first:
+            row = each.time.replace(second=0, microsecond=0), each.state, each.no_data
+            rows.setdefault(row, []).append(each.alarm)
+    for (time, state, silent), names in rows.items():
+        shown = ", ".join(dict.fromkeys(titles[name] for name in names))
+        text = f"{state}{', without data' if silent else ''}: {shown}"
+        yield Event(time, "alarm", text, None, state, tuple(names), silent)
 
 
 def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
@@ -206,6 +234,16 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
             "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
         )
         return
+    if status == "OutOfService":
+        yield Finding(
+            OUT_OF_SERVICE,
+            "",
+            (Evidence("the endpoint is OutOfService: it takes no requests"),),
+            "high",
+            ("deployments", "out of service"),
+            besides="Its log in /aws/sagemaker/Endpoints/<name> says why; then deploy again.",
+        )
+    yield from no_path(measurements)
     for variant in measurements.variants:
         wanted, there = variant.desired_instances, variant.current_instances
         if status == "InService" and wanted and there is not None and there < wanted:

@@ -79,6 +79,7 @@ class VariantReading:
     routing: str = "RANDOM"
     routing_stated: bool = True
     current_instances: int | None = None
+    weight: float | None = None  # 0 where it is to get no requests
     desired_instances: int | None = None
     images: tuple[str, ...] | None = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -121,11 +122,20 @@ class ObservedDeployment:
         return max(self.time, self.until or self.time)
 
 
+ERROR_RATES = {
+    "Invocation5XXErrors": "error_rate",
+    "Invocation4XXErrors": "client_error_rate",
+    "InvocationModelErrors": "model_error_rate",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class AlarmTransition:
     time: datetime
     alarm: str
     state: str
+    before: str = ""
+    no_data: bool = False  # whether missing data alone made it so
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,20 @@ class AlarmReading:
     since: datetime | None = None
     variant: str = ""
     doubt: str = ""  # why CloudWatch has nothing that it watches
+    new_fleet: bool = False  # whether it watches the fleet of one deployment only
+
+    @property
+    def title(self) -> str:
+        """What it watches, in words: the names that CloudFormation makes say too much."""
+        rated = next((name for name, rate in ERROR_RATES.items() if rate == self.metric), "")
+        of = f"new fleet of {self.variant}" if self.new_fleet else self.variant
+        said = f"{rated} rate" if rated else f"{self.metric} {self.statistic}"
+        return f"{of} {said}".replace(" formula", "").strip()
+
+    @property
+    def of_scaling(self) -> bool:
+        """Whether it is Application Auto Scaling's own, which is on whenever it may scale in."""
+        return self.name.startswith("TargetTracking-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +209,7 @@ class Measurements:
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()
     plan: PlanFacts | None = None
+    broken_paths: tuple[str, ...] = ()  # read where no request came
     unstarted: Unstarted | None = None
     client_latency: Mapping[str, float] = field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()

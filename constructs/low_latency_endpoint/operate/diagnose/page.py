@@ -8,7 +8,7 @@ from pathlib import Path
 from ...account.metrics import MetricSeries, Series
 from ...report.charts import Chart, Line, Panel
 from ...report.colours import PALETTE
-from ...report.pages import Code, FindingCard, Listed, Part, Section, Soft
+from ...report.pages import Code, FindingCard, Listed, Part, Section, Soft, Tone
 from ...report.pages import page as page_of
 from .diagnosis import Diagnosis, breakdown
 from .findings import Finding
@@ -17,6 +17,7 @@ from .options import PAGE_WRITTEN
 from .terminal import (
     CLOUDWATCH_LACKS,
     alarms_text,
+    began,
     breakdown_table,
     events_table,
     evidence_text,
@@ -169,6 +170,7 @@ def _slowest(parts: Mapping[str, MetricSeries]) -> list[tuple[str, Series, str]]
     ]
 
 
+_VERDICTS: dict[bool | None, Tone] = {True: "good", False: "bad", None: "careful"}
 _TONES = {"high": "bad", "medium": "careful", "low": "soft"}
 
 
@@ -176,7 +178,8 @@ def page(diagnosis: Diagnosis) -> str:
     """The page's text; it loads nothing from anywhere."""
     m = diagnosis.measurements
     found = [_finding(each, m) for each in diagnosis.findings]
-    parts: list[Part] = [Section("Findings", found)] if found else []
+    parts: list[Part] = [*began(diagnosis)]
+    parts += [Section("Findings", found)] if found else []
     parts += [_variant(diagnosis, each) for each in m.variants]
     if diagnosis.events:
         parts.append(Section("What happened", [events_table(diagnosis.events, "%Y-%m-%d %H:%M")]))
@@ -202,7 +205,7 @@ def page(diagnosis: Diagnosis) -> str:
         under=", ".join(
             filter(None, (m.region, m.status, window_text(m), f"periods of {minutes:g} min"))
         ),
-        tone="good" if diagnosis.healthy else "bad",
+        tone=_VERDICTS[diagnosis.healthy],
     )
 
 

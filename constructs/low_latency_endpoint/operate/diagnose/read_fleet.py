@@ -23,6 +23,7 @@ from ...account.sessions import Unreadable
 from ...account.stacks import PLAN_METADATA, owner_of, template
 from ...plan.metrics import metrics, milliseconds_from_microseconds
 from .measurements import (
+    ERROR_RATES,
     Activity,
     AlarmReading,
     AlarmTransition,
@@ -36,11 +37,6 @@ from .tokens import MEASURES, TOKEN_TIMES
 
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
 _LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
-_ERROR_RATES = {
-    "Invocation5XXErrors": "error_rate",
-    "Invocation4XXErrors": "client_error_rate",
-    "InvocationModelErrors": "model_error_rate",
-}
 
 
 def read_scaling(
@@ -143,11 +139,12 @@ def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
     names = sorted({each["Metric"]["MetricName"] for each in watched})
     metric, statistic = names[0], watched[0]["Stat"]
     if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
-        rate = [n for n in names if n in _ERROR_RATES]
+        rate = [n for n in names if n in ERROR_RATES]
+        labels = [m["Label"] for m in alarm["Metrics"] if m.get("ReturnData") and "Label" in m]
         metric = (
-            _ERROR_RATES[rate[0]]
+            ERROR_RATES[rate[0]]
             if rate and names == sorted(["Invocations", *rate])
-            else " and ".join(names)
+            else "".join(labels) or " and ".join(names)
         )
         statistic = "Rate" if rate else "formula"
     simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
@@ -163,6 +160,7 @@ def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
         state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
         since=alarm.get("StateUpdatedTimestamp"),
         variant=alarm_dimensions(alarm).get("VariantName", ""),
+        new_fleet="EndpointConfigName" in alarm_dimensions(alarm),
     )
 
 
@@ -178,10 +176,12 @@ def read_transitions(
             return
         for item in items:
             data = json_object(item.get("HistoryData"))
-            state = data.get("newState", {}).get("stateValue", "")
+            old, new = data.get("oldState", {}), data.get("newState", {})
             if start <= item["Timestamp"] <= end:
-                told = state or item.get("HistorySummary", "")
-                yield AlarmTransition(item["Timestamp"], alarm.name, told)
+                told = new.get("stateValue") or item.get("HistorySummary", "")
+                silent = "no datapoints were received" in new.get("stateReason", "")
+                before = old.get("stateValue", "")
+                yield AlarmTransition(item["Timestamp"], alarm.name, told, before, silent)
 
 
 def alarm_thresholds(

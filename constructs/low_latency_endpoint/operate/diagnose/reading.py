@@ -8,7 +8,8 @@ would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetr
 ``application-autoscaling:DescribeScalingPolicies``,
 ``application-autoscaling:DescribeScalingActivities``,
 ``cloudformation:DescribeStackResources``, ``cloudformation:GetTemplate``,
-``logs:DescribeLogGroups``.
+``logs:DescribeLogGroups``; and where no request came ``cloudformation:ListStackResources``,
+``ec2:DescribeVpcEndpoints`` and ``ec2:DescribeSecurityGroups``.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from .measurements import (
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
+from .silent_path import broken_paths
 from .stated_alarms import misread
 from .tokens import TOKEN_TIMES
 from .tree import walk
@@ -164,6 +166,10 @@ def diagnose(
             replace(v, thresholds=_thresholds(targets or {}, limits[v.name], plan))
             for v in variants
         )
+    silent = not any(v.get("Invocations", "Sum").sum for v in variants)
+    broken = (
+        account.known("interface endpoint", broken_paths, plan.stack) if plan and silent else ()
+    )
     measurements = Measurements(
         endpoint=endpoint,
         region=region,
@@ -180,6 +186,7 @@ def diagnose(
         alarms=alarms,
         transitions=transitions,
         plan=plan,
+        broken_paths=tuple(broken or ()),
         unstarted=account.known("the containers' log group", read_unstarted, found, now),
         client_latency=dict(client_latency or {}),
         unknown=(
@@ -230,6 +237,7 @@ def _described(
         routing_stated=deployed.stated_routing is not None,
         current_instances=deployed.current_instances,
         desired_instances=deployed.desired_instances,
+        weight=deployed.running.get("CurrentWeight"),
         images=None if model is None else tuple(c.get("Image", "") for c in containers),
         environment={
             name: value
@@ -335,7 +343,7 @@ def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
     for each in variants:
         if each.inference_components:
             yield f"{each.name}: hosts inference components, whose own metrics are not read"
-        if ("Invocations", "Sum") not in each.series:
+        if not each.get("Invocations", "Sum").sum:
             yield f"{each.name}: no request in the window, so nothing about latency"
         elif any(metric in TOKEN_TIMES for metric, _ in each.thresholds) and not any(
             metric in TOKEN_TIMES for metric, _ in each.series

@@ -12,11 +12,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ...report.numbers import milliseconds, percent, rate
-from ...report.tables import Cell, Table
+from ...report.tables import CODE, Cell, Table, link
 from .diagnosis import BreakdownRow, Diagnosis, breakdown, split
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
+from .onset import ERRORS, Onset, onsets
 
 CLOUDWATCH_LACKS = (
     "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
@@ -24,6 +25,14 @@ CLOUDWATCH_LACKS = (
 )
 
 _BARS = "▁▂▃▄▅▆▇█"
+_VERDICTS = {True: "green", False: "red", None: "yellow"}
+_UNJUDGED = {
+    "no_requests": "no request in the window.",
+    "requests_ended": "no request since {since}; what came before was judged.",
+    "no_latency_target": "errors were judged, latency was not: give --target p99=200ms, or alarms.",
+    "no_latency_data": "errors were judged, latency was not: CloudWatch has none of its limits' data.",
+    "components_not_read": "hosts inference components, whose metrics are not read.",
+}
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 _EVENTS = 12
 _ROWS = 5
@@ -47,40 +56,75 @@ def report_parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         (m.status, "" if m.status == "InService" else "yellow"),
         f", {window_text(m)}",
     )
-    yield Text(verdict(diagnosis), style="bold green" if diagnosis.healthy else "bold red")
+    yield Text(verdict(diagnosis), style=f"bold {_VERDICTS[diagnosis.healthy]}")
+    for line in began(diagnosis):  # commands stay whole, to be copied
+        yield Text(line, no_wrap="`" in line, overflow="ignore" if "`" in line else None)
     for number, finding in enumerate(diagnosis.findings, 1):
         yield _finding(number, finding, m)
+    yield from _time_axis(diagnosis)
+    for number, finding in enumerate(diagnosis.findings, 1):
+        yield _evidence(number, finding, m)
         # Not in the grid: a link stays whole, to be followed.
-        yield Text(
-            f"   source   {finding.kind.source}", style="dim", no_wrap=True, overflow="ignore"
+        yield Text.assemble(
+            "   source   ", link(finding.kind.source), no_wrap=True, overflow="ignore"
         )
     yield from _variants(diagnosis)
-    yield from _time_axis(diagnosis)
     yield from _notes(m)
 
 
 def verdict(diagnosis: Diagnosis) -> str:
     """The outcome in one line."""
-    m, found = diagnosis.measurements, diagnosis.findings
+    m, found, unjudged = diagnosis.measurements, diagnosis.findings, diagnosis.unjudged
     if found:
         risks = sum(each.risk for each in found)
         faults = len(found) - risks
         parts = [f"{faults} finding{'s' * (faults != 1)}"] if faults else []
         parts += [f"{risks} risk{'s' * (risks != 1)}"] if risks else []
         return f"{' and '.join(parts)}."
-    requests = sum(v.get("Invocations", "Sum").sum for v in m.variants)
-    if not requests:
-        return "No request in the window: nothing to judge."
-    judged = any(metric == "ModelLatency" for v in m.variants for metric, _ in v.thresholds)
-    text = (
-        "Nothing found"
-        if judged
-        else "Nothing found; without a latency target (--target p99=200ms) no latency was judged"
-    )
+    if not any(v.get("Invocations", "Sum").sum for v in m.variants):
+        return "Nothing to judge: no request in the window."
+    if unjudged:
+        return "Nothing found, but not everything could be judged."
     count = len(m.unknown)
     if not count:
-        return f"{text}."
-    return f"{text}, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
+        return "Healthy: nothing found."
+    return f"Nothing found, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
+
+
+def began(diagnosis: Diagnosis) -> Iterator[str]:
+    """When the slow time began; and what could not be judged, with what to look at."""
+    m = diagnosis.measurements
+    sick = {each.variant for each in diagnosis.findings if not each.risk}
+    for onset in onsets(m):
+        if onset.variant in sick:
+            yield _onset(onset, m)
+    quiet = False
+    for each in diagnosis.unjudged:
+        since = m.clock(each.since) if each.since else ""
+        quiet |= each.why.startswith("no_requests") or each.why == "requests_ended"
+        yield f"{each.variant}: {_UNJUDGED[each.why].format(since=since)}"
+    if quiet:
+        if m.status != "InService":
+            yield f"The endpoint is {m.status}."
+        stack = m.plan.stack if m.plan else ""
+        yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
+        if not diagnosis.events:
+            yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
+
+
+def _onset(onset: Onset, m: Measurements) -> str:
+    errors = onset.metric == ERRORS
+    form = percent if errors else milliseconds
+    what = "share of errors" if errors else f"{onset.metric} {onset.statistic}"
+    now, start = form(onset.since), m.clock(onset.start)
+    if onset.until:
+        told = f"{now} from {start} until {m.clock(onset.until)}"
+        told += f", {form(onset.before)} before" if onset.before is not None else ""
+    elif onset.before is None:
+        told = f"{now} since {start}, the first request of the window"
+    else:
+        told = f"{form(onset.before)} until {start}, {now} since"
+    return f"{onset.variant} {what}: {told} (limit {form(onset.limit)})"
 
 
 def window_text(m: Measurements) -> str:
@@ -92,28 +136,38 @@ def window_text(m: Measurements) -> str:
 
 
 def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
-    head = Text.assemble((f"{number}. {finding.id} ", "bold"), (finding.kind.title, "bold"))
-    if finding.risk:
-        head.append("  risk", style="cyan")
-    head.append(f"  confidence {finding.confidence}", style=_COLOURS[finding.confidence])
-    parts: list[RenderableType] = [head]
-    grid = Grid.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold", ratio=1)
+    rows: list[tuple[str, Text]] = []
+    span = finding.span
+    when = f"{m.clock(span[0])} to {m.clock(span[1])}, " if span and span[0] < span[1] else ""
+    said = f"{'a risk, ' if finding.risk else ''}confidence {finding.confidence}"
+    of = f"{finding.variant}, " if finding.variant else ""
+    rows.append(("found", Text.assemble(of, when, (said, _COLOURS[finding.confidence]))))
+    if span is None:  # what is so in the account, and not since when
+        rows += [("found", Text(each.text)) for each in finding.evidence]
+    for change in finding.changes:
+        why = (f"  # {change.why}" if change.why else "", "dim")
+        rows.append(("change", Text.assemble((change.text, CODE), why)))
+    if finding.besides:
+        rows.append(("besides", Text(finding.besides)))
+    return _block(f"{number}. {finding.id} {finding.kind.title}", rows)
+
+
+def _evidence(number: int, finding: Finding, m: Measurements) -> RenderableType:
     path = " > ".join((finding.variant, *finding.path) if finding.variant else finding.path)
-    grid.add_row("because", Text(path))
+    rows = [("because", Text(path))]
     for each in finding.evidence:
         text, times = evidence_text(each, m)
-        grid.add_row("measured", Text.assemble(text, (f" {times}" if times else "", "dim")))
-    for change in finding.changes:
-        line = Text(change.text, style="bold cyan")
-        if change.why:
-            line.append(f"  # {change.why}", style="dim not bold")
-        grid.add_row("change", line)
-    if finding.besides:
-        grid.add_row("besides", Text(finding.besides))
-    parts.append(Padding(grid, (0, 0, 0, 3)))
-    return Padding(Group(*parts), (1, 0, 0, 0))
+        rows.append(("measured", Text.assemble(text, (f" {times}" if times else "", "dim"))))
+    return _block(f"Evidence of {number}. {finding.id}", rows)
+
+
+def _block(head: str, rows: Sequence[tuple[str, Text]]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, style="dim", width=8)
+    grid.add_column(overflow="fold", ratio=1)
+    for row in rows:
+        grid.add_row(*row)
+    return Padding(Group(Text(head, style="bold"), Padding(grid, (0, 0, 0, 3))), (1, 0, 0, 0))
 
 
 def evidence_text(each: Evidence, m: Measurements) -> tuple[str, str]:
@@ -127,7 +181,7 @@ def evidence_text(each: Evidence, m: Measurements) -> tuple[str, str]:
 def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     m = diagnosis.measurements
     for variant in m.variants:
-        if not variant.get("Invocations", "Sum"):
+        if not variant.get("Invocations", "Sum").sum:
             continue
         # Not the table's title, which would be folded at the table's width.
         line = Text(variant_line(variant, m.period), style="bold")
@@ -161,7 +215,7 @@ def variant_line(variant: VariantReading, period: timedelta) -> str:
 def split_table(m: Measurements, variant: VariantReading) -> Table:
     """Where the time of a variant's requests went."""
     return Table(
-        ("part", "p50", "p90", "p99", "average", "worst", "may take"),
+        ("part", "p50", "p90", "p99", "average", "worst", "limit"),
         [
             (
                 each.part,
@@ -268,20 +322,22 @@ def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 def _notes(m: Measurements) -> Iterator[RenderableType]:
     lines = [Text.assemble(("unknown: ", "yellow"), f"{u.what} ({u.why})") for u in m.unknown]
-    lines += [Text(text, style="dim") for text in alarms_text(m)]
+    lines += [Text(text, style="dim", no_wrap=True, overflow="ignore") for text in alarms_text(m)]
     lines += [Text(f"no data: {text}", style="dim") for text in m.absent]
     lines.append(Text(CLOUDWATCH_LACKS, style="dim"))
-    yield Padding(Group(*lines), (1, 0, 0, 0))
+    yield Text("")
+    yield from lines
 
 
 def alarms_text(m: Measurements) -> Iterator[str]:
     """Which alarms watch the endpoint, and which of them fire."""
     if m.alarms is None:
         return
-    # Application Auto Scaling's own watch no latency, and are on whenever it may scale in.
-    watching = [each for each in m.alarms if not each.name.startswith("TargetTracking-")]
+    watching = [each for each in m.alarms if not each.of_scaling]
     if not watching:
         yield "no alarm watches this endpoint"
-    firing = [each.name for each in watching if each.state == "ALARM"]
-    if firing:
-        yield f"in ALARM now: {', '.join(firing)}"
+    for state in ("ALARM", "INSUFFICIENT_DATA"):
+        for each in watching:
+            if each.state == state:
+                yield f"in {state} now: {each.title}"
+                yield f"  {each.name}"  # to be copied

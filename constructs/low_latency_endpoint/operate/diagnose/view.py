@@ -321,6 +321,17 @@ class VariantView:
         return Series({time: value / seconds for time, value in series.points.items()})
 
     @cached_property
+    def failed_share(self) -> Series:
+        """Share of the requests that failed on SageMaker's side or the container's."""
+        kinds = ("Invocation5XXErrors", "InvocationModelErrors")
+        errors = [self.get(name, "Sum").points for name in kinds]
+        asked = {
+            time: count for time, count in self.get("Invocations", "Sum").points.items() if count
+        }
+        failed = {time: max(points.get(time, 0) for points in errors) for time in asked}
+        return Series(failed).per(Series(asked))
+
+    @cached_property
     def in_flight(self) -> Series:
         """Most requests in flight, queued too; target tracking reads the metric per instance."""
         return self.get("ConcurrentRequestsPerModel", "Maximum")
