@@ -141,11 +141,11 @@ bootstrap: $(VENV)/.installed node_modules/.installed  ## Prepare your AWS accou
 
 .PHONY: deploy
 deploy: $(VENV)/.installed node_modules/.installed  ## Say cost and minutes, preflight (unless PREFLIGHT=no), deploy SETTINGS
-	@low-latency plan "$(SETTINGS)" --cost --minutes $(addprefix --price ,$(PRICES))
+	@low-latency plan --settings "$(SETTINGS)" --cost --minutes $(addprefix --price ,$(PRICES))
 ifneq ($(PREFLIGHT),no)
 	$(if $(filter --profile%,$(ARGS)),$(error Preflight and the CDK must ask the same account: \
 	  AWS_PROFILE=... make deploy))
-	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Fix what fails \
+	@low-latency preflight --settings "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Fix what fails \
 	above, or deploy all the same: make deploy PREFLIGHT=no" >&2; exit 1; }
 endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
@@ -162,7 +162,7 @@ diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` wou
 
 .PHONY: destroy
 destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created
-	@low-latency plan "$(SETTINGS)" --minutes
+	@low-latency plan --settings "$(SETTINGS)" --minutes
 	@$(CDK) destroy --all -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: accept

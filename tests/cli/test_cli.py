@@ -137,9 +137,9 @@ def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) ->
         "sentiment",
         "topics",
     ]
-    only = low_latency("plan", str(path), "--endpoint", "topics", "--json")
+    only = low_latency("plan", str(path), "topics", "--json")
     assert list(json.loads(only.stdout)["endpoints"]) == ["topics"]
-    none = low_latency("plan", str(path), "--endpoint", "other")
+    none = low_latency("plan", str(path), "other")
     assert (none.returncode, none.stdout) == (2, "")
     assert "LLE933" in none.stderr
     assert "sentiment, topics" in none.stderr
@@ -414,7 +414,7 @@ def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
     [
         ("--cost", "--markdown"),
         ("--minutes", "--against", SHIPPED),
-        ("--cost", "--endpoint", "x"),
+        ("--cost", "x"),
         ("--from-load-test", SHIPPED, "--price", "ml.m5.12xlarge=3"),
     ],
 )

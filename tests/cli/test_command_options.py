@@ -20,7 +20,6 @@ GROUP: Any = typer.main.get_command(app)
 
 #: What stands for the value of an option that several commands have; another meaning is another word.
 VALUES = {
-    "--endpoint": {"NAME"},
     "--from-load-test": {"FILE"},
     "--html": {"FILE"},
     "--inference-component": {"NAME"},
@@ -58,8 +57,8 @@ VALUES = {
 FLAGS = {
     "--json": "Print JSON.",
     "--markdown": "Markdown",
-    "--quiet": "Leave out what is in order.",
-    "--strict": "Exit with 1 on a warning",
+    "--quiet": "Omit checks that pass.",
+    "--strict": "Exit with 1 on warnings",
     "--write": "into the settings file",
     "--yes": "not ask",
 }

@@ -63,12 +63,12 @@ ADDED = {
     "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
     "low-latency compare-routing": " --pairs 4 --block 2s --settle 1s",
     "npx cdk destroy --all": " --force",
-    "low-latency optimize llm.yaml --quantize": " --yes --job-name llm-20261123-220000",
+    "low-latency optimize --settings llm.yaml --quantize": " --yes --job-name llm-20261123-220000",
 }
 #: Exit codes that are right though they are not 0.
 STATUS = {
     # The local AWS has no quotas to compare with: unknown, which --strict does not pass.
-    "low-latency preflight endpoint.yaml --strict": 1
+    "low-latency preflight --strict": 1
 }
 
 

@@ -242,7 +242,7 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
     ("changes", "options", "code"),
     [
         ({"endpoint": "elsewhere"}, (), "LLT111"),
-        ({"endpoint": "elsewhere"}, ("--endpoint", "nobody"), "LLE933"),
+        ({"endpoint": "elsewhere"}, ("nobody",), "LLE933"),
         ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLT114"),
         ({"limit": {"tps_per_instance": None}}, (), "LLT114"),
         ({"schema": "another"}, (), "LLT113"),

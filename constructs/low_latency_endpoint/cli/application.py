@@ -27,6 +27,7 @@ from . import (
     stage,
     verify,
 )
+from .options import Command
 from .process import interruptible
 
 app = typer.Typer(
@@ -55,7 +56,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": deployed.list_,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, cls=Command)(command)
 local_aws.register(app)
 
 
@@ -91,6 +92,6 @@ def _options(
       low-latency errors LLE604                    what a code means
       low-latency local-aws                        a local AWS to deploy into
 
-    Commands read endpoint.yaml unless another settings file is named.
+    Commands read endpoint.yaml; --settings FILE names another settings file.
     """
     interruptible()

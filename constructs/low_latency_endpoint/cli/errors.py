@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ErrorRule, rules
+from ..errors import ErrorRule, did_you_mean, rules
 from ..plan.limits import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
 from .output import print_json
@@ -190,12 +190,8 @@ def errors(
         return
     known = {each.code: each for each in all_codes()}
     if code is not None and code.upper() not in known:
-        import difflib
-
-        near = [each for each in known if each[:3] == code.upper()[:3]]
-        close = difflib.get_close_matches(code.upper(), near, n=3)
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise typer.BadParameter(f"there is no code {code}.{hint} `low-latency errors` lists all.")
+        near = did_you_mean(code, (each for each in known if each[:3] == code.upper()[:3]))
+        raise typer.BadParameter(f"there is no code {code}. {near} `low-latency errors` lists all.")
     chosen = list(known.values()) if code is None else [known[code.upper()]]
     if json:
         print_json({"codes": [asdict(each) for each in chosen]})

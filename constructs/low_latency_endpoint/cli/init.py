@@ -60,9 +60,10 @@ class InitOptions:
     )
     profile: Profile = None
     region: Region = None
-    settings: str = option(
-        "The settings file to write; another name where an app has one.",
+    file: str = option(
+        "Settings file to write. Give another name if the app already has one.",
         str(ENDPOINT_YAML),
+        names="--settings",
         metavar="FILE",
     )
     json: Json = False
@@ -74,7 +75,9 @@ def init(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="FOLDER", show_default=False, help="Where. Default: the current folder."
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder to write to. Default: the current folder.",
         ),
     ] = Path("."),
 ) -> None:
@@ -105,12 +108,12 @@ def init(
     from .init_values import init_values
 
     app = has_app(folder)
-    check_room(folder, options.settings, app)
+    check_room(folder, options.file, app)
     values = init_values(options)
-    written = write(folder, options.settings, values, app)
+    written = write(folder, options.file, values, app)
     if options.json:
         print_json({"written": [str(path) for path in written]})
         return
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo(next_steps(folder, options.settings, values, app))
+    typer.echo(next_steps(folder, options.file, values, app))

@@ -11,6 +11,7 @@ import typer
 
 from .. import __version__
 from .init_values import HUGGING_FACE, InitValues
+from .options import naming
 from .schema import schema_text
 
 _TEMPLATES = Path(__file__).with_name("init_templates")
@@ -134,7 +135,10 @@ def _filled(source: str, values: dict[str, str]) -> str:
 def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str:
     """What to do now."""
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
-    plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"
+    plan = (
+        f"  low-latency plan{naming(Path(settings))}".ljust(35)
+        + " what follows from it, with reasons (-v)"
+    )
     if found.template == HUGGING_FACE:
         pin = f"  low-latency pin {found.model_data}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
@@ -145,7 +149,8 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
                 "Next:",
                 *enter,
                 plan,
-                f"  low-latency preflight {settings}   would it deploy and work in this account?",
+                f"  low-latency preflight{naming(Path(settings))}".ljust(35)
+                + " would it deploy and work in this account?",
                 "  pip install -r requirements.txt pytest && pytest",
                 "  npm install && npx cdk bootstrap && npx cdk deploy",
             ]

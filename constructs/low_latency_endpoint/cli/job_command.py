@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from ..report.tables import Table
-from .options import Json, Markdown, Profile, Region, flag, option
+from .options import (
+    ENDPOINT_YAML,
+    EndpointName,
+    Json,
+    Markdown,
+    Profile,
+    Region,
+    SettingsFile,
+    flag,
+    naming,
+    option,
+)
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -28,7 +39,8 @@ R = TypeVar("R")
 class JobOptions:
     """A job that AWS runs: a new one, or one to come back to."""
 
-    endpoint: str | None = option("Endpoint of the file, when it has several.", metavar="NAME")
+    endpoint: EndpointName = None
+    settings: SettingsFile = ENDPOINT_YAML
     job_name: str | None = option(
         "Name of the new job. Default: made from endpoint and time.", metavar="NAME"
     )
@@ -76,8 +88,9 @@ class JobCommand:
     @property
     def again(self) -> str:
         """The command that comes back to a job."""
-        given = {name: getattr(self.options, name) for name in ("endpoint", "profile", "region")}
-        return f"low-latency {self.command} {self.path}{self.further}" + "".join(
+        given = {name: getattr(self.options, name) for name in ("profile", "region")}
+        named = f" {self.options.endpoint}" if self.options.endpoint else ""
+        return f"low-latency {self.command}{named}{naming(self.path)}{self.further}" + "".join(
             f" --{name} {value}" for name, value in given.items() if value
         )
 
@@ -194,20 +207,22 @@ class JobCommand:
         if self.options.write:
             write_edit(edit)
             typer.echo(
-                f"wrote {self.path}; see what follows with: low-latency plan {self.path}", err=True
+                f"wrote {self.path}; see what follows with: low-latency plan{naming(self.path)}",
+                err=True,
             )
         else:
             typer.echo(f"{self.path} is as it was; --write changes it.", err=True)
         return {"written": self.options.write, "diff": edit.diff(), "notes": notes}
 
 
-def opened(command: str, path: Path, options: JobOptions, further: str = "") -> JobCommand:
+def opened(command: str, options: JobOptions, further: str = "") -> JobCommand:
     """The settings, the endpoint meant and the account; what is ``further`` given comes again."""
     from ..account.sessions import open_clients
     from ..settings import load_settings
     from .stated_endpoints import stated_key
 
     options.check()
+    path = options.settings
     settings = load_settings(path)
     key = stated_key(settings, options.endpoint, path)
     _say_variants(settings.endpoints[key], key)

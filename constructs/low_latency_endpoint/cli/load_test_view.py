@@ -150,7 +150,7 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
         )
     elif limit is not None and limit.usable and not report.invalid:
         yield (
-            f"Into the plan: low-latency plan endpoint.yaml --from-load-test "
+            "Into the plan: low-latency plan --from-load-test "
             f"{output or 'result.json (write it with -o)'}"
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .job_command import JobCommand, JobOptions, opened
-from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
+from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job, JobRequest
@@ -48,9 +48,7 @@ class Optimization:
 
 
 @grouped
-def optimize(
-    optimization: Optimization, options: JobOptions, settings: SettingsFile = ENDPOINT_YAML
-) -> None:
+def optimize(optimization: Optimization, options: JobOptions) -> None:
     """Quantize, compile or shard the model, or let it guess tokens ahead. Costs GPU hours.
 
     AWS's optimization jobs: a step before the deployment. The settings' model is read from S3, the
@@ -66,16 +64,16 @@ def optimize(
 
     \b
     Examples:
-      low-latency optimize llm.yaml --quantize awq --role-arn ARN --s3-output s3://my-bucket/llm-awq/
-      low-latency optimize llm.yaml --compile -t ml.inf2.24xlarge --role-arn ARN \\
+      low-latency optimize chat --quantize awq --role-arn ARN --s3-output s3://my-bucket/llm-awq/
+      low-latency optimize chat --compile -t ml.inf2.24xlarge --role-arn ARN \\
           --s3-output s3://my-bucket/llm-inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
-      low-latency optimize llm.yaml --speculative --role-arn ARN --s3-output s3://my-bucket/eagle/ \\
+      low-latency optimize chat --speculative --role-arn ARN --s3-output s3://my-bucket/eagle/ \\
           --max-duration 48h --dry-run
-      low-latency optimize llm.yaml --job NAME --result 1 --write
+      low-latency optimize chat --job NAME --result 1 --write
     """
     if optimization.dry_run and (options.job is not None or options.list_):
         raise typer.BadParameter("--dry-run belongs to a new job: it excludes --job and --list.")
-    command = opened("optimize", settings, options)
+    command = opened("optimize", options)
     if optimization.dry_run:
         for line in _request(command, optimization).lines():
             typer.echo(line)

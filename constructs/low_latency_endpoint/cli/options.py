@@ -6,6 +6,7 @@ A group is a dataclass; its fields are :func:`option` and :func:`flag`, called a
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import Field, field, fields, is_dataclass
 from functools import wraps
@@ -13,17 +14,20 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 ENDPOINT_YAML = Path("endpoint.yaml")
 
-SettingsFile = Annotated[Path, typer.Argument(metavar="SETTINGS", help="The settings file.")]
+SettingsFile = Annotated[
+    Path, typer.Option("--settings", metavar="FILE", help="The settings file.")
+]
 
 OptionalSettings = Annotated[
     Path | None,
     typer.Option(
         "--settings",
         metavar="FILE",
-        help="The settings file. Read when it is given, or when no endpoint is: then endpoint.yaml.",
+        help="The settings file. Default: endpoint.yaml, if no endpoint or stack is named.",
         show_default=False,
     ),
 ]
@@ -31,12 +35,14 @@ OptionalSettings = Annotated[
 EndpointName = Annotated[
     str | None,
     typer.Argument(
-        metavar="ENDPOINT", help="Name of the endpoint. Default: the settings'.", show_default=False
+        metavar="ENDPOINT",
+        help="Name of the endpoint. Default: the one in the settings file.",
+        show_default=False,
     ),
 ]
 
 Html = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with charts.")
+    Path | None, typer.Option(metavar="FILE", help="Write a self-contained page with charts.")
 ]
 
 
@@ -60,10 +66,10 @@ Markdown = Annotated[
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what is in order.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Omit checks that pass.")]
 
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 on a warning, too, and on what is unknown.")
+    bool, typer.Option("--strict", help="Exit with 1 on warnings and unknown results, too.")
 ]
 
 Since = Annotated[str, typer.Option(metavar="TIME", help="Length of the window: 30m, 1h, 2d.")]
@@ -82,8 +88,8 @@ Prices = Annotated[
     typer.Option(
         "--price",
         metavar="ITEM=USD",
-        help="What an instance type, or interface_endpoint in one zone, costs for an hour; over the "
-        "settings' prices. Repeat it.",
+        help="Hourly price of an instance type, or of interface_endpoint in one zone. Overrides the "
+        "settings file. Can be repeated.",
         show_default=False,
     ),
 ]
@@ -92,24 +98,30 @@ TrafficPeriod = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="With --traffic-from: the length of its periods. Default: the shortest step between "
-        "its times; 60s of a trace with a line for each request.",
+        help="With --traffic-from: length of the periods. Default: the shortest gap between two "
+        "times; 60s for a trace with a line per request.",
         show_default=False,
     ),
 ]
 
 Profile = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Profile of the AWS CLI.", show_default=False)
+    str | None, typer.Option(metavar="NAME", help="AWS CLI profile.", show_default=False)
 ]
 
 Region = Annotated[
     str | None,
     typer.Option(
         metavar="REGION",
-        help="Region. Default: the settings', where they are read, else the profile's.",
+        help="AWS Region. Default: from the settings file if one is used, otherwise from the "
+        "profile.",
         show_default=False,
     ),
 ]
+
+
+def naming(settings: Path) -> str:
+    """How a command that is printed names its settings file: not at all where that is usual."""
+    return "" if settings == ENDPOINT_YAML else f" --settings {shlex.quote(str(settings))}"
 
 
 def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:
@@ -167,3 +179,52 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     )
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
+
+
+class Command(TyperCommand):
+    """A command whose help has words for types, and which takes settings files without --settings.
+
+    They were arguments once: a name with a dot or a slash is one still, and no help tells it.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As Typer does, without the Python types of arguments."""
+        for kind in ("argument", "option"):
+            rows = [
+                (row[0].partition(" <")[0], row[1])
+                for each in self.get_params(ctx)
+                if each.param_type_name == kind and (row := each.get_help_record(ctx))
+            ]
+            if rows:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(rows)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        settings = next((each for each in self.params if each.name == "settings"), None)
+        if settings is None:
+            return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        argument = next((each for each in self.params if each.param_type_name == "argument"), None)
+        named = ctx.params[argument.name] if argument else None
+        names = [*(named if isinstance(named, list) else filter(None, [named])), *rest]
+        files = list(filter(_is_file, names))
+        others = [each for each in names if each not in files]
+        several, many = settings.multiple, bool(argument and argument.nargs < 0)
+        most = len(others) if many else int(argument is not None)
+        if extra := [*others[most:], *files[len(files) if several else 1 :]]:
+            ctx.fail(f"Got unexpected extra argument(s) ({' '.join(extra)})")
+        if files:
+            stated = ctx.params["settings"]
+            if ctx.get_parameter_source("settings").name == "DEFAULT":
+                ctx.params["settings"] = files if several else Path(files[0])
+            elif files != (stated if several else [str(stated)]):
+                ctx.fail(f"--settings names one settings file, and {' '.join(files)} is another")
+            if argument is not None:
+                ctx.params[argument.name] = others if many else next(iter(others), None)
+        return []
+
+
+def _is_file(name: str) -> bool:
+    """Whether an argument is a settings file; names of endpoints and stacks are words."""
+    return ("." in name or "/" in name) and not name.startswith("arn:")

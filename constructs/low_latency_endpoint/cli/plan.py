@@ -15,6 +15,7 @@ from .cost_view import along_line, cost_data, cost_parts, total_line, with_price
 from .load_inputs import check_traffic, recorded_shape
 from .options import (
     ENDPOINT_YAML,
+    EndpointName,
     Json,
     Markdown,
     Prices,
@@ -41,9 +42,16 @@ if TYPE_CHECKING:
 class PlanOptions:
     """What is planned, and what is shown of it."""
 
-    endpoint: str | None = option(
-        "Only this endpoint of the file; all of them without it.", metavar="NAME"
-    )
+    endpoint: EndpointName = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            show_default="endpoint.yaml",
+            help="The settings file. With --against REVISION it can be repeated, or be a pattern "
+            "such as 'endpoints/*.yaml'.",
+        ),
+    ] = None
     against: str | None = option(
         "Show what deploying the file over this one does, difference by difference: a file that "
         "ends in .yaml, or a revision of Git. BASE...HEAD compares two commits, where HEAD left "
@@ -114,9 +122,7 @@ class PlanOptions:
         if (self.detailed_exitcode or self.fail_on) and self.against is None:
             raise typer.BadParameter("--detailed-exitcode and --fail-on go with --against")
         if self.of_revision and (self.endpoint or self.from_load_test or self.price):
-            raise typer.BadParameter(
-                "--endpoint, --from-load-test and --price go with --against a file"
-            )
+            raise typer.BadParameter("ENDPOINT, --from-load-test and --price need --against a file")
         check_traffic(self.traffic, self.traffic_from, self.period)
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
         whole = self.cost or self.minutes or self.traffic or self.traffic_from
@@ -153,18 +159,7 @@ class PlanOptions:
 
 
 @grouped
-def plan(
-    options: PlanOptions,
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SETTINGS",
-            show_default="endpoint.yaml",
-            help="The settings file. Against a revision there can be several, and patterns such as "
-            "'endpoints/*.yaml'.",
-        ),
-    ] = None,
-) -> None:
+def plan(options: PlanOptions) -> None:
     """Show what follows from a settings file. Needs neither Node.js nor AWS.
 
     Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
@@ -182,22 +177,22 @@ def plan(
     \b
     Examples:
       low-latency plan                             endpoint.yaml of this folder
-      low-latency plan endpoint.yaml --endpoint sentiment --json
-      low-latency plan endpoint.yaml --against production.yaml
-      low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
+      low-latency plan sentiment --json
+      low-latency plan --against production.yaml
+      low-latency plan --settings new.yaml --against old.yaml --detailed-exitcode
       low-latency plan --against main
-      low-latency plan 'endpoints/*.yaml' --against origin/main...HEAD --fail-on replacement
-      low-latency plan endpoint.yaml --from-load-test result.json --write
-      low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
-      low-latency plan endpoint.yaml --cost --traffic-from invocations.json
+      low-latency plan --settings 'endpoints/*.yaml' --against origin/main...HEAD
+      low-latency plan --from-load-test result.json --write
+      low-latency plan --cost --minutes --price ml.g5.xlarge=1.00
+      low-latency plan --cost --traffic-from invocations.json
     """
     with _exit_codes(options):
-        names = settings or [str(ENDPOINT_YAML)]
+        names = options.settings or [str(ENDPOINT_YAML)]
         if options.of_revision:
             _review(names, options)
             return
         if len(names) > 1:
-            raise typer.BadParameter("several settings files go with --against a revision")
+            raise typer.BadParameter("several settings files need --against REVISION")
         _plan(Path(names[0]), options)
 
 
@@ -216,6 +211,8 @@ def _exit_codes(options: PlanOptions) -> Iterator[None]:
 
 
 def _plan(path: Path, options: PlanOptions) -> None:
+    if options.endpoint is not None:
+        options.endpoint = _loaded(path, options).key_of(options.endpoint)
     if options.cost or options.minutes:
         _before_a_deploy(path, options)
         return

@@ -1,4 +1,4 @@
-"""What ``low-latency plan SETTINGS --against REVISION`` prints of all settings files."""
+"""What ``low-latency plan --against REVISION`` prints of all settings files."""
 
 from __future__ import annotations
 

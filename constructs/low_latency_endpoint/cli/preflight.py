@@ -37,9 +37,9 @@ def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML)
     \b
     Examples:
       low-latency preflight --quiet
-      low-latency preflight endpoint.yaml --profile production --strict
-      low-latency preflight endpoint.yaml --wait 15m
-      low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
+      low-latency preflight --settings production.yaml --profile production --strict
+      low-latency preflight --wait 15m
+      low-latency preflight --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
     from .load_inputs import seconds_of

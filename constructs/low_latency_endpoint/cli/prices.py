@@ -44,11 +44,11 @@ def prices(
     options: PriceOptions,
     settings: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="SETTINGS",
+        typer.Option(
+            metavar="FILE",
             show_default=False,
-            help="The settings file whose instance types to read. Default: endpoint.yaml, unless "
-            "--region and the types are given.",
+            help="Settings file with the instance types to look up. Default: endpoint.yaml, unless "
+            "--region and instance types are given.",
         ),
     ] = None,
 ) -> None:
@@ -64,10 +64,10 @@ def prices(
 
     \b
     Examples:
-      low-latency prices endpoint.yaml
-      low-latency prices endpoint.yaml --instance-type ml.g5.xlarge --instance-type ml.g6.xlarge
+      low-latency prices
+      low-latency prices --instance-type ml.g5.xlarge --instance-type ml.g6.xlarge
       low-latency prices --region eu-west-1 --all -o prices.csv
-      low-latency prices endpoint.yaml --from AmazonSageMaker.csv --from AmazonVPC.csv
+      low-latency prices --from AmazonSageMaker.csv --from AmazonVPC.csv
     """
     from datetime import UTC, datetime
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .job_command import JobCommand, JobOptions, opened
-from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
+from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.recommend.inference_requests import LatencyThreshold
@@ -97,7 +97,6 @@ def recommend(
     tests: Tests,
     model: TestedModel,
     options: JobOptions,
-    settings: SettingsFile = ENDPOINT_YAML,
     scaling: Annotated[
         bool, typer.Option("--scaling", help="With --result: ask for AWS's scaling policy, too.")
     ] = False,
@@ -116,13 +115,13 @@ def recommend(
 
     \b
     Examples:
-      low-latency recommend endpoint.yaml --role-arn ARN --upload-to s3://my-bucket/recommender/
-      low-latency recommend endpoint.yaml -t ml.c6i.4xlarge -t ml.g5.xlarge --role-arn ARN \\
+      low-latency recommend --role-arn ARN --upload-to s3://my-bucket/recommender/
+      low-latency recommend -t ml.c6i.4xlarge -t ml.g5.xlarge --role-arn ARN \\
           --payload s3://my-bucket/payload.tar.gz --max-duration 90m
-      low-latency recommend endpoint.yaml --list
-      low-latency recommend endpoint.yaml --job NAME               follow it, show its results
-      low-latency recommend endpoint.yaml --job NAME --result 2 --write
-      low-latency recommend endpoint.yaml --job NAME --stop
+      low-latency recommend --list
+      low-latency recommend --job NAME                 follow it, show its results
+      low-latency recommend --job NAME --result 2 --write
+      low-latency recommend --job NAME --stop
     """
     if scaling and options.result is None:
         raise typer.BadParameter("--scaling goes with --result N.")
@@ -130,7 +129,7 @@ def recommend(
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
     stated = tests.target
     again = f" --target {stated}" if stated is not None else ""
-    command = opened("recommend", settings, options, again)
+    command = opened("recommend", options, again)
     from ..operate.recommend.inference_requests import INFERENCE, parse_threshold, threshold_of
 
     target = command.endpoint.latency

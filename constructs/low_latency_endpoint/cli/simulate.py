@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,9 +35,15 @@ if TYPE_CHECKING:
 class SimulationOptions:
     """What is simulated, and what is shown of it."""
 
-    endpoint: str | None = option(
-        "Which endpoint of the file; the first without it.", metavar="NAME"
-    )
+    endpoint: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ENDPOINT",
+            help="Name of the endpoint. Default: the first in the settings file.",
+            show_default=False,
+        ),
+    ] = None
+    settings: SettingsFile = ENDPOINT_YAML
     compare_routing: bool = flag("Compare the routing strategies.")
     search: bool = flag("Search the cheapest fleet and policy that hold the target.")
     fastest: bool = flag("With --search: the fastest instead of the cheapest.")
@@ -151,7 +157,7 @@ class SimulationOptions:
 
 
 @grouped
-def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
+def simulate(options: SimulationOptions) -> None:
     """Say what would happen: latency, use and cost of an endpoint, without renting it.
 
     Answers with a sentence, then a table, then what it assumed. Quicker with the extra
@@ -166,10 +172,10 @@ def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML)
     \b
     Examples:
       low-latency simulate
-      low-latency simulate endpoint.yaml --compare-routing --from-load-test result.json
-      low-latency simulate endpoint.yaml --search --target p99=200ms --tps 1000
-      low-latency simulate endpoint.yaml --search --result 3 --write
-      low-latency simulate endpoint.yaml --traffic spike --html spike.html
+      low-latency simulate --compare-routing --from-load-test result.json
+      low-latency simulate sentiment --search --target p99=200ms --tps 1000
+      low-latency simulate --search --result 3 --write
+      low-latency simulate --settings large.yaml --traffic spike --html spike.html
     """
     import os
 
@@ -182,7 +188,7 @@ def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML)
     if options.html is not None:
         check_packages("jinja2")
     options.check()
-    name, plan, stated = _planned(settings, options.endpoint)
+    name, plan, stated = _planned(options.settings, options.endpoint)
     goal = _goal(options, stated) if options.search else None
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(
@@ -209,13 +215,13 @@ def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML)
         )
     report = SimulationReport(
         name,
-        settings,
+        options.settings,
         model,
         plan,
         {"seed": options.seed, "processes": options.processes or os.cpu_count() or 1},
         options.replications,
         options.requests,
-        simulated_cost(settings, name, options.price or ()),
+        simulated_cost(options.settings, name, options.price or ()),
     )
     if goal is not None:
         report.search(
@@ -292,8 +298,8 @@ def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]
     from ..settings import load_settings, plan_endpoint
 
     settings = load_settings(path)
-    chosen = name or next(iter(settings.endpoints))
-    if chosen in settings.endpoints and (others := settings.endpoints[chosen].variants):
+    chosen = settings.key_of(name) if name else next(iter(settings.endpoints))
+    if others := settings.endpoints[chosen].variants:
         first = settings.endpoints[chosen].variant_name
         raise ONE_VARIANT_SIMULATED.error(
             got=f"{chosen} with {', '.join([first, *others])}",

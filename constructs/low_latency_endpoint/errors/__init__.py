@@ -7,7 +7,8 @@ says so. The *rule* behind it (code, title, fix, source) is data, registered onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 __all__ = [
@@ -77,6 +78,15 @@ def rule(code: str, title: str, *, fix: str, source: str = "") -> ErrorRule:
 def rules() -> Iterator[ErrorRule]:
     """All rules registered so far, by code."""
     return iter(sorted(_RULES.values(), key=lambda registered: registered.code))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question about the known name that is nearest; empty where none is near."""
+    from difflib import get_close_matches
+
+    near = {re.sub(r"[-_]", "", each).lower(): each for each in known}
+    close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
+    return f"Did you mean {near[close[0]]}?" if close else ""
 
 
 class LowLatencyEndpointError(Exception):

@@ -36,8 +36,7 @@ _GUIDE = (
 OFFER_FILE = rule(
     "LLE892",
     "AWS's Price List cannot be read",
-    fix="Try again, or download the Region's CSV files yourself: low-latency prices "
-    "endpoint.yaml --from FILE.",
+    fix="Try again, or download the Region's CSV files yourself: low-latency prices --from FILE.",
     source=_GUIDE,
 )
 _STANDSTILL_SECONDS = 30.0

@@ -22,7 +22,7 @@ from .prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 PRICE_FILE = rule(
     "LLE890",
     "a price file cannot be read",
-    fix="Write it with low-latency prices endpoint.yaml.",
+    fix="Write it with low-latency prices.",
     source=HOSTING_PRICES,
 )
 STALE_AFTER_DAYS = 90

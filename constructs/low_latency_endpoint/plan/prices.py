@@ -85,7 +85,7 @@ PRICE_FORM = rule(
 PRICE_REGION = rule(
     "LLE891",
     "a price is for another Region",
-    fix="Read the stack's prices: low-latency prices endpoint.yaml.",
+    fix="Read the stack's prices: low-latency prices.",
     source=HOSTING_PRICES,
 )
 

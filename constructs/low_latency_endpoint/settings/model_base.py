@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
-from ..errors import MOST_SHOWN, ConfigurationError
+from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
 from .breach import BreachError, Finding, Place, finding, shown
 from .rules import (
     EXACTLY_ONE,
@@ -223,7 +222,7 @@ def _translated(
         return NOT_A_CHOICE.error(
             got=given,
             allowed=", ".join(filter(None, [*choices, other])),
-            fix=f"Write {other}." if meant else _meant(given, choices),
+            fix=f"Write {other}." if meant else did_you_mean(given, choices),
         )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
     fix = ""
@@ -240,7 +239,7 @@ def _translated(
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
     known = list(cls.model_fields)
     return UNKNOWN_SETTING.error(
-        got=shown(name), allowed=", ".join(known), fix=_meant(name, known) if suggest else ""
+        got=shown(name), allowed=", ".join(known), fix=did_you_mean(name, known) if suggest else ""
     )
 
 
@@ -270,12 +269,6 @@ def _missing(name: str, field: FieldInfo | None, left_out: str) -> Configuration
         what=f"{name} is missing or empty",
         fix=fix,
     )
-
-
-def _meant(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.6)
-    close = close or [word for word in known if word.lower() == name.lower()]
-    return f"Did you mean {close[0]}?" if close else ""
 
 
 def _inline(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..errors import did_you_mean
 from ..plan import limits
 from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.subnets import plan_subnets, vpc_block
@@ -24,6 +25,7 @@ from .rules import (
     ENDPOINT_KEY,
     ENDPOINT_NAME_TWICE,
     NEEDS_ANOTHER,
+    NO_SUCH_ENDPOINT,
     REGION,
     STACK_NAME,
     TOPIC_ARN,
@@ -124,6 +126,19 @@ class Settings(SettingsModel):
         yield from breaches(("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
         yield from _endpoints(given)
         yield from stack_checks(given)
+
+    def key_of(self, name: str) -> str:
+        """The key of an endpoint, by that key or by its name at AWS."""
+        named = {each.endpoint_name: key for key, each in self.endpoints.items()}
+        key = name if name in self.endpoints else named.get(name)
+        if key is None:
+            known = [*self.endpoints, *filter(None, named)]
+            raise NO_SUCH_ENDPOINT.error(
+                got=name,
+                allowed=", ".join(dict.fromkeys(known)),
+                fix=f"{did_you_mean(name, known)} {NO_SUCH_ENDPOINT.fix}".strip(),
+            )
+        return key
 
 
 def region_of(settings: Settings) -> str | None:

@@ -119,7 +119,10 @@ def test_from_start_to_results(recommend: Recommend, account: Recommender) -> No
     rows = [line.split() for line in done.out.splitlines()]
     assert ["1", "yes", "ml.c6i.4xlarge", "1", "0.816", "1.51", "150.0", "88", "71", "22"] in rows
     assert ["2", "no", "ml.c6i.large", "1", "0.102", "2.12", "13.3", "450", "71", "22"] in rows
-    assert f"low-latency recommend {SHIPPED} --job sentiment-1 --result N --write" in done.out
+    assert (
+        f"low-latency recommend --settings {SHIPPED} --job sentiment-1 --result N --write"
+        in done.out
+    )
 
 
 def test_a_default_job_lets_aws_choose(recommend: Recommend, account: Recommender) -> None:
@@ -177,7 +180,7 @@ def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Reco
 
     done = recommend("--job", "sentiment-1", "--profile", "prod", sleep=interrupt, ends=130)
     assert "goes on in AWS, and so does its cost" in done.err
-    again = f"low-latency recommend {SHIPPED} --profile prod --job sentiment-1"
+    again = f"low-latency recommend --settings {SHIPPED} --profile prod --job sentiment-1"
     assert f"come back:  {again}\n" in done.err
     assert f"stop it:    {again} --stop\n" in done.err
 
@@ -303,7 +306,7 @@ def test_listing_and_stopping(recommend: Recommend, account: Recommender) -> Non
         (("--result", "1", "--write"), "add --job NAME"),
         (("--list", "--job", "j"), "exclude each other"),
         (("--job", "j", "--stop", "--result", "1", "--write"), "--stop excludes"),
-        (("--endpoint", "other"), "LLT111"),
+        (("other",), "LLT111"),
         ((), "LLR102"),
         (("--role-arn", "me"), "LLR102"),
         (("--role-arn", ROLE), "LLR107"),

@@ -55,8 +55,7 @@ JOB_ROLE = Pattern(
 NO_SUCH_RESULT = rule(
     "LLR108",
     "the job has no such result",
-    fix="Choose a number from low-latency recommend SETTINGS --job NAME. Only a completed job "
-    "has results.",
+    fix="Choose a number from low-latency recommend --job NAME. Only a completed job has results.",
 )
 NOT_ADOPTABLE = rule(
     "LLR109",
