@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
-from aws_cdk import Duration
+from aws_cdk import Duration, Stage
 
 from low_latency_endpoint import (
     FurtherVariant,
@@ -225,16 +227,21 @@ def test_the_alarm_on_capacity_watches_those_that_scale(endpoint_of):
     assert {name for name, _, of in alarms if of == "Instances/Maximum"} == {"primary", "scaled"}
 
 
-def test_each_plan_is_in_the_metadata_and_says_the_share(stack, endpoint_of, template_of):
-    endpoint_of(FurtherVariant(name="challenger", weight=1))
+def test_each_plan_is_in_the_metadata_and_its_explanation_says_the_share(
+    stack, endpoint_of, template_of
+):
+    made = endpoint_of(FurtherVariant(name="challenger", weight=1))
     template = template_of(stack)
     resource = template["Resources"][template.only_id("AWS::SageMaker::Endpoint")]
-    found = {}
-    for key, plan in resource["Metadata"].items():
-        if key.startswith("LowLatencyEndpoint::Plan"):
-            (share,) = [each for each in plan["decisions"] if each["name"] == "share_of_requests"]
-            found[key] = share["value"]
-    assert found == {"LowLatencyEndpoint::Plan": 90, "LowLatencyEndpoint::Plan::challenger": 10}
+    plans = {key for key in resource["Metadata"] if key.startswith("LowLatencyEndpoint::Plan")}
+    assert plans == {"LowLatencyEndpoint::Plan", "LowLatencyEndpoint::Plan::challenger"}
+    told = json.loads(Path(Stage.of(stack).outdir, "Serving.plan.json").read_text())
+    assert {
+        name: decision["value"]
+        for name, plan in told[made.node.path].items()
+        for decision in plan["decisions"]
+        if decision["name"] == "share_of_requests"
+    } == {"primary": 90, "challenger": 10}
 
 
 def test_a_variant_of_weight_zero_gets_no_request_and_says_so(stack, endpoint_of, template_of):

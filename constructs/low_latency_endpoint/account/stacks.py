@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import rule
+from ..plan.decisions import PLAN_METADATA, values_in_template
 from .calls import Account
 from .sessions import Unreadable
 
@@ -17,7 +18,6 @@ STACK_EXISTS = rule(
     "the stack does not exist in this account and region",
     fix="Deploy it first, or name another with --stack-name, AWS_REGION, AWS_PROFILE.",
 )
-PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
 
 _Resource = TypeVar("_Resource")
@@ -29,13 +29,13 @@ class StackEndpoint:
     name: str  # the endpoint's name, in the case it was created with
     arn: str  # its ARN; empty while CloudFormation has not created it
     properties: Mapping[str, Any]  # as the template states them
-    # Decisions of the plan in the template's metadata by name; empty without one. Of several
-    # variants it is the first one's
-    plan: Mapping[str, Mapping[str, Any]]
+    # values of the plan in the template's metadata; empty without one. Of several variants it is
+    # the first one's
+    plan: Mapping[str, Any]
     # the same of the variants beside the first, by their names
-    further_plans: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    further_plans: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def plan_of(self, variant: str) -> Mapping[str, Mapping[str, Any]]:
+    def plan_of(self, variant: str) -> Mapping[str, Any]:
         """The plan of a variant: the first one's for what has none of its own."""
         return self.further_plans.get(variant, self.plan)
 
@@ -124,19 +124,15 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
                 name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
                 arn=arn,
                 properties=properties,
-                plan=_decisions(metadata.get(PLAN_METADATA)),
+                plan=values_in_template(metadata.get(PLAN_METADATA) or {}),
                 further_plans={
-                    name.removeprefix(f"{PLAN_METADATA}::"): _decisions(plan)
+                    name.removeprefix(f"{PLAN_METADATA}::"): values_in_template(plan)
                     for name, plan in metadata.items()
                     if name.startswith(f"{PLAN_METADATA}::")
                 },
             )
         )
     return found
-
-
-def _decisions(plan: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
-    return {decision["name"]: decision for decision in (plan or {}).get("decisions", ())}
 
 
 def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:

@@ -309,7 +309,7 @@ class LatencyAlarms(Construct):
                 self,
                 "alarmsNotifyNobody",
                 f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
-                "acknowledge this where .composites get their actions afterwards.",
+                "acknowledge this warning if you add actions to .composites later.",
             )
         for severity, parts in rules.items():
             composite = composite_alarm(

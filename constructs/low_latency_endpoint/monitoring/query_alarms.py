@@ -320,7 +320,7 @@ class TokenLatencyAlarms(Construct):
                 self,
                 "alarmsNotifyNobody",
                 f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
-                "acknowledge this where .composites get their actions afterwards.",
+                "acknowledge this warning if you add actions to .composites later.",
             )
         name = self._endpoint.name_at_synth
         for severity, parts in rules.items():

@@ -26,6 +26,7 @@ from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
+from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.deployments import takes_guardrails
 from ..plan.latency_plan import (
     EndpointRequest,
@@ -39,6 +40,7 @@ from ..plan.token_traffic import TokenTraffic
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
+from .explained import explain_beside_template
 from .for_callers import ForCallers, output, publish, values_for_callers
 from .further_variant import (
     FurtherVariant,
@@ -66,7 +68,6 @@ if TYPE_CHECKING:
     from ..warm_up.warm_up import WarmUp
 
 
-PLAN_METADATA = "LowLatencyEndpoint::Plan"
 _OF_THE_TEAM = ("no-latency-target", "no-throughput")
 """Warnings about what a team has not done yet: as true of its tenth endpoint as of its first."""
 
@@ -78,8 +79,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
 
     Composes :class:`ZoneAlignedNetwork`, :class:`RuntimePrivateLink`, :class:`Model`,
     :class:`EndpointConfiguration`, :class:`Endpoint`, scaling and :class:`LatencyAlarms`. Every
-    number that is not given follows from the plan, which explains it: see ``.plan``, the
-    endpoint's metadata in the template, and ``low-latency plan``. Whatever is given wins.
+    number that is not given follows from the plan, which explains it: see ``.plan``, the file
+    ``<stack>.plan.json`` beside the template, and ``low-latency plan``. Whatever is given wins.
 
     Parameters
     ----------
@@ -508,7 +509,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
     def _explain(self) -> None:
         for name, plan in self.plans.items():
             key = PLAN_METADATA if plan is self.plan else f"{PLAN_METADATA}::{name}"
-            self.endpoint.cfn_endpoint.add_metadata(key, plan.explanation.to_dict())
+            values = values_in_template(plan.explanation.to_dict())
+            self.endpoint.cfn_endpoint.add_metadata(key, values)
+        explain_beside_template(self, self.plans)
         for warning_id, message in warnings_of(self.plans):
             say = warn_once if message.id in _OF_THE_TEAM else warn
             say(self, warning_id, message)

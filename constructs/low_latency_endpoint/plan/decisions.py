@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -186,3 +186,46 @@ class Explanation:
             )
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(lines) + "\n"
+
+
+PLAN_METADATA = "LowLatencyEndpoint::Plan"  # of the first variant; of others with ::name behind
+_READ = (
+    "subnets",
+    "instance_type",
+    "routing_strategy",
+    "min_instances",
+    "max_instances",
+    "scaling_metric",
+    "scaling_target",
+)
+_LOAD = {
+    "peak TPS": "peak_tps",
+    "TPS per instance": "tps_per_instance",
+    "safety factor": "safety_factor",
+}
+
+
+def values_in_template(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What the commands read in a deployed template's metadata, of a plan's ``to_dict()``.
+
+    Templates of before have all of the plan there. Thresholds are in milliseconds, as the alarms
+    have them.
+    """
+    if "decisions" not in plan:
+        return dict(plan)
+    found: dict[str, Any] = {}
+    alarms: dict[str, float] = {}
+    for each in plan["decisions"]:
+        name, value, inputs = each["name"], each.get("value"), each.get("inputs", {})
+        if name in _READ and value is not None:
+            found[name] = value
+        if name in ("instances_at_peak", "scaling_target"):
+            for words, key in _LOAD.items():
+                if words in inputs:
+                    found.setdefault(key, inputs[words])
+        if "metric" in inputs and value is not None:
+            exact = inputs.get("threshold in microseconds", 1000 * value) / 1000
+            alarms[f"{inputs['metric']} {inputs['statistic']}"] = exact
+        if "measures" in inputs and value is not None:
+            alarms[f"{inputs['measures']} {inputs['percentile']}"] = 1000 * value
+    return dict(sorted({**found, "alarms": alarms}.items()))

@@ -20,7 +20,8 @@ from ...account.scaling import (
     tracked_value,
 )
 from ...account.sessions import Unreadable
-from ...account.stacks import PLAN_METADATA, owner_of, template
+from ...account.stacks import owner_of, template
+from ...plan.decisions import PLAN_METADATA, values_in_template
 from ...plan.metrics import metrics, milliseconds_from_microseconds
 from .measurements import (
     ERROR_RATES,
@@ -223,22 +224,16 @@ def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
 
 
 def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
-    """What the diagnosis needs of a plan's ``to_dict()``."""
+    """What the diagnosis needs of a plan in a template."""
+    values = values_in_template(plan)
     thresholds = {}
-    load: dict[str, Any] = {}
-    for decision in plan.get("decisions", []):
-        inputs = decision.get("inputs", {})
-        if "metric" in inputs and decision.get("value") is not None:
-            thresholds[inputs["metric"], inputs["statistic"]] = float(decision["value"])
-        if inputs.get("measures") in MEASURES and decision.get("value") is not None:
-            key = MEASURES[inputs["measures"]], str(inputs.get("percentile"))
-            thresholds[key] = 1000 * float(decision["value"])
-        if decision.get("name") in ("instances_at_peak", "scaling_target"):
-            load = {**inputs, **load}
+    for about, milliseconds in values.get("alarms", {}).items():
+        watched, _, statistic = about.rpartition(" ")
+        thresholds[MEASURES.get(watched, watched), statistic] = float(milliseconds)
     return PlanFacts(
         stack=stack,
         thresholds=thresholds,
-        peak_tps=load.get("peak TPS"),
-        tps_per_instance=load.get("TPS per instance"),
-        safety_factor=load.get("safety factor"),
+        peak_tps=values.get("peak_tps"),
+        tps_per_instance=values.get("tps_per_instance"),
+        safety_factor=values.get("safety_factor"),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -18,13 +19,7 @@ from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
 from ...errors import ConfigurationError
 from ...plan.container_metrics import ENDPOINT_LABEL
-from ...plan.query_reading import (
-    WatchedMetric,
-    data_part,
-    label_in,
-    metric_names_in,
-    watched_metric,
-)
+from ...plan.query_reading import data_part, label_in, metric_names_in, watched_metric
 from ..checking.checks import (
     Outcome,
     check,
@@ -70,7 +65,6 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     source=_METRICS,
 )
 def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    planned = [each for name, each in context.stated.plan.items() if name.startswith("alarm_")]
     if not context.stated.plan:
         yield unknown("the template has no plan to compare with")
         return
@@ -92,24 +86,18 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
         and label_in(query, ENDPOINT_LABEL) == context.stated.name
         and (watched := watched_metric(query)) is not None
     ]
-    for decision in planned:
-        if "measures" in decision["inputs"]:
-            yield _token_threshold(decision, on_queries)
+    for about, milliseconds in context.stated.plan.get("alarms", {}).items():
+        watched, _, statistic = about.rpartition(" ")
+        if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
+            meaning = re.sub("[ -]", "_", watched)
+            found = [
+                1000 * each.threshold
+                for each in on_queries
+                if (each.meaning, each.percentile) == (meaning, statistic)
+            ]
+            yield _compared(about, sorted(found), milliseconds)
         else:
-            yield _threshold(decision, mine, resources)
-
-
-def _token_threshold(decision: Mapping[str, Any], alarms: Sequence[WatchedMetric]) -> Outcome:
-    """That of an alarm on a query, in seconds."""
-    measures, percentile = decision["inputs"]["measures"], decision["inputs"]["percentile"]
-    about, wanted = f"{measures} {percentile}", float(decision["value"])
-    meaning = measures.replace(" ", "_").replace("-", "_")
-    found = [
-        each.threshold
-        for each in alarms
-        if (each.meaning, each.percentile) == (meaning, percentile)
-    ]
-    return _compared(about, [1000 * value for value in sorted(found)], 1000 * wanted)
+            yield _threshold(about, milliseconds, mine, resources)
 
 
 def _compared(
@@ -129,13 +117,12 @@ def _compared(
 
 
 def _threshold(
-    decision: Mapping[str, Any],
+    about: str,
+    milliseconds: float,
     alarms: Sequence[tuple[str, Mapping[str, Any]]],
     resources: Mapping[str, Mapping[str, Any]],
 ) -> Outcome:
-    inputs = decision["inputs"]
-    metric, statistic = inputs["metric"], inputs["statistic"]
-    about = f"{metric} {statistic}"
+    metric, _, statistic = about.partition(" ")
     found = [
         (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
         for logical_id, alarm in alarms
@@ -143,8 +130,7 @@ def _threshold(
         and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
     ]
     stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
-    wanted = float(inputs[_IN_MICROSECONDS]) / 1000
-    return _compared(about, [value for value, _ in found], wanted, stated)
+    return _compared(about, [value for value, _ in found], milliseconds, stated)
 
 
 @endpoint_check(

@@ -65,11 +65,7 @@ class VerificationContext:
     @property
     def client_zones(self) -> tuple[str, ...]:
         """The zones of the callers: those of all plans; by ID or by name, as they were given."""
-        zones = (
-            zone
-            for each in self.endpoints
-            for zone in each.stated.plan.get("subnets", {}).get("value") or ()
-        )
+        zones = (zone for each in self.endpoints for zone in each.stated.plan.get("subnets", ()))
         return tuple(dict.fromkeys(zones))
 
 
@@ -88,8 +84,8 @@ class VerifiedEndpoint:
         return self.stated.name
 
     def planned(self, name: str, variant: str = "") -> Any:
-        """The value of a decision in the template's plan of a variant; ``None`` without one."""
-        return self.stated.plan_of(variant).get(name, {}).get("value")
+        """A value in the template's plan of a variant; ``None`` without one."""
+        return self.stated.plan_of(variant).get(name)
 
     def read(self) -> DeployedEndpoint | None:
         return read_endpoint(self.account, self.stated.name)
