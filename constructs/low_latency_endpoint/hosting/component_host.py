@@ -35,39 +35,12 @@ class ComponentHost(HostedInNetwork):
     that has to hold a latency is better on instances of its own (:class:`Model`): neighbours share
     CPUs and memory bandwidth, and there are no plan, no guarded deployment, no warm-up.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    network : ZoneAlignedNetwork
-        Where the instances run.
-    min_instances : int
-        The fewest instances; by default 2, so that two zones serve. With 0, SageMaker lets the
-        last instance go, and requests fail for minutes until one is there again; a warning says
-        so. It was seen to be refused in one Region (eu-west-3).
-    max_instances : int
-        The most instances, which the subnets keep room for.
-    role : aws_iam.IRole, optional
-        Execution role of the endpoint configuration, which such an endpoint needs; by default a
-        new one. Give the components' models the same one, ``Model(role=host.role)``: AWS does not
-        say which of the two fetches images and data.
-    network_isolation : bool
-        No network calls from or to the containers; by default off. The models' should be the same.
-    security_groups : sequence of aws_ec2.ISecurityGroup, optional
-        By default the network's ``model_security_group``.
-
     Attributes
     ----------
     role, grant_principal : aws_iam.IRole
     connections : aws_ec2.Connections
     min_instances, max_instances : int
     network : ZoneAlignedNetwork
-
-    Raises
-    ------
-    ConfigurationError
-        LLE106 and LLE444 for the numbers of instances, LLE621 for a minimum above the maximum,
-        LLE310, LLE807.
 
     Examples
     --------
@@ -108,6 +81,22 @@ class ComponentHost(HostedInNetwork):
         network_isolation: bool = False,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
     ) -> None:
+        """Stands in a model's place in a variant, whose instances then hold inference components.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: Where the instances run.
+            min_instances: The fewest instances; by default 2, so that two zones serve. With 0, SageMaker lets the last instance go, and requests fail for minutes until one is there again; a warning says so. It was seen to be refused in one Region (eu-west-3).
+            max_instances: The most instances, which the subnets keep room for.
+            role: Execution role of the endpoint configuration, which such an endpoint needs; by default a new one. Give the components' models the same one, ``Model(role=host.role)``: AWS does not say which of the two fetches images and data.
+            network_isolation: No network calls from or to the containers; by default off. The models' should be the same.
+            security_groups: By default the network's ``model_security_group``.
+
+        Raises:
+            ConfigurationError: LLE106 and LLE444 for the numbers of instances, LLE621 for a
+                minimum above the maximum, LLE310, LLE807.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         check(MANAGED_INSTANCES, min_instances, path)

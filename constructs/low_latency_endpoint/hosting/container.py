@@ -41,48 +41,27 @@ if TYPE_CHECKING:
 class Container:
     """One container of a model; for the usual ones see :meth:`from_dlc` and :meth:`from_uri`.
 
-    Parameters
-    ----------
-    image : ContainerImage, optional
-        What serves; needed unless ``model_package`` is given.
-    data : ModelData or str, optional
-        What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image
-        brings it, or the environment says where it is. An isolated network has no way to a public
-        model hub.
-    environment : mapping of str to str
-        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
-        readable in the template and by ``sagemaker:DescribeModel``, as are values that
-        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
-    hostname : str, optional
-        Name of the container in a pipeline; needed where callers invoke containers directly.
-    multi_model : bool
-        Serve many models, loaded on demand from the S3 prefix in ``data``.
-    model_cache : bool, optional
-        Whether a multi-model container keeps models in memory; by default SageMaker's, which does.
-        False suits many models that are each called rarely.
-    hugging_face : HuggingFaceModel, optional
-        Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and
-        environment follow from it and the instance type, unless ``image`` is given; what
-        ``environment`` states wins. See :meth:`from_hugging_face`.
-    model_package : str, optional
-        ARN of a version in SageMaker's model registry (or a package's name), which says image and
-        data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for
-        checks alone; where they are left out, a warning says what the role still needs. Which
-        rights SageMaker asks of the role for a package was not seen on AWS.
+    Args:
+        image: What serves; needed unless ``model_package`` is given.
+        data: What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image brings it, or the environment says where it is. An isolated network has no way to a public model hub.
+        environment: Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are readable in the template and by ``sagemaker:DescribeModel``, as are values that CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
+        hostname: Name of the container in a pipeline; needed where callers invoke containers directly.
+        multi_model: Serve many models, loaded on demand from the S3 prefix in ``data``.
+        model_cache: Whether a multi-model container keeps models in memory; by default SageMaker's, which does. False suits many models that are each called rarely.
+        hugging_face: Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and environment follow from it and the instance type, unless ``image`` is given; what ``environment`` states wins. See :meth:`from_hugging_face`.
+        model_package: ARN of a version in SageMaker's model registry (or a package's name), which says image and data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for checks alone; where they are left out, a warning says what the role still needs. Which rights SageMaker asks of the role for a package was not seen on AWS.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
-        without an S3 prefix, LLE318 for data whose agreement cannot be accepted here, LLE368 for
-        what a model of the Hub excludes, LLE370 to LLE372, LLE374 for the model package.
+    Raises:
+        ConfigurationError: LLE303, LLE305 to LLE307 for hostname and environment,
+            LLE326 for a multi-model container without an S3 prefix, LLE318 for data
+            whose agreement cannot be accepted here, LLE368 for what a model of the Hub
+            excludes, LLE370 to LLE372, LLE374 for the model package.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import Container
-    >>> Container(model_package="arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7",
-    ...           data="s3://models/fraud/7/model.tar.gz").image is None
-    True
+    Examples:
+        >>> from low_latency_endpoint import Container
+        >>> Container(model_package="arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7",
+        ...           data="s3://models/fraud/7/model.tar.gz").image is None
+        True
     """
 
     image: ContainerImage | None = None
@@ -151,21 +130,19 @@ class Container:
     ) -> Container:
         """A container with one of AWS's Deep Learning Containers.
 
-        Parameters
-        ----------
-        repository, tag : str
-            As for :meth:`ContainerImage.from_dlc`.
-        data, environment
-            As above.
+        Args:
+            repository: As for :meth:`ContainerImage.from_dlc`.
+            tag: As for :meth:`ContainerImage.from_dlc`.
+            data: As for :class:`Container`.
+            environment: As for :class:`Container`.
 
-        Examples
-        --------
-        >>> from low_latency_endpoint import Container
-        >>> Container.from_dlc(
-        ...     "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
-        ...     data="s3://models/distilbert/model.tar.gz",
-        ...     environment={"HF_TASK": "text-classification"}).model_data.uri
-        's3://models/distilbert/model.tar.gz'
+        Examples:
+            >>> from low_latency_endpoint import Container
+            >>> Container.from_dlc(
+            ...     "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+            ...     data="s3://models/distilbert/model.tar.gz",
+            ...     environment={"HF_TASK": "text-classification"}).model_data.uri
+            's3://models/distilbert/model.tar.gz'
         """
         image = ContainerImage.from_dlc(repository, tag)
         return cls(image=image, data=data, environment=environment or {})
@@ -204,27 +181,27 @@ class Container:
         deployment copies the files into S3 and checks every hash; the container gets them from
         there, so that no start of an instance depends on the Hub.
 
-        Parameters
-        ----------
-        model, lock, accept_license, server, context_length, trust_remote_code, bucket, token,
-        hub_endpoint
-            As for :class:`HuggingFaceModel`.
-        instance_type : InstanceType or str, optional
-            What it runs on, which decides image and environment. :class:`LowLatencyEndpoint` knows
-            it; say it where a :class:`Model` is made.
-        environment : mapping of str to str
-            Environment variables beside those that the model needs; they win over them.
+        Args:
+            model: As for :class:`HuggingFaceModel`.
+            lock: As for :class:`HuggingFaceModel`.
+            accept_license: As for :class:`HuggingFaceModel`.
+            server: As for :class:`HuggingFaceModel`.
+            context_length: As for :class:`HuggingFaceModel`.
+            trust_remote_code: As for :class:`HuggingFaceModel`.
+            bucket: As for :class:`HuggingFaceModel`.
+            token: As for :class:`HuggingFaceModel`.
+            hub_endpoint: As for :class:`HuggingFaceModel`.
+            instance_type: What it runs on, which decides image and environment. :class:`LowLatencyEndpoint` knows it; say it where a :class:`Model` is made.
+            environment: Environment variables beside those that the model needs; they win over them.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE343 to LLE346 for lock file and licence; with an instance type LLE353 to LLE356 and
-            LLE390 to LLE392 for a model that it does not serve or hold.
+        Raises:
+            ConfigurationError: LLE343 to LLE346 for lock file and licence; with an instance
+                type LLE353 to LLE356 and LLE390 to LLE392 for a model that it does not
+                serve or hold.
 
-        Examples
-        --------
-        >>> from low_latency_endpoint import Container
-        >>> Container.from_hugging_face("Qwen/Qwen3-8B")  # doctest: +SKIP
+        Examples:
+            >>> from low_latency_endpoint import Container
+            >>> Container.from_hugging_face("Qwen/Qwen3-8B")  # doctest: +SKIP
         """
         made = cls(
             hugging_face=HuggingFaceModel(

@@ -40,6 +40,7 @@ class CopyScaling(Construct):
         max_copies: int,
         no_capacity: cloudwatch.IMetric,
     ) -> None:
+        """An inference component as a scalable target; what :meth:`InferenceComponent.scale` returns."""
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         check(COPIES, initial_copies, path)
@@ -76,19 +77,14 @@ class CopyScaling(Construct):
     ) -> CopyScaling:
         """Hold invocations per copy and minute at a target.
 
-        Parameters
-        ----------
-        target_invocations_per_copy : float
-            May be a token.
-        scale_in_cooldown, scale_out_cooldown : Duration, optional
-            By default 300 seconds each, as Application Auto Scaling does.
-        disable_scale_in : bool
-            Only ever add copies; by default they are removed again.
+        Args:
+            target_invocations_per_copy: May be a token.
+            scale_in_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            disable_scale_in: Only ever add copies; by default they are removed again.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE602, LLE605.
+        Raises:
+            ConfigurationError: LLE602, LLE605.
         """
         return self._track(
             "Invocations",
@@ -108,16 +104,14 @@ class CopyScaling(Construct):
     ) -> CopyScaling:
         """Hold requests in flight per copy, measured every 10 seconds.
 
-        Parameters
-        ----------
-        max_concurrency_per_copy : float
-        scale_in_cooldown, scale_out_cooldown, disable_scale_in
-            As for :meth:`track_invocations`.
+        Args:
+            max_concurrency_per_copy: Requests in flight at a copy that scaling aims at.
+            scale_in_cooldown: As for :meth:`track_invocations`.
+            scale_out_cooldown: As for :meth:`track_invocations`.
+            disable_scale_in: As for :meth:`track_invocations`.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE602, LLE605.
+        Raises:
+            ConfigurationError: LLE602, LLE605.
         """
         return self._track(
             "Concurrency",
@@ -134,17 +128,12 @@ class CopyScaling(Construct):
         until the first copy serves, for minutes where an instance has to start. Source:
         https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling-zero-instances.html
 
-        Parameters
-        ----------
-        copies : int
-            How many to begin with; by default 1.
-        cooldown : Duration, optional
-            By default 60 seconds.
+        Args:
+            copies: How many to begin with; by default 1.
+            cooldown: By default 60 seconds.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE605.
+        Raises:
+            ConfigurationError: LLE605.
         """
         path = path_of(self)
         return step_policy(

@@ -27,29 +27,18 @@ if TYPE_CHECKING:
 class DataCapture:
     """Copies of requests and responses to S3, off the hot path.
 
-    Parameters
-    ----------
-    destination : str
-        ``s3://bucket/prefix``. The model's role is allowed to write there. Bucket and prefix may
-        be tokens; a destination that is one token as a whole leads to a warning instead.
-    sampling_percentage : int
-        Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
-        endpoints with high traffic".
-    capture : sequence of {"Input", "Output", "InputAndOutput"}
-        By default both input and output.
-    key : aws_kms.IKey, optional
-        Encrypts what is written; the model's role may use it. Its own policy must leave the
-        decision to IAM policies of the account, as it does for keys that CDK makes, or name the
-        role. Give it too when the bucket encrypts with it by default.
-    csv_content_types, json_content_types : sequence of str
-        Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as
-        they are; by default bodies are captured in base64.
+    Args:
+        destination: ``s3://bucket/prefix``. The model's role is allowed to write there. Bucket and prefix may be tokens; a destination that is one token as a whole leads to a warning instead.
+        sampling_percentage: Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for endpoints with high traffic".
+        capture: By default both input and output.
+        key: Encrypts what is written; the model's role may use it. Its own policy must leave the decision to IAM policies of the account, as it does for keys that CDK makes, or name the role. Give it too when the bucket encrypts with it by default.
+        csv_content_types: Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as they are; by default bodies are captured in base64.
+        json_content_types: Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as they are; by default bodies are captured in base64.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE416 for the percentage, LLE418 for the destination, LLE427 and LLE428 for what is
-        captured, LLE429 and LLE430 for content types, LLE807 for a text in place of a list.
+    Raises:
+        ConfigurationError: LLE416 for the percentage, LLE418 for the destination,
+            LLE427 and LLE428 for what is captured, LLE429 and LLE430 for content types,
+            LLE807 for a text in place of a list.
     """
 
     destination: str

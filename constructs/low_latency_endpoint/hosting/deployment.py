@@ -71,17 +71,11 @@ class DeploymentPolicy:
     ) -> DeploymentPolicy:
         """A small share of the new fleet first, the rest after ``wait`` without an alarm.
 
-        Parameters
-        ----------
-        size_percent : int
-            Share of the new fleet that gets traffic first, 1 to 50; by default 10. SageMaker
-            rounds to whole instances, at least one.
-        wait : Duration, optional
-            Up to 1 hour; by default 5 minutes.
-        termination_wait : Duration, optional
-            How long the old fleet stays afterwards, up to 1 hour; by default it ends at once.
-        maximum_execution : Duration, optional
-            10 minutes to 8 hours, and more than all waits; by default SageMaker's.
+        Args:
+            size_percent: Share of the new fleet that gets traffic first, 1 to 50; by default 10. SageMaker rounds to whole instances, at least one.
+            wait: Up to 1 hour; by default 5 minutes.
+            termination_wait: How long the old fleet stays afterwards, up to 1 hour; by default it ends at once.
+            maximum_execution: 10 minutes to 8 hours, and more than all waits; by default SageMaker's.
         """
         return cls(
             kind="CANARY",

@@ -29,36 +29,6 @@ from .variant_attributes import VariantAttributes
 class Endpoint(IEndpoint):
     """A real-time endpoint whose updates are guarded.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    configuration : IEndpointConfiguration
-        An :class:`EndpointConfiguration`, or one imported.
-    endpoint_name : str, optional
-        What callers name; changing it replaces the endpoint. By default derived from the
-        construct's path and, where that says another, from the stack's name; known at synth, in
-        lower case. It changes when the construct, or a scope around it, moves or gets another id.
-        Set it where callers depend on it.
-    deployment : DeploymentPolicy, optional
-        How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on
-        Inf1, which AWS excludes from guarded deployments, and with inference components, of which
-        it says nothing, all at once).
-    rollback_alarms : sequence of aws_cloudwatch.IAlarm
-        Alarms that roll a deployment back. They must not refer to the endpoint's resource: use
-        metrics of :meth:`metric`, which carry its name as text.
-    tags : mapping of str to str, optional
-        The endpoint's own; configuration and models have theirs. By default none.
-    keep_instance_counts : bool, optional
-        Whether an update keeps the numbers of instances that are running
-        (``RetainAllVariantProperties``); otherwise it sets those of the configuration. By default
-        as soon as a variant scales. Say it when you turn scaling off or on: then nothing of the
-        endpoint itself changes, and no update with an unchanged configuration is sent.
-    confirm_updates : bool
-        Fail a deployment after which SageMaker does not serve this configuration, because it
-        rolled the update back; by default yes. It costs one Lambda function per stack, which runs
-        for seconds at each deployment.
-
     Attributes
     ----------
     endpoint_name : str
@@ -70,12 +40,6 @@ class Endpoint(IEndpoint):
     configuration : IEndpointConfiguration
     confirmation : constructs.Construct, optional
         What confirms updates: make things depend on it that need this configuration to serve.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE157 when the subnets have no room, LLE501 for the name, LLE502 to LLE511 and LLE52x for
-        deployment and tags.
     """
 
     def __init__(
@@ -91,6 +55,23 @@ class Endpoint(IEndpoint):
         keep_instance_counts: bool | None = None,
         confirm_updates: bool = True,
     ) -> None:
+        """A real-time endpoint whose updates are guarded.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            configuration: An :class:`EndpointConfiguration`, or one imported.
+            endpoint_name: What callers name; changing it replaces the endpoint. By default derived from the construct's path and, where that says another, from the stack's name; known at synth, in lower case. It changes when the construct, or a scope around it, moves or gets another id. Set it where callers depend on it.
+            deployment: How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on Inf1, which AWS excludes from guarded deployments, and with inference components, of which it says nothing, all at once).
+            rollback_alarms: Alarms that roll a deployment back. They must not refer to the endpoint's resource: use metrics of :meth:`metric`, which carry its name as text.
+            tags: The endpoint's own; configuration and models have theirs. By default none.
+            keep_instance_counts: Whether an update keeps the numbers of instances that are running (``RetainAllVariantProperties``); otherwise it sets those of the configuration. By default as soon as a variant scales. Say it when you turn scaling off or on: then nothing of the endpoint itself changes, and no update with an unchanged configuration is sent.
+            confirm_updates: Fail a deployment after which SageMaker does not serve this configuration, because it rolled the update back; by default yes. It costs one Lambda function per stack, which runs for seconds at each deployment.
+
+        Raises:
+            ConfigurationError: LLE157 when the subnets have no room, LLE501 for the name,
+                LLE502 to LLE511 and LLE52x for deployment and tags.
+        """
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
         self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or name_of(self)
@@ -191,38 +172,31 @@ class Endpoint(IEndpoint):
     ) -> IEndpoint:
         """An endpoint that is made elsewhere, with what alarms, warm-up and scaling ask of it.
 
-        Parameters
-        ----------
-        scope, id
-            As for every construct.
-        endpoint_name, endpoint_arn : str, optional
-            One or both.
-        variants : sequence of VariantAttributes
-            Its variants; by default not known.
-        endpoint_config_name : str, optional
-            What it serves, for metrics of the new fleet alone (``fleet="new"``), and so that a
-            warm-up runs again when it changes. By default not known.
-        enhanced_metrics : bool
-            Whether it publishes metrics by instance and container; by default not.
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint_name: The endpoint's name; needed unless ``endpoint_arn`` is given.
+            endpoint_arn: Its ARN; needed unless ``endpoint_name`` is given.
+            variants: Its variants; by default not known.
+            endpoint_config_name: What it serves, for metrics of the new fleet alone (``fleet="new"``), and so that a warm-up runs again when it changes. By default not known.
+            enhanced_metrics: Whether it publishes metrics by instance and container; by default not.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE501, LLE513 for name and ARN, LLE514 for neither, LLE421 for two variants of a name.
+        Raises:
+            ConfigurationError: LLE501, LLE513 for name and ARN, LLE514 for neither, LLE421
+                for two variants of a name.
 
-        Examples
-        --------
-        >>> from aws_cdk import App, Duration, Stack
-        >>> from low_latency_endpoint import *
-        >>> stack = Stack(App(), "OnCall")
-        >>> endpoint = Endpoint.from_endpoint_attributes(
-        ...     stack, "Sentiment", endpoint_name="sentiment",
-        ...     variants=[VariantAttributes(
-        ...         name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")])])
-        >>> alarms = LatencyAlarms(
-        ...     stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
-        >>> list(alarms.alarms)
-        ['AllTraffic/ModelLatency/p99']
+        Examples:
+            >>> from aws_cdk import App, Duration, Stack
+            >>> from low_latency_endpoint import *
+            >>> stack = Stack(App(), "OnCall")
+            >>> endpoint = Endpoint.from_endpoint_attributes(
+            ...     stack, "Sentiment", endpoint_name="sentiment",
+            ...     variants=[VariantAttributes(
+            ...         name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")])])
+            >>> alarms = LatencyAlarms(
+            ...     stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
+            >>> list(alarms.alarms)
+            ['AllTraffic/ModelLatency/p99']
         """
         return ImportedEndpoint(
             scope,

@@ -64,31 +64,6 @@ class _ImportedConfiguration(IEndpointConfiguration):
 class EndpointConfiguration(IEndpointConfiguration):
     """What an endpoint runs. Any change but of its tags replaces it, so it carries no fixed name.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    variants : sequence of ProductionVariant
-        One to ten, with names that differ.
-    shadow : ProductionVariant, optional
-        Gets copies of the requests of the one production variant there is then, on instances of
-        its own; its answers are dropped and callers see nothing of it. Its ``weight`` over the
-        production variant's is taken for the share of requests that are copied: with equal weights
-        (AWS's one example) all of them. By default there is no shadow. Not seen on AWS yet.
-    encryption_key : aws_kms.IKey, optional
-        Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no
-        instance type has local storage, else SageMaker's own key. The models' roles
-        may grant its use to the volumes; its own policy must leave that to IAM policies of the
-        account, or name the roles.
-    kms_key_with_local_storage : bool
-        Allow a key on an instance type with local storage, which AWS's pages disagree about.
-    data_capture : DataCapture, optional
-        By default nothing is captured.
-    metrics : MetricsPublishing, optional
-        By default SageMaker's own settings.
-    tags : mapping of str to str, optional
-        As for :class:`Model`: by default none, and a change replaces nothing.
-
     Attributes
     ----------
     endpoint_config_name : str
@@ -97,13 +72,6 @@ class EndpointConfiguration(IEndpointConfiguration):
     shadow : ProductionVariant or None
     metrics : MetricsPublishing or None
     cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
-
-    Raises
-    ------
-    ConfigurationError
-        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, LLE448, LLE509 to
-        LLE511 for tags, and LLE33x when an image or the inference AMI cannot run on a variant's
-        instance type.
     """
 
     def __init__(
@@ -119,6 +87,24 @@ class EndpointConfiguration(IEndpointConfiguration):
         metrics: MetricsPublishing | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> None:
+        """What an endpoint runs. Any change but of its tags replaces it, so it carries no fixed name.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            variants: One to ten, with names that differ.
+            shadow: Gets copies of the requests of the one production variant there is then, on instances of its own; its answers are dropped and callers see nothing of it. Its ``weight`` over the production variant's is taken for the share of requests that are copied: with equal weights (AWS's one example) all of them. By default there is no shadow. Not seen on AWS yet.
+            encryption_key: Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no instance type has local storage, else SageMaker's own key. The models' roles may grant its use to the volumes; its own policy must leave that to IAM policies of the account, or name the roles.
+            kms_key_with_local_storage: Allow a key on an instance type with local storage, which AWS's pages disagree about.
+            data_capture: By default nothing is captured.
+            metrics: By default SageMaker's own settings.
+            tags: As for :class:`Model`: by default none, and a change replaces nothing.
+
+        Raises:
+            ConfigurationError: LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424,
+                LLE426, LLE431, LLE448, LLE509 to LLE511 for tags, and LLE33x when an image
+                or the inference AMI cannot run on a variant's instance type.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
@@ -189,31 +175,26 @@ class EndpointConfiguration(IEndpointConfiguration):
     ) -> IEndpointConfiguration:
         """A configuration that is made elsewhere, such as by a pipeline, for an endpoint here.
 
-        Parameters
-        ----------
-        scope, id
-            As for every construct.
-        endpoint_config_name : str
-        variants : sequence of VariantAttributes
-            At least one: deployments, room and alarms follow from them.
-        enhanced_metrics : bool
-            Whether it publishes metrics by instance and container; by default not.
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint_config_name: The configuration's name.
+            variants: At least one: deployments, room and alarms follow from them.
+            enhanced_metrics: Whether it publishes metrics by instance and container; by default not.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE375 for an impossible name, LLE401 without a variant, LLE421 for two of one name.
+        Raises:
+            ConfigurationError: LLE375 for an impossible name, LLE401 without a variant,
+                LLE421 for two of one name.
 
-        Examples
-        --------
-        >>> from aws_cdk import App, Stack
-        >>> from low_latency_endpoint import *
-        >>> stack = Stack(App(), "Serving")
-        >>> endpoint = Endpoint(
-        ...     stack, "Endpoint", endpoint_name="fraud",
-        ...     configuration=EndpointConfiguration.from_endpoint_config_name(
-        ...         stack, "Approved", "fraud-2026-11-20",
-        ...         variants=[VariantAttributes(name="AllTraffic", instance_count=2)]))
+        Examples:
+            >>> from aws_cdk import App, Stack
+            >>> from low_latency_endpoint import *
+            >>> stack = Stack(App(), "Serving")
+            >>> endpoint = Endpoint(
+            ...     stack, "Endpoint", endpoint_name="fraud",
+            ...     configuration=EndpointConfiguration.from_endpoint_config_name(
+            ...         stack, "Approved", "fraud-2026-11-20",
+            ...         variants=[VariantAttributes(name="AllTraffic", instance_count=2)]))
         """
         made = _ImportedConfiguration(scope, id)
         path = path_below(made, scope, id)

@@ -67,17 +67,14 @@ class IEndpoint(MetricSource, Resource):
         reached (``RetainAllVariantProperties``), while weights follow the configuration. Who
         updates an imported one has to say so there.
 
-        Parameters
-        ----------
-        variant_name : str
-            Also the shadow's: AWS recommends to scale it too.
-        min_instances, max_instances : int
-            The fewest (at least 1) and the most instances.
+        Args:
+            variant_name: Also the shadow's: AWS recommends to scale it too.
+            min_instances: The fewest (at least 1) and the most instances.
+            max_instances: The fewest (at least 1) and the most instances.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE106, LLE447, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
+        Raises:
+            ConfigurationError: LLE106, LLE447, LLE512, LLE601, LLE621 to LLE625, LLE157
+                when the subnets have no room.
         """
         path = path_of(self)
         variant = self.variant(variant_name).attributes
@@ -110,10 +107,9 @@ class IEndpoint(MetricSource, Resource):
     def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
         """Let a principal do these actions on the endpoint, such as ``sagemaker:UpdateEndpoint``.
 
-        Parameters
-        ----------
-        grantee : aws_iam.IGrantable
-        *actions : str
+        Args:
+            grantee: Who gets the right.
+            *actions: IAM actions, such as ``sagemaker:InvokeEndpoint``.
         """
         return iam.Grant.add_to_principal(
             grantee=grantee, resource_arns=[self.endpoint_arn], actions=list(actions)
@@ -128,15 +124,10 @@ class IEndpoint(MetricSource, Resource):
     ) -> iam.Grant:
         """Let a principal invoke the endpoint, whole responses and streamed ones.
 
-        Parameters
-        ----------
-        grantee : aws_iam.IGrantable
-        bidirectional_streaming : bool
-            Bidirectional streams too; by default not. AWS names no action for them, so this grants
-            ``sagemaker:InvokeEndpoint*`` on the endpoint. Not seen on AWS yet.
-        openai : bool
-            The OpenAI-compatible path too; by default not. It needs
-            ``sagemaker:CallWithBearerToken``, which takes no single resource.
+        Args:
+            grantee: Who gets the right.
+            bidirectional_streaming: Bidirectional streams too; by default not. AWS names no action for them, so this grants ``sagemaker:InvokeEndpoint*`` on the endpoint. Not seen on AWS yet.
+            openai: The OpenAI-compatible path too; by default not. It needs ``sagemaker:CallWithBearerToken``, which takes no single resource.
         """
         grant = self.grant(
             grantee, *invoke_actions(bidirectional_streaming=bidirectional_streaming)
@@ -152,15 +143,12 @@ class IEndpoint(MetricSource, Resource):
     def variant(self, name: str | None = None) -> EndpointVariant:
         """A variant with its metrics, also the shadow; by default the first production variant.
 
-        Parameters
-        ----------
-        name : str, optional
-            Of an endpoint imported without its variants, any: what it runs on is not known then.
+        Args:
+            name: Of an endpoint imported without its variants, any: what it runs on is not known then.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE622 for an unknown name, LLE631 without one where no variant is known.
+        Raises:
+            ConfigurationError: LLE622 for an unknown name, LLE631 without one where no
+                variant is known.
         """
         if name is None:
             attributes = self.known_variants()[0]

@@ -31,40 +31,26 @@ class HuggingFaceModel:
 
     :meth:`Container.from_hugging_face` makes one of its arguments.
 
-    Parameters
-    ----------
-    model : str
-        Its name on the Hub: ``Qwen/Qwen3-8B``.
-    lock : str
-        The lock file; by default ``models.lock.yaml`` in the working directory.
-    accept_license : str, optional
-        The model's licence by its name, which you have read. By default only permissive licences
-        such as ``apache-2.0`` and ``mit`` are taken.
-    server : {"vllm", "sglang", "tei", "huggingface", "llama-cpp"}, optional
-        By default the one for its task and the accelerator.
-    context_length : int, optional
-        Tokens of the longest request together with its answer; by default the model's own, or as
-        many as one request has room for.
-    trust_remote_code : bool, optional
-        Whether Python code that comes with the model runs; has to be said where there is some.
-    bucket : aws_s3.IBucket, optional
-        For the model's files; several stacks may share it. By default one that the stack makes.
-    token : aws_secretsmanager.ISecret, optional
-        With the Hub's token, for gated and private models. By default none.
-    hub_endpoint : str
-        The Hub, or a mirror of it, which gets the token. By default ``https://huggingface.co``.
+    Args:
+        model: Its name on the Hub: ``Qwen/Qwen3-8B``.
+        lock: The lock file; by default ``models.lock.yaml`` in the working directory.
+        accept_license: The model's licence by its name, which you have read. By default only permissive licences such as ``apache-2.0`` and ``mit`` are taken.
+        server: By default the one for its task and the accelerator.
+        context_length: Tokens of the longest request together with its answer; by default the model's own, or as many as one request has room for.
+        trust_remote_code: Whether Python code that comes with the model runs; has to be said where there is some.
+        bucket: For the model's files; several stacks may share it. By default one that the stack makes.
+        token: With the Hub's token, for gated and private models. By default none.
+        hub_endpoint: The Hub, or a mirror of it, which gets the token. By default ``https://huggingface.co``.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE391 for the context and LLE807 for values of another kind; when it is used, LLE343 to LLE346 for lock file and
-        licence, LLE359 for the Hub's address.
+    Raises:
+        ConfigurationError: LLE391 for the context and LLE807 for values of another
+            kind; when it is used, LLE343 to LLE346 for lock file and licence, LLE359
+            for the Hub's address.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import HuggingFaceModel
-    >>> HuggingFaceModel(model="Qwen/Qwen3-8B").hub_model.pinned.commit  # doctest: +SKIP
-    'b968826d9c46dd6066d109eabc6255188de91218'
+    Examples:
+        >>> from low_latency_endpoint import HuggingFaceModel
+        >>> HuggingFaceModel(model="Qwen/Qwen3-8B").hub_model.pinned.commit  # doctest: +SKIP
+        'b968826d9c46dd6066d109eabc6255188de91218'
     """
 
     model: str

@@ -102,18 +102,12 @@ class ContainerImage(ABC):
         a prefix list: add the registry then). Source: SageMaker developer guide, "Use a Private
         Docker Registry for Real-Time Inference Containers". Not seen on AWS yet.
 
-        Parameters
-        ----------
-        uri : str
-            ``registry.example.com/team/model:7``.
-        credentials : aws_lambda.IFunction, optional
-            Returns user and password; the model's role may invoke it. By default the registry asks
-            for none.
+        Args:
+            uri: ``registry.example.com/team/model:7``.
+            credentials: Returns user and password; the model's role may invoke it. By default the registry asks for none.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE302 for white space or more than 255 characters.
+        Raises:
+            ConfigurationError: LLE302 for white space or more than 255 characters.
         """
         return _PrivateRegistryImage(check(IMAGE_URI, uri), credentials)
 

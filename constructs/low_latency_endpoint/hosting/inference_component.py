@@ -48,41 +48,6 @@ class InferenceComponent(Resource):
 
     Callers name endpoint and component. Not seen on AWS yet.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        Whose variant has a :class:`ComponentHost` in a model's place, or one imported.
-    model : IModel
-        What the copies serve; ``Model(role=host.role)`` for the host's role.
-    memory : aws_cdk.Size
-        Memory that a copy needs at least, 128 MiB or more. A part of an instance's memory, which
-        AWS does not state, is SageMaker's own: ask for what the copy needs, not for all there is.
-    accelerators : int, optional
-        GPUs or Neuron devices that a copy has to itself; by default none.
-    cpus : float, optional
-        vCPUs that a copy reserves, 0.25 or more; by default none are reserved.
-    max_memory : aws_cdk.Size, optional
-        Memory that a copy may use at most; by default not limited.
-    copies : int
-        Copies at the first deployment, by default 2 so that two zones can serve; scaling owns the
-        number afterwards.
-    placement : {"SPREAD", "BINPACK"}, optional
-        Copies spread over instances, and balanced over zones; or packed onto few. By default as
-        SageMaker does.
-    cache_artifacts : bool
-        Keep model data and image on each instance, for a faster start of further copies. By
-        default SageMaker decides: on types with more than 232 GiB of local NVMe storage it caches
-        by itself, whatever is stated (CloudFormation's schema, ``CurrentDataCacheConfig``).
-    startup_health_check_timeout, model_data_download_timeout : Duration, optional
-        As for :class:`VariantOptions`, 1 minute to 1 hour.
-    component_name : str, optional
-        What callers name. By default derived from the construct's path, in lower case. It stays:
-        another name is another component, under another id.
-    variant_name : str, optional
-        By default the endpoint's first variant.
-
     Attributes
     ----------
     component_name : str
@@ -90,14 +55,6 @@ class InferenceComponent(Resource):
     component_arn : str
         A token: whoever uses it is made after the component.
     cfn_inference_component : aws_sagemaker.CfnInferenceComponent
-
-    Raises
-    ------
-    ConfigurationError
-        LLE439 to LLE443 for name, copies and resources, LLE406 and LLE407 for the timeouts, LLE445
-        for a variant that has a model, LLE446 where the copies do not fit onto the instances, LLE622
-        for an unknown variant, LLE631 for an endpoint imported without variants, LLE33x when an
-        image cannot run on the instance type.
 
     Examples
     --------
@@ -123,6 +80,32 @@ class InferenceComponent(Resource):
         component_name: str | None = None,
         variant_name: str | None = None,
     ) -> None:
+        """A model's copies on the instances of a :class:`ComponentHost`.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: Whose variant has a :class:`ComponentHost` in a model's place, or one imported.
+            model: What the copies serve; ``Model(role=host.role)`` for the host's role.
+            memory: Memory that a copy needs at least, 128 MiB or more. A part of an instance's memory, which AWS does not state, is SageMaker's own: ask for what the copy needs, not for all there is.
+            accelerators: GPUs or Neuron devices that a copy has to itself; by default none.
+            cpus: vCPUs that a copy reserves, 0.25 or more; by default none are reserved.
+            max_memory: Memory that a copy may use at most; by default not limited.
+            copies: Copies at the first deployment, by default 2 so that two zones can serve; scaling owns the number afterwards.
+            placement: Copies spread over instances, and balanced over zones; or packed onto few. By default as SageMaker does.
+            cache_artifacts: Keep model data and image on each instance, for a faster start of further copies. By default SageMaker decides: on types with more than 232 GiB of local NVMe storage it caches by itself, whatever is stated (CloudFormation's schema, ``CurrentDataCacheConfig``).
+            startup_health_check_timeout: As for :class:`VariantOptions`, 1 minute to 1 hour.
+            model_data_download_timeout: As for :class:`VariantOptions`, 1 minute to 1 hour.
+            component_name: What callers name. By default derived from the construct's path, in lower case. It stays: another name is another component, under another id.
+            variant_name: By default the endpoint's first variant.
+
+        Raises:
+            ConfigurationError: LLE439 to LLE443 for name, copies and resources, LLE406 and
+                LLE407 for the timeouts, LLE445 for a variant that has a model, LLE446 where
+                the copies do not fit onto the instances, LLE622 for an unknown variant,
+                LLE631 for an endpoint imported without variants, LLE33x when an image
+                cannot run on the instance type.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         self.component_name: str = check(COMPONENT_NAME, component_name, path) or name_of(self)
@@ -185,17 +168,12 @@ class InferenceComponent(Resource):
     def scale(self, *, min_copies: int, max_copies: int) -> CopyScaling:
         """Let the number of copies follow the load; add a policy to what returns.
 
-        Parameters
-        ----------
-        min_copies : int
-            The fewest copies. With 0, :meth:`CopyScaling.from_zero` brings the first one back, and
-            until it serves, for minutes, requests fail.
-        max_copies : int
+        Args:
+            min_copies: The fewest copies. With 0, :meth:`CopyScaling.from_zero` brings the first one back, and until it serves, for minutes, requests fail.
+            max_copies: The most copies that scaling makes.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE449, LLE621 and LLE625 for the range.
+        Raises:
+            ConfigurationError: LLE449, LLE621 and LLE625 for the range.
         """
         return CopyScaling(
             self,
@@ -213,9 +191,8 @@ class InferenceComponent(Resource):
 
         IAM lists the endpoint and the component as resources of the action: both are granted.
 
-        Parameters
-        ----------
-        grantee : aws_iam.IGrantable
+        Args:
+            grantee: Who gets the right.
         """
         return iam.Grant.add_to_principal(
             grantee=grantee,
@@ -231,19 +208,14 @@ class InferenceComponent(Resource):
     ) -> cloudwatch.Metric:
         """A metric of the component by its name in CloudWatch, such as ``ModelLatency``.
 
-        Parameters
-        ----------
-        name : str
-        statistic : str
-            As far as CloudWatch lists it for the metric. Latencies are in microseconds.
-        period : Duration, optional
-            By default 1 minute; 10 seconds for the high-resolution ones.
+        Args:
+            name: CloudWatch's name of the metric.
+            statistic: As far as CloudWatch lists it for the metric. Latencies are in microseconds.
+            period: By default 1 minute; 10 seconds for the high-resolution ones.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE730 to LLE732 for name and statistic, LLE366 for the period, LLE722 for a metric that
-            components do not publish.
+        Raises:
+            ConfigurationError: LLE730 to LLE732 for name and statistic, LLE366 for the
+                period, LLE722 for a metric that components do not publish.
         """
         where = path_of(self)
         facts = metric_facts(name, where=where)

@@ -17,16 +17,10 @@ from ..synthesis.validation import check_seconds
 class MetricsPublishing:
     """How often and how finely SageMaker publishes metrics.
 
-    Parameters
-    ----------
-    enhanced : bool
-        Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more
-        metrics, billed as such. By default off: invocation metrics each minute.
-    detailed_observability : bool, optional
-        OpenTelemetry metrics, which CloudWatch bills by the GB; by default SageMaker's own default,
-        on.
-    frequency : Duration, optional
-        10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
+    Args:
+        enhanced: Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more metrics, billed as such. By default off: invocation metrics each minute.
+        detailed_observability: OpenTelemetry metrics, which CloudWatch bills by the GB; by default SageMaker's own default, on.
+        frequency: 10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
     """
 
     enhanced: bool = False

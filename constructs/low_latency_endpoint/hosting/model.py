@@ -42,33 +42,6 @@ class Model(HostedInNetwork):
     When the stack goes, role, policies, groups and subnets wait for SageMaker's network
     interfaces to go, which costs one Lambda function per stack.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    network : ZoneAlignedNetwork
-        Where the instances run: the same subnets as the interface endpoint's, so that a call
-        can do without a hop between zones (not seen on AWS).
-    containers : sequence of Container
-        One, or up to fifteen in a pipeline (serial) or to choose from (direct).
-    role : aws_iam.IRole, optional
-        Execution role; by default a new one. A policy with what the model needs is attached to
-        it, where CDK can change it.
-    inference_mode : {"Serial", "Direct"}, optional
-        How several containers are invoked; by default Serial.
-    network_isolation : bool, optional
-        No network calls from or to the containers; SageMaker then fetches model data through the
-        VPC, which the network's S3 gateway endpoint serves. By default on where all containers
-        serve models of the Hugging Face Hub, which are staged for that; else off.
-    architecture : {"x86_64", "arm64"}, optional
-        Of the instances, for images built from a Dockerfile without a platform of their own. By
-        default they are built for the machine that builds them.
-    security_groups : sequence of aws_ec2.ISecurityGroup, optional
-        By default the network's ``model_security_group``.
-    tags : mapping of str to str, optional
-        By default none. With others the model is updated in place, and not replaced; what
-        ``Tags.of(...)`` adds goes beside them, and wins over the same key.
-
     Attributes
     ----------
     model_name, model_arn : str
@@ -80,11 +53,6 @@ class Model(HostedInNetwork):
         The containers' images, as far as they are known.
     shape : {"single-model", "multi-model", "pipeline"}
     network : ZoneAlignedNetwork
-
-    Raises
-    ------
-    ConfigurationError
-        LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE509 to LLE511 for tags, LLE807.
 
     Examples
     --------
@@ -119,6 +87,24 @@ class Model(HostedInNetwork):
         architecture: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> None:
+        """A SageMaker model in the network's subnets, with a role of its own.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: Where the instances run: the same subnets as the interface endpoint's, so that a call can do without a hop between zones (not seen on AWS).
+            containers: One, or up to fifteen in a pipeline (serial) or to choose from (direct).
+            role: Execution role; by default a new one. A policy with what the model needs is attached to it, where CDK can change it.
+            inference_mode: How several containers are invoked; by default Serial.
+            network_isolation: No network calls from or to the containers; SageMaker then fetches model data through the VPC, which the network's S3 gateway endpoint serves. By default on where all containers serve models of the Hugging Face Hub, which are staged for that; else off.
+            architecture: Of the instances, for images built from a Dockerfile without a platform of their own. By default they are built for the machine that builds them.
+            security_groups: By default the network's ``model_security_group``.
+            tags: By default none. With others the model is updated in place, and not replaced; what ``Tags.of(...)`` adds goes beside them, and wins over the same key.
+
+        Raises:
+            ConfigurationError: LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE509
+                to LLE511 for tags, LLE807.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         containers = [container_on(container, (), where=path) for container in containers]
@@ -206,36 +192,26 @@ class Model(HostedInNetwork):
     ) -> IModel:
         """A model that is made elsewhere, with what a variant asks of it.
 
-        Parameters
-        ----------
-        scope, id
-            As for every construct.
-        model_name : str
-        role : aws_iam.IRole, optional
-            Its execution role, which data capture, core dumps and volume keys have to be allowed
-            for; by default not known, and a warning says what to allow.
-        images : sequence of ContainerImage
-            Held against the instance type; by default not known.
-        shape : {"single-model", "multi-model", "pipeline"}
-            Decides which metrics there are; by default a single model.
-        network : ZoneAlignedNetwork, optional
-            Where its instances run, whose room then is counted. By default not known: whether it
-            stands in the callers' zones is then yours to see to.
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            model_name: The model's name.
+            role: Its execution role, which data capture, core dumps and volume keys have to be allowed for; by default not known, and a warning says what to allow.
+            images: Held against the instance type; by default not known.
+            shape: Decides which metrics there are; by default a single model.
+            network: Where its instances run, whose room then is counted. By default not known: whether it stands in the callers' zones is then yours to see to.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE373 for an impossible name.
+        Raises:
+            ConfigurationError: LLE373 for an impossible name.
 
-        Examples
-        --------
-        >>> from aws_cdk import App, Stack
-        >>> from low_latency_endpoint import (
-        ...     EndpointConfiguration, InstanceType, Model, ProductionVariant)
-        >>> stack = Stack(App(), "Serving")
-        >>> model = Model.from_model_name(stack, "Approved", "fraud-2026-11-20")
-        >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
-        ...     ProductionVariant(model=model, instance_type=InstanceType("ml.m5.xlarge"))])
+        Examples:
+            >>> from aws_cdk import App, Stack
+            >>> from low_latency_endpoint import (
+            ...     EndpointConfiguration, InstanceType, Model, ProductionVariant)
+            >>> stack = Stack(App(), "Serving")
+            >>> model = Model.from_model_name(stack, "Approved", "fraud-2026-11-20")
+            >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
+            ...     ProductionVariant(model=model, instance_type=InstanceType("ml.m5.xlarge"))])
         """
         return ImportedModel(
             scope, id, model_name=model_name, role=role, images=images, shape=shape, network=network
@@ -251,12 +227,10 @@ class Model(HostedInNetwork):
     ) -> IModel:
         """A model that other code of the app made as an L1 construct.
 
-        Parameters
-        ----------
-        cfn_model : aws_sagemaker.CfnModel
-            Its images are held against the instance type, as far as they are text.
-        role, network
-            As for :meth:`from_model_attributes`.
+        Args:
+            cfn_model: Its images are held against the instance type, as far as they are text.
+            role: As for :meth:`from_model_attributes`.
+            network: As for :meth:`from_model_attributes`.
         """
         return model_of_cfn(cfn_model, role=role, network=network)
 

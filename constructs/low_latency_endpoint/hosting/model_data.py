@@ -71,21 +71,14 @@ class ModelData(ABC):
         The role may read exactly that, and decrypt with the bucket's key. A key's own policy must
         leave the decision to IAM policies of the account, as it does for keys that CDK makes.
 
-        Parameters
-        ----------
-        bucket : aws_s3.IBucket
-        key : str
-        accept_eula : bool
-            Whether you accept the end-user license agreement that the data asks for, as gated
-            models of JumpStart do. By default not, and SageMaker refuses to make the model of such
-            data (`API_ModelAccessConfig
-            <https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ModelAccessConfig.html>`_).
+        Args:
+            bucket: The bucket of the model's data.
+            key: The object's key there.
+            accept_eula: Whether you accept the end-user license agreement that the data asks for, as gated models of JumpStart do. By default not, and SageMaker refuses to make the model of such data (`API_ModelAccessConfig <https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ModelAccessConfig.html>`_).
 
-        Raises
-        ------
-        ConfigurationError
-            LLE329 for an empty key; LLE318, in a container, for an agreement beside ``multi_model``
-            or ``model_package``.
+        Raises:
+            ConfigurationError: LLE329 for an empty key; LLE318, in a container, for an
+                agreement beside ``multi_model`` or ``model_package``.
         """
         if not key.strip("/"):
             raise ARCHIVE_NAME.error(got=f"the key {key!r}", allowed="model.tar.gz, or model/")
@@ -95,39 +88,27 @@ class ModelData(ABC):
     def from_uri(uri: str, *, accept_eula: bool = False, key: kms.IKey | None = None) -> ModelData:
         """The same, by URI.
 
-        Parameters
-        ----------
-        uri : str
-            Bucket and key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``. A URI
-            that is one token as a whole tells nothing, so a warning says what to allow.
-        accept_eula : bool
-            As for :meth:`from_s3`.
-        key : aws_kms.IKey, optional
-            The key of yours that encrypts the objects: the role may then decrypt with it, and its
-            own policy must leave that to IAM policies of the account, or name the role. By default
-            none, which suits objects that S3 encrypts, or the account's own AWS managed key
-            (`UsingKMSEncryption
-            <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html>`_).
+        Args:
+            uri: Bucket and key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``. A URI that is one token as a whole tells nothing, so a warning says what to allow.
+            accept_eula: As for :meth:`from_s3`.
+            key: The key of yours that encrypts the objects: the role may then decrypt with it, and its own policy must leave that to IAM policies of the account, or name the role. By default none, which suits objects that S3 encrypts, or the account's own AWS managed key (`UsingKMSEncryption <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html>`_).
 
-        Raises
-        ------
-        ConfigurationError
-            LLE304 for another scheme or more than 1024 characters.
+        Raises:
+            ConfigurationError: LLE304 for another scheme or more than 1024 characters.
 
-        Examples
-        --------
-        >>> from low_latency_endpoint import ModelData
-        >>> ModelData.from_uri("s3://jumpstart-private-cache-prod-us-east-1/meta-textgeneration/"
-        ...                    "meta-textgeneration-llama-guard-3-8b/artifacts/inference-prepack/"
-        ...                    "v1.0.0/", accept_eula=True).accept_eula
-        True
+        Examples:
+            >>> from low_latency_endpoint import ModelData
+            >>> ModelData.from_uri("s3://jumpstart-private-cache-prod-us-east-1/meta-textgeneration/"
+            ...                    "meta-textgeneration-llama-guard-3-8b/artifacts/inference-prepack/"
+            ...                    "v1.0.0/", accept_eula=True).accept_eula
+            True
 
-        Of a bucket that a key of yours encrypts:
+            Of a bucket that a key of yours encrypts:
 
-        >>> from aws_cdk import App, Stack, aws_kms as kms
-        >>> key = kms.Key(Stack(App(), "Serving"), "ModelsKey", enable_key_rotation=True)
-        >>> ModelData.from_uri("s3://models/distilbert/model.tar.gz", key=key).uri
-        's3://models/distilbert/model.tar.gz'
+            >>> from aws_cdk import App, Stack, aws_kms as kms
+            >>> key = kms.Key(Stack(App(), "Serving"), "ModelsKey", enable_key_rotation=True)
+            >>> ModelData.from_uri("s3://models/distilbert/model.tar.gz", key=key).uri
+            's3://models/distilbert/model.tar.gz'
         """
         return _UriData(check(MODEL_DATA_URI, uri), accept_eula, key)
 

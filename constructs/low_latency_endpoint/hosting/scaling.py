@@ -73,6 +73,7 @@ class InvocationScaling(Construct):
         max_instances: int,
         hold_room: Callable[[int], None] | None = None,
     ) -> None:
+        """A variant as a scalable target; what :meth:`Endpoint.scale` returns."""
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         check(MIN_CAPACITY, min_instances, path)
@@ -111,28 +112,18 @@ class InvocationScaling(Construct):
     ) -> InvocationScaling:
         """Hold invocations per instance and minute at measured throughput times safety factor.
 
-        Parameters
-        ----------
-        max_tps_per_instance : float, optional
-            Requests per second that one instance held within the latency target in a load test;
-            needed unless ``target_invocations_per_instance`` is given.
-        safety_factor : float
-            Share of it to aim at, so that new instances are ready before the old ones are full;
-            AWS starts at 0.5.
-        target_invocations_per_instance : float, optional
-            The target itself, in invocations per instance and minute, for teams that have one; it
-            may be a token. By default TPS per instance x safety factor x 60.
-        scale_in_cooldown, scale_out_cooldown : Duration, optional
-            By default 300 seconds each, as Application Auto Scaling does.
-        disable_scale_in : bool
-            Only ever add instances; by default they are removed again.
-        policy_name : str
-            Needed when a variant has several.
+        Args:
+            max_tps_per_instance: Requests per second that one instance held within the latency target in a load test; needed unless ``target_invocations_per_instance`` is given.
+            safety_factor: Share of it to aim at, so that new instances are ready before the old ones are full; AWS starts at 0.5.
+            target_invocations_per_instance: The target itself, in invocations per instance and minute, for teams that have one; it may be a token. By default TPS per instance x safety factor x 60.
+            scale_in_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            disable_scale_in: Only ever add instances; by default they are removed again.
+            policy_name: Needed when a variant has several.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE602 to LLE605, LLE626, LLE633 for neither or both of throughput and target.
+        Raises:
+            ConfigurationError: LLE602 to LLE605, LLE626, LLE633 for neither or both of
+                throughput and target.
         """
         if (max_tps_per_instance is None) == (target_invocations_per_instance is None):
             raise THROUGHPUT_OR_TARGET.error(
@@ -223,26 +214,17 @@ class InvocationScaling(Construct):
     ) -> cloudwatch.Alarm:
         """Add or remove instances in steps when a metric passes a threshold.
 
-        Parameters
-        ----------
-        policy_name : str
-        metric : aws_cloudwatch.IMetric
-        threshold : float
-            In the metric's own unit (microseconds for latencies).
-        steps : sequence of ScalingStep
-            Ranges relative to the threshold, each beginning where another one ends; the highest
-            is open above. Application Auto Scaling refuses gaps and overlaps.
-        evaluation_periods : int
-            Periods above the threshold until it acts; by default 1.
-        cooldown : Duration, optional
-            By default 300 seconds.
-        scale_in : bool
-            Act when the metric is at or below the threshold; by default at or above.
+        Args:
+            policy_name: The policy's name, another one for each policy.
+            metric: What CloudWatch watches.
+            threshold: In the metric's own unit (microseconds for latencies).
+            steps: Ranges relative to the threshold, each beginning where another one ends; the highest is open above. Application Auto Scaling refuses gaps and overlaps.
+            evaluation_periods: Periods above the threshold until it acts; by default 1.
+            cooldown: By default 300 seconds.
+            scale_in: Act when the metric is at or below the threshold; by default at or above.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE605, LLE626, LLE628, LLE630, LLE702.
+        Raises:
+            ConfigurationError: LLE605, LLE626, LLE628, LLE630, LLE702.
         """
         path = path_of(self)
         self._claim(policy_name)
@@ -277,20 +259,15 @@ class InvocationScaling(Construct):
     ) -> InvocationScaling:
         """Change the range at set times, such as before a known rush.
 
-        Parameters
-        ----------
-        name : str
-        schedule : aws_applicationautoscaling.Schedule
-            ``Schedule.cron(hour="8", minute="0")`` or ``Schedule.at(...)``.
-        min_instances, max_instances : int, optional
-            The new fewest and most instances; at least one of the two.
-        time_zone : str, optional
-            Such as ``Europe/Berlin``; by default UTC.
+        Args:
+            name: The change's name, another one for each.
+            schedule: ``Schedule.cron(hour="8", minute="0")`` or ``Schedule.at(...)``.
+            min_instances: The new fewest and most instances; at least one of the two.
+            max_instances: The new fewest and most instances; at least one of the two.
+            time_zone: Such as ``Europe/Berlin``; by default UTC.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
+        Raises:
+            ConfigurationError: LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
         """
         path = path_of(self)
         self._claim(name)

@@ -46,37 +46,12 @@ class StagedModel(Construct):
     there stays. Another commit lies under another prefix; the former one's files go after the
     update, when no fleet serves them any more.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    pinned : PinnedModel
-        From the lock file that ``low-latency pin`` wrote.
-    bucket : aws_s3.IBucket, optional
-        Of this account, in the stack's Region. By default one for all models of the stack:
-        private, encrypted (with the safeguards' key, if there is one), TLS only.
-    token : aws_secretsmanager.ISecret, optional
-        Holds a token of the Hub as plain text, for gated and private models. The function reads it
-        when it runs; it is sent to the Hub itself only. By default the Hub is asked without.
-    hub_endpoint : str
-        By default ``https://huggingface.co``; or a mirror of yours.
-    removal_policy : aws_cdk.RemovalPolicy
-        What becomes of the files when the stack goes, and of the bucket, if it is made here: the
-        first model decides for it. By default they are removed: all of it is pinned, and can be
-        staged again. RETAIN keeps both.
-
     Attributes
     ----------
     pinned : PinnedModel
     bucket : aws_s3.IBucket
     uri : str
         ``s3://bucket/hub/model/commit/files/``; what uses it waits until all files are there.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE352 for a file of more than 20 GB, unless a bucket is given, where ``low-latency stage``
-        may have put it; LLE359 for an endpoint without TLS; LLE399 for more than 1,000 files.
 
     Examples
     --------
@@ -101,6 +76,22 @@ class StagedModel(Construct):
         hub_endpoint: str = HUB,
         removal_policy: RemovalPolicy = RemovalPolicy.DESTROY,
     ) -> None:
+        """The files of a pinned model in S3, under a prefix that carries the commit.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            pinned: From the lock file that ``low-latency pin`` wrote.
+            bucket: Of this account, in the stack's Region. By default one for all models of the stack: private, encrypted (with the safeguards' key, if there is one), TLS only.
+            token: Holds a token of the Hub as plain text, for gated and private models. The function reads it when it runs; it is sent to the Hub itself only. By default the Hub is asked without.
+            hub_endpoint: By default ``https://huggingface.co``; or a mirror of yours.
+            removal_policy: What becomes of the files when the stack goes, and of the bucket, if it is made here: the first model decides for it. By default they are removed: all of it is pinned, and can be staged again. RETAIN keeps both.
+
+        Raises:
+            ConfigurationError: LLE352 for a file of more than 20 GB, unless a bucket is
+                given, where ``low-latency stage`` may have put it; LLE359 for an endpoint
+                without TLS; LLE399 for more than 1,000 files.
+        """
         super().__init__(scope, id)
         endpoint = _checked(hub_endpoint, path_below(self, scope, id))
         calls = staging_calls(pinned, staged_before=bucket is not None)

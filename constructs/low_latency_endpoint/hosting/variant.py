@@ -45,22 +45,15 @@ if TYPE_CHECKING:
 class InstancePool:
     """One of up to five instance types that a variant may run on, tried by priority.
 
-    Parameters
-    ----------
-    instance_type : InstanceType
-    priority : int
-        1 is tried first, 5 last.
-    model : IModel, optional
-        Serves on this type in place of the variant's model, such as one compiled for its
-        accelerator. By default the variant's model does.
-    tps_per_instance : float, optional
-        What an instance of the type held within the latency target in a load test;
-        :class:`LowLatencyEndpoint` plans for the slowest. Nothing of it is deployed.
+    Args:
+        instance_type: What the instances are, such as ``InstanceType("ml.m5.xlarge")``.
+        priority: 1 is tried first, 5 last.
+        model: Serves on this type in place of the variant's model, such as one compiled for its accelerator. By default the variant's model does.
+        tps_per_instance: What an instance of the type held within the latency target in a load test; :class:`LowLatencyEndpoint` plans for the slowest. Nothing of it is deployed.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE414 for another priority, LLE603 for the throughput, LLE807 for a bare name.
+    Raises:
+        ConfigurationError: LLE414 for another priority, LLE603 for the throughput,
+            LLE807 for a bare name.
     """
 
     instance_type: InstanceType
@@ -121,12 +114,9 @@ class RoutingStrategy:
     def prefix_aware(cls, *, prefix_length: int, concurrency_threshold: int) -> RoutingStrategy:
         """Send requests with the same beginning to the same instance, whose cache then helps.
 
-        Parameters
-        ----------
-        prefix_length : int
-            Bytes of the body that are compared, 1024 to 65536; put what is constant first.
-        concurrency_threshold : int
-            Requests in flight, 1 to 1024, at which others go to another instance.
+        Args:
+            prefix_length: Bytes of the body that are compared, 1024 to 65536; put what is constant first.
+            concurrency_threshold: Requests in flight, 1 to 1024, at which others go to another instance.
         """
         return cls("PREFIX_AWARE", prefix_length, concurrency_threshold)
 
@@ -183,47 +173,27 @@ class VariantOptions:
 
     :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
 
-    Parameters
-    ----------
-    name : str
-        Keep it over updates: guarded deployments need the same variant name. By default
-        ``primary``.
-    routing : RoutingStrategy, optional
-        By default SageMaker's own default, RANDOM; in :class:`LowLatencyEndpoint` the plan's, from
-        the latency target.
-    startup_health_check_timeout : Duration, optional
-        How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
-        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
-    model_data_download_timeout : Duration, optional
-        How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
-    volume_size_gib : int, optional
-        Size of the storage volume, 1 to 512 GiB, for types without local storage.
-    inference_ami : InferenceAmi, optional
-        By default the one for CUDA 13 when an image's tag says so (``cu130``) and the type is of a
-        family for which SageMaker's own SDK chooses it (G4dn to G6e, P4d to P5en): with an older
-        driver the container never starts, and logs nothing. Else SageMaker's own.
-    enable_ssm_access : bool
-        Let AWS Systems Manager reach the containers; by default not.
-    capacity_reservation_arn : str, optional
-        Run only in this ML capacity reservation; without free capacity there the launch fails.
-    core_dump : CoreDump, optional
-    instance_provision_timeout : Duration, optional
-        How long SageMaker looks for capacity, 5 minutes to 1 hour.
-    weight : float
-        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
-        By default 1.
+    Args:
+        name: Keep it over updates: guarded deployments need the same variant name. By default ``primary``.
+        routing: By default SageMaker's own default, RANDOM; in :class:`LowLatencyEndpoint` the plan's, from the latency target.
+        startup_health_check_timeout: How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
+        model_data_download_timeout: How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
+        volume_size_gib: Size of the storage volume, 1 to 512 GiB, for types without local storage.
+        inference_ami: By default the one for CUDA 13 when an image's tag says so (``cu130``) and the type is of a family for which SageMaker's own SDK chooses it (G4dn to G6e, P4d to P5en): with an older driver the container never starts, and logs nothing. Else SageMaker's own.
+        enable_ssm_access: Let AWS Systems Manager reach the containers; by default not.
+        capacity_reservation_arn: Run only in this ML capacity reservation; without free capacity there the launch fails.
+        core_dump: Where a container that crashes leaves its core dump; by default nowhere.
+        instance_provision_timeout: How long SageMaker looks for capacity, 5 minutes to 1 hour.
+        weight: Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls. By default 1.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE801 and LLE807 for values of another kind; what :class:`ProductionVariant` refuses, it
-        refuses when it is made.
+    Raises:
+        ConfigurationError: LLE801 and LLE807 for values of another kind; what
+            :class:`ProductionVariant` refuses, it refuses when it is made.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
-    >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
-    'primary'
+    Examples:
+        >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
+        >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
+        'primary'
     """
 
     name: str = "primary"
@@ -244,26 +214,25 @@ class VariantOptions:
 class ProductionVariant(VariantOptions):
     """One model on one instance type behind the endpoint.
 
-    Parameters
-    ----------
-    model : IModel
-        A :class:`Model`, or one imported; or a :class:`ComponentHost`, for a variant that holds
-        inference components.
-    instance_type : InstanceType or str, optional
-    instance_pools : sequence of InstancePool, optional
-        Instead of ``instance_type``: up to five types, tried by priority.
-    initial_instance_count : int
-        Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
-        number afterwards.
-    name, routing, startup_health_check_timeout, model_data_download_timeout, volume_size_gib,
-    inference_ami, enable_ssm_access, capacity_reservation_arn, core_dump,
-    instance_provision_timeout, weight
-        As for :class:`VariantOptions`.
+    Args:
+        model: A :class:`Model`, or one imported; or a :class:`ComponentHost`, for a variant that holds inference components.
+        instance_type: What the instances are, such as ``InstanceType("ml.m5.xlarge")``.
+        instance_pools: Instead of ``instance_type``: up to five types, tried by priority.
+        initial_instance_count: Instances at the first deployment, by default 2 so that two zones serve; scaling owns the number afterwards.
+        name: As for :class:`VariantOptions`.
+        routing: As for :class:`VariantOptions`.
+        startup_health_check_timeout: As for :class:`VariantOptions`.
+        model_data_download_timeout: As for :class:`VariantOptions`.
+        volume_size_gib: As for :class:`VariantOptions`.
+        inference_ami: As for :class:`VariantOptions`.
+        enable_ssm_access: As for :class:`VariantOptions`.
+        capacity_reservation_arn: As for :class:`VariantOptions`.
+        core_dump: As for :class:`VariantOptions`.
+        instance_provision_timeout: As for :class:`VariantOptions`.
+        weight: As for :class:`VariantOptions`.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE402 to LLE425, see ``docs/reference/errors.md``.
+    Raises:
+        ConfigurationError: LLE402 to LLE425, see ``docs/reference/errors.md``.
     """
 
     model: IModel

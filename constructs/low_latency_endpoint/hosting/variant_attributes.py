@@ -18,34 +18,22 @@ from .instance_type import InstanceType
 class VariantAttributes:
     """What is known of a variant, for :meth:`Endpoint.from_endpoint_attributes`.
 
-    Parameters
-    ----------
-    name : str
-        The SageMaker Python SDK calls it ``AllTraffic``, this library ``primary``.
-    instance_types : sequence of InstanceType
-        By default not known: utilization is then alarmed on as if there were one vCPU and one GPU,
-        with a warning.
-    shape : {"single-model", "multi-model", "pipeline", "inference-component"}
-        What it serves, which decides which metrics there are; by default a single model.
-    instance_count : int, optional
-        Its initial number of instances, which a scaling range has to hold; by default not known.
-    max_instances : int, optional
-        The most instances that SageMaker scales it to by itself, of a variant that holds inference
-        components; by default not known.
-    network : ZoneAlignedNetwork, optional
-        Where its instances run: then scaling is held against the room there, and the zones of
-        ``zone_imbalance`` are known. By default neither.
+    Args:
+        name: The SageMaker Python SDK calls it ``AllTraffic``, this library ``primary``.
+        instance_types: By default not known: utilization is then alarmed on as if there were one vCPU and one GPU, with a warning.
+        shape: What it serves, which decides which metrics there are; by default a single model.
+        instance_count: Its initial number of instances, which a scaling range has to hold; by default not known.
+        max_instances: The most instances that SageMaker scales it to by itself, of a variant that holds inference components; by default not known.
+        network: Where its instances run: then scaling is held against the room there, and the zones of ``zone_imbalance`` are known. By default neither.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE402 for the name, LLE403 and LLE106 for the counts, LLE807 for values of another kind.
+    Raises:
+        ConfigurationError: LLE402 for the name, LLE403 and LLE106 for the counts,
+            LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import InstanceType, VariantAttributes
-    >>> VariantAttributes(name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")]).shape
-    'single-model'
+    Examples:
+        >>> from low_latency_endpoint import InstanceType, VariantAttributes
+        >>> VariantAttributes(name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")]).shape
+        'single-model'
     """
 
     name: str

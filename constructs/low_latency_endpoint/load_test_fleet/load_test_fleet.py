@@ -59,37 +59,6 @@ class LoadTestFleet(Construct):
 
     Nothing comes in but from the fleet itself.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    network : ZoneAlignedNetwork
-        The client zones' subnets; each worker takes one address in one of them.
-    private_link : RuntimePrivateLink
-        Its security group lets the workers in; its policy has to serve the endpoint.
-    endpoint : IEndpoint or str
-        The endpoint, or the name of one that exists. Workers may invoke it and no other.
-    image : ContainerImage, optional
-        An image built from the package's Dockerfile
-        (``low_latency_endpoint/load_test/container``) for arm64. By default the CDK CLI builds
-        it, which needs Docker.
-    cpu : int
-        CPU units of each task, 1024 for one vCPU; by default 1024. A task is one process.
-    memory_mib : int
-        Memory of each task; by default 2048 MiB.
-    interface_endpoints : bool or LoadTestFleet
-        Make the interface endpoints that the tasks need: ECR (two) and CloudWatch Logs. By default
-        yes. Say no where the subnets reach these services already, through a
-        NAT gateway or endpoints of the VPC: a VPC takes one with private DNS per service. So a
-        second fleet in the VPC names the first one and shares its endpoints.
-    results_bucket : aws_s3.IBucket, optional
-        Where plans and results go, under ``runs/``. By default a bucket of its own, which stays
-        when the fleet is deleted.
-    results_retention : Duration, optional
-        After which the own bucket forgets them; by default 90 days.
-    log_retention_days : int, optional
-        How long the tasks' log is kept; by default as :class:`Safeguards` say, else 30 days.
-
     Attributes
     ----------
     connections : aws_ec2.Connections
@@ -99,12 +68,6 @@ class LoadTestFleet(Construct):
     log_group : aws_logs.CfnLogGroup
     description_parameter : str
         Name of the Systems Manager parameter by which the command finds the fleet.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE560 to LLE564, LLE566; LLE501 for an impossible endpoint name; LLE801 and LLE807 for
-        arguments of another kind.
 
     Examples
     --------
@@ -140,6 +103,26 @@ class LoadTestFleet(Construct):
         results_retention: Duration | None = None,
         log_retention_days: int | None = None,
     ) -> None:
+        """Tasks that load-test one endpoint from its client zones, through its own PrivateLink.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: The client zones' subnets; each worker takes one address in one of them.
+            private_link: Its security group lets the workers in; its policy has to serve the endpoint.
+            endpoint: The endpoint, or the name of one that exists. Workers may invoke it and no other.
+            image: An image built from the package's Dockerfile (``low_latency_endpoint/load_test/container``) for arm64. By default the CDK CLI builds it, which needs Docker.
+            cpu: CPU units of each task, 1024 for one vCPU; by default 1024. A task is one process.
+            memory_mib: Memory of each task; by default 2048 MiB.
+            interface_endpoints: Make the interface endpoints that the tasks need: ECR (two) and CloudWatch Logs. By default yes. Say no where the subnets reach these services already, through a NAT gateway or endpoints of the VPC: a VPC takes one with private DNS per service. So a second fleet in the VPC names the first one and shares its endpoints.
+            results_bucket: Where plans and results go, under ``runs/``. By default a bucket of its own, which stays when the fleet is deleted.
+            results_retention: After which the own bucket forgets them; by default 90 days.
+            log_retention_days: How long the tasks' log is kept; by default as :class:`Safeguards` say, else 30 days.
+
+        Raises:
+            ConfigurationError: LLE560 to LLE564, LLE566; LLE501 for an impossible endpoint
+                name; LLE801 and LLE807 for arguments of another kind.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         check_task_size(cpu, memory_mib, path)

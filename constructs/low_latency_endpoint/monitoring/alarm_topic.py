@@ -23,16 +23,6 @@ class AlarmTopic(Construct):
 
     With AWS's own key for SNS an alarm cannot publish: its key policy does not know CloudWatch.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    emails : sequence of str
-        Addresses that get a message, after they have confirmed.
-    encryption_key : aws_kms.IKey, optional
-        By default that of :class:`Safeguards`, else a new one, with yearly rotation. One that is
-        not made in the app must let ``cloudwatch.amazonaws.com`` decrypt and generate data keys.
-
     Attributes
     ----------
     topic : aws_sns.Topic
@@ -54,6 +44,14 @@ class AlarmTopic(Construct):
         emails: Sequence[str] = (),
         encryption_key: kms.IKey | None = None,
     ) -> None:
+        """A topic for alarms, encrypted with a KMS key that CloudWatch may use.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            emails: Addresses that get a message, after they have confirmed.
+            encryption_key: By default that of :class:`Safeguards`, else a new one, with yearly rotation. One that is not made in the app must let ``cloudwatch.amazonaws.com`` decrypt and generate data keys.
+        """
         super().__init__(scope, id)
         key = (
             encryption_key

@@ -66,59 +66,6 @@ class LatencyAlarms(Construct):
     A shadow variant has none of them: callers see nothing of it, so it pages nobody and rolls no
     deployment back. :class:`ShadowAlarms` compare it with production.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        An :class:`Endpoint`, or one imported with its variants.
-    model_latency : mapping, optional
-        Threshold per statistic, ``{"p99": Duration.millis(200)}``, or per severity,
-        ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
-    overhead_latency : mapping, optional
-        The same for OverheadLatency, for which CloudWatch lists no percentiles: ``Average``.
-    error_rate, client_error_rate, model_error_rate : float, optional
-        Share of invocations with a 5xx, a 4xx, a model error; 0.01 is one in a hundred.
-    minimum_invocations : int
-        Invocations per period below which shares count as zero; by default 20, so that one
-        failure in the night pages nobody.
-    slow_requests : SlowRequests, optional
-        Alarms on how fast the month's budget of slow requests burns: 14.4 times too fast over an
-        hour and five minutes, 6 times over six hours and thirty minutes.
-    anomalies : mapping of str to str
-        Metric to statistic, such as ``{"Invocations": "Sum"}``: alarm outside the band (two
-        standard deviations) that CloudWatch learns. By default none.
-    cpu_utilization, memory_utilization, disk_utilization, gpu_utilization,
-    gpu_memory_utilization : float, optional
-        Percent of the whole instance: CPU and GPU are multiplied by the number of vCPUs and GPUs,
-        since SageMaker's metrics run to 100 for each.
-    cache_miss_rate : float, optional
-        Multi-model endpoints: share of requests whose model is not loaded.
-    model_loading_wait : Duration, optional
-        Multi-model endpoints: average wait for a model to be loaded.
-    capacity_at_maximum : bool or "scaled"
-        Alarm when all instances that scaling may start are serving; by default not. Scale the
-        variants before making the alarms; ``"scaled"`` watches those that scale.
-    zone_imbalance : float, optional
-        Alarm when the busiest zone gets this many times its even share. Rests on a dimension that
-        AWS documents without saying which setting publishes it: check that the alarm has data.
-    expect_traffic : bool
-        Alarm when no requests arrive for five minutes; by default silence is fine.
-    new_fleet_only : bool
-        Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a
-        deployment brings up: for rollback alarms, which the old fleet would drown. No composite
-        alarm then. By default the whole endpoint.
-    period : Duration, optional
-        By default 1 minute.
-    evaluation_periods, datapoints_to_alarm : int
-        By default 2 of the last 3 periods.
-    actions : sequence of aws_cloudwatch.IAlarmAction
-        What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
-    quiet_during_deployments : bool
-        Hold pages back while both fleets of a deployment take requests and ten minutes after, for
-        an hour of such minutes at most (less with more than two variants). By default not: which
-        series SageMaker publishes when was not seen on AWS yet, and a page too many beats none.
-
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.Alarm
@@ -130,12 +77,6 @@ class LatencyAlarms(Construct):
         What holds pages back with ``quiet_during_deployments``.
     options : AlarmOptions
         What was asked for.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE631 for an endpoint imported without variants, LLE701 to LLE703, LLE721 to LLE729, LLE732 for a statistic the metric does not have, and
-        LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
@@ -169,6 +110,42 @@ class LatencyAlarms(Construct):
         actions: Sequence[cloudwatch.IAlarmAction] = (),
         quiet_during_deployments: bool = False,
     ) -> None:
+        """Alarms of every variant of an endpoint, and one composite alarm that pages.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: An :class:`Endpoint`, or one imported with its variants.
+            model_latency: Threshold on ModelLatency by statistic, ``{"p99": Duration.millis(200)}``, or by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``. By default none.
+            overhead_latency: The same for OverheadLatency, for which CloudWatch lists no percentiles: ``Average``. By default none.
+            error_rate: Share of invocations that may end in a 5xx. By default no alarm.
+            client_error_rate: Share of invocations that may end in a 4xx. By default no alarm.
+            model_error_rate: Share of invocations that may end in an error of the model's container. By default no alarm.
+            minimum_invocations: Invocations per period below which shares count as zero, so that one failure in the night pages nobody. By default 20.
+            slow_requests: How fast the month's budget of slow requests may burn: 14.4 times too fast over an hour and five minutes, 6 times over six hours and thirty minutes. By default no alarm.
+            anomalies: Metric to statistic, such as ``{"Invocations": "Sum"}``: alarm outside the band (two standard deviations) that CloudWatch learns. By default none.
+            cpu_utilization: Percent of all the instance's vCPUs, of 100, while SageMaker's metric runs to 100 for each. By default no alarm.
+            memory_utilization: Percent of the instance's memory. By default no alarm.
+            disk_utilization: Percent of the instance's disk. By default no alarm.
+            gpu_utilization: Percent of all the instance's GPUs, of 100, while SageMaker's metric runs to 100 for each. By default no alarm.
+            gpu_memory_utilization: Percent of the memory of all the instance's GPUs, of 100, as ``gpu_utilization``. By default no alarm.
+            cache_miss_rate: Multi-model endpoints: share of requests whose model is not loaded. By default no alarm.
+            model_loading_wait: Multi-model endpoints: average wait for a model to be loaded. By default no alarm.
+            capacity_at_maximum: Alarm when all instances that scaling may start are serving; ``"scaled"`` watches the variants that scale. By default not; scale the variants before making the alarms.
+            zone_imbalance: Alarm when the busiest zone gets this many times its even share. Rests on a dimension that AWS documents without saying which setting publishes it: check that the alarm has data. By default no alarm.
+            expect_traffic: Alarm when no requests arrive for five minutes. By default silence is fine.
+            new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm then. By default the whole endpoint is watched.
+            period: What an alarm looks at once, of latencies, shares and utilization. By default 1 minute.
+            evaluation_periods: Of so many periods, the last ones, ``datapoints_to_alarm`` must be too high. By default 2 of the last 3 periods.
+            datapoints_to_alarm: So many of the last ``evaluation_periods`` must be too high. By default 2 of the last 3 periods.
+            actions: What the composite alarm does, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. By default nobody is told.
+            quiet_during_deployments: Hold pages back while both fleets of a deployment take requests and ten minutes after, for an hour of such minutes at most (less with more than two variants): which series SageMaker publishes when was not seen on AWS yet, and a page too many beats none. By default not.
+
+        Raises:
+            ConfigurationError: LLE631 for an endpoint imported without variants, LLE701 to
+                LLE703, LLE721 to LLE729, LLE732 for a statistic the metric does not have,
+                and LLE801 and LLE807 for arguments of another kind.
+        """
         super().__init__(scope, id)
         self._endpoint = endpoint
         self.options = options = AlarmOptions(

@@ -34,36 +34,11 @@ class LatencyDashboard(Construct):
     Latencies are in milliseconds, utilization in percent of the whole instance. A shadow variant's
     latency and errors are drawn against production's.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        An :class:`Endpoint`, or one imported with its variants.
-    model_latency : mapping, optional
-        What its alarms watch, Durations by statistic or by severity and statistic, drawn as lines.
-    latency : LatencyTarget, optional
-        What callers must see, drawn beside them.
-    alarms : LatencyAlarms, optional
-        Their states are shown in a row, their limits of utilization and errors as lines. With
-        ``zone_imbalance`` the traffic of each zone is drawn too.
-    tokens : sequence of TokenPanels
-        Graphs of what language models' servers tell of their tokens: the ``panels`` of
-        :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them; ``low-latency
-        dashboard`` leaves them out.
-    dashboard_name : str, optional
-        By default CloudFormation chooses one.
-
     Attributes
     ----------
     body : dict
         The dashboard's body, as CloudWatch takes it; tokens in it are not resolved.
     cfn_dashboard : aws_cloudwatch.CfnDashboard
-
-    Raises
-    ------
-    ConfigurationError
-        LLE631 for an endpoint imported without variants, LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
@@ -78,6 +53,22 @@ class LatencyDashboard(Construct):
         tokens: Sequence[TokenPanels] = (),
         dashboard_name: str | None = None,
     ) -> None:
+        """Target, split of the time, traffic, errors, utilization, instances, models, zones.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: An :class:`Endpoint`, or one imported with its variants.
+            latency: What callers must see, drawn beside them.
+            model_latency: What its alarms watch, Durations by statistic or by severity and statistic, drawn as lines.
+            alarms: Their states are shown in a row, their limits of utilization and errors as lines. With ``zone_imbalance`` the traffic of each zone is drawn too.
+            tokens: Graphs of what language models' servers tell of their tokens: the ``panels`` of :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them; ``low-latency dashboard`` leaves them out.
+            dashboard_name: By default CloudFormation chooses one.
+
+        Raises:
+            ConfigurationError: LLE631 for an endpoint imported without variants, LLE701 for
+                a threshold of zero, LLE801 and LLE807 for arguments of another kind.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         from ..plan.dashboard import dashboard_body  # with the first dashboard

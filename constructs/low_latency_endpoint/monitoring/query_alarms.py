@@ -87,43 +87,6 @@ class TokenLatencyAlarms(Construct):
     Not for ``rollback_alarms``: AWS does not say whether SageMaker takes PromQL alarms there, and
     without data they would let every deployment pass. Give those :class:`LatencyAlarms`.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        An :class:`Endpoint`, or one imported with its variants.
-    variants : sequence of str, optional
-        The variants to watch; by default all of production.
-    server : {"vllm", "sglang"}
-        What serves the model; by default vLLM.
-    ttft, itl : mapping, optional
-        Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity,
-        ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency
-        (all gaps between tokens of all streams). A threshold inside one of the server's wide
-        buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
-    waiting_requests : float, optional
-        Requests that wait on the fullest instance, on average over the window.
-    kv_cache_use : float, optional
-        Share of the KV cache in use on the fullest instance, on average over the window: 0.95.
-    minimum_requests : int
-        First tokens in the window below which ttft and itl do not alarm; by default 20, so that one
-        slow request in the night pages nobody.
-    window : Duration, optional
-        What percentiles and averages are of; by default 5 minutes. At least twice the metric
-        publish frequency (one minute unless set), else there is no rate; four times is better.
-    evaluation_interval : Duration, optional
-        10, 20, 30 seconds or whole minutes; by default 1 minute.
-    pending_period : Duration, optional
-        How long it must breach without a break; by default 2 minutes.
-    recovery_period : Duration, optional
-        How long it must not, until the alarm is OK again; by default 5 minutes.
-    actions : sequence of aws_cloudwatch.IAlarmAction
-        What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
-    actions_suppressor : aws_cloudwatch.IAlarm, optional
-        Holds the actions back while it is on: that of :class:`LatencyAlarms` with
-        ``quiet_during_deployments``. By default nothing does.
-
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.IAlarm
@@ -135,12 +98,6 @@ class TokenLatencyAlarms(Construct):
         What each of the alarms asks, by the same keys.
     panels : tuple of TokenPanels
         What a :class:`LatencyDashboard` draws of them, a variant each.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE990 to LLE997; LLE701 for a threshold, LLE704 for the least number of requests, LLE631
-        for an endpoint imported without variants, LLE801 and LLE807 for arguments of another kind.
 
     Examples
     --------
@@ -168,6 +125,31 @@ class TokenLatencyAlarms(Construct):
         actions: Sequence[cloudwatch.IAlarmAction] = (),
         actions_suppressor: cloudwatch.IAlarm | None = None,
     ) -> None:
+        """Alarms on times to first token, inter-token latencies, waiting requests and KV cache.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: An :class:`Endpoint`, or one imported with its variants.
+            variants: The variants to watch; by default all of production.
+            server: What serves the model; by default vLLM.
+            ttft: Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity, ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency (all gaps between tokens of all streams). A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
+            itl: Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity, ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency (all gaps between tokens of all streams). A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
+            waiting_requests: Requests that wait on the fullest instance, on average over the window.
+            kv_cache_use: Share of the KV cache in use on the fullest instance, on average over the window, such as 0.95.
+            minimum_requests: First tokens in the window below which ttft and itl do not alarm; by default 20, so that one slow request in the night pages nobody.
+            window: What percentiles and averages are of; by default 5 minutes. At least twice the metric publish frequency (one minute unless set), else there is no rate; four times is better.
+            evaluation_interval: 10, 20, 30 seconds or whole minutes; by default 1 minute.
+            pending_period: How long it must breach without a break; by default 2 minutes.
+            recovery_period: How long it must not, until the alarm is OK again; by default 5 minutes.
+            actions: What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
+            actions_suppressor: Holds the actions back while it is on: that of :class:`LatencyAlarms` with ``quiet_during_deployments``. By default nothing does.
+
+        Raises:
+            ConfigurationError: LLE990 to LLE997; LLE701 for a threshold, LLE704 for the
+                least number of requests, LLE631 for an endpoint imported without variants,
+                LLE801 and LLE807 for arguments of another kind.
+        """
         super().__init__(scope, id)
         self._endpoint, self._server = endpoint, server
         self._path = path = path_below(self, scope, id)

@@ -26,37 +26,10 @@ class ShadowAlarms(Construct):
     They are beside :class:`LatencyAlarms` and in no composite: a slow shadow harms no caller. Do
     not give them to ``rollback_alarms``.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        With a shadow variant.
-    latency_ratio : mapping of str to float, optional
-        By statistic of ModelLatency, how many times production's the shadow's may be, such as
-        ``{"p99": 1.2}``; by default no alarm.
-    error_rate : float, optional
-        Share of the copied requests that fail in the shadow's container; by default no alarm.
-    minimum_invocations : int
-        Requests per period, of each variant, below which there is nothing to compare; by default
-        20.
-    period : Duration, optional
-        By default 1 minute.
-    evaluation_periods, datapoints_to_alarm : int
-        By default 2 of the last 3 periods.
-    actions : sequence of aws_cloudwatch.IAlarmAction
-        By default nobody is told: the alarms' states are there for a decision or a pipeline.
-
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.Alarm
         By ``ModelLatency/<statistic>`` and ``InvocationModelErrors/Rate``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE734 for an endpoint without a shadow, LLE735 for a ratio out of range, LLE702 to LLE704
-        and LLE721 for periods and rates, LLE732 for a statistic that ModelLatency does not have.
 
     Examples
     --------
@@ -78,6 +51,25 @@ class ShadowAlarms(Construct):
         datapoints_to_alarm: int = 2,
         actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
+        """Alarms on a shadow variant's latency against production's, and on its failures.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: With a shadow variant.
+            latency_ratio: By statistic of ModelLatency, how many times production's the shadow's may be, such as ``{"p99": 1.2}``; by default no alarm.
+            error_rate: Share of the copied requests that fail in the shadow's container; by default no alarm.
+            minimum_invocations: Requests per period, of each variant, below which there is nothing to compare; by default 20.
+            period: By default 1 minute.
+            evaluation_periods: By default 2 of the last 3 periods.
+            datapoints_to_alarm: By default 2 of the last 3 periods.
+            actions: By default nobody is told: the alarms' states are there for a decision or a pipeline.
+
+        Raises:
+            ConfigurationError: LLE734 for an endpoint without a shadow, LLE735 for a ratio
+                out of range, LLE702 to LLE704 and LLE721 for periods and rates, LLE732 for
+                a statistic that ModelLatency does not have.
+        """
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
         shadow = endpoint.shadow

@@ -66,28 +66,22 @@ class ClientZones:
         instead where callers run in some of them only: the interface endpoint costs in each zone,
         and the plan wants an instance in each.
 
-        Parameters
-        ----------
-        vpc : aws_ec2.IVpc
-            Made in the app in a stack with account and region, looked up, or imported with its
-            zones.
+        Args:
+            vpc: Made in the app in a stack with account and region, looked up, or imported with its zones.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE152 where the zones are tokens, LLE151 where all subnets are public, LLE103 for a
-            VPC in one zone.
+        Raises:
+            ConfigurationError: LLE152 where the zones are tokens, LLE151 where all subnets
+                are public, LLE103 for a VPC in one zone.
 
-        Examples
-        --------
-        >>> from aws_cdk import App, Stack, aws_ec2 as ec2
-        >>> stack = Stack(App(), "Callers")
-        >>> vpc = ec2.Vpc.from_vpc_attributes(
-        ...     stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
-        ...     availability_zones=["us-east-1a", "us-east-1b"],
-        ...     private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"])
-        >>> ClientZones.of_vpc(vpc).zones
-        ('us-east-1a', 'us-east-1b')
+        Examples:
+            >>> from aws_cdk import App, Stack, aws_ec2 as ec2
+            >>> stack = Stack(App(), "Callers")
+            >>> vpc = ec2.Vpc.from_vpc_attributes(
+            ...     stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+            ...     availability_zones=["us-east-1a", "us-east-1b"],
+            ...     private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"])
+            >>> ClientZones.of_vpc(vpc).zones
+            ('us-east-1a', 'us-east-1b')
         """
         where = f"ClientZones.of_vpc({vpc.node.path})"
         found = [zone_name_of(each) for each in [*vpc.isolated_subnets, *vpc.private_subnets]]

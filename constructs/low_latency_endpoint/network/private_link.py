@@ -54,43 +54,6 @@ class RuntimePrivateLink(Construct):
     other SageMaker endpoints here too. So the policy stays wide there, and a warning says what is
     redirected.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    network : ZoneAlignedNetwork
-        The subnets, one per client zone.
-    fips : bool
-        Use ``sagemaker.runtime-fips``; by default the ordinary service. AWS supports no endpoint
-        policy for InvokeEndpoint there, so none is set.
-    private_dns : bool, optional
-        Answer the runtime's own name in the whole VPC; by default yes, with a warning in a VPC
-        that exists, which True acknowledges. With False callers use ``zonal_dns_names``, or
-        ``url``.
-    endpoint_policy : bool, optional
-        Let principals of this account alone do nothing but invoke endpoints through it. By
-        default yes, with ``fips=True`` no.
-    narrow_policy : bool, optional
-        Limit the policy to the endpoints that :meth:`serve` names (all of this account until it
-        names some) and to the calls they answer. By default yes in a network's own VPC; in one
-        that exists no, so that other callers there keep invoking the account's other endpoints,
-        asynchronously too.
-    bidirectional_streaming : bool
-        Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only. The
-        policy then allows ``sagemaker:InvokeEndpoint*``: AWS names no action for these calls.
-    openai : bool
-        Let a narrow policy pass calls of the OpenAI-compatible path
-        (``sagemaker:CallWithBearerToken``) too; by default not. How AWS applies an endpoint policy
-        to its tokens is not documented, and was not seen on AWS.
-    sagemaker_api : bool
-        Also make an interface endpoint for ``sagemaker.api`` (describe, update), for tools that
-        run in isolated subnets; by default not.
-    hosted_zone_vpcs : sequence of aws_ec2.IVpc
-        Other VPCs (peered, or behind a transit gateway) whose callers use the runtime's name:
-        they get a private hosted zone for it that points at this endpoint, since private DNS
-        serves the endpoint's own VPC only. Their answers are not bound to a zone; give such
-        callers the zonal names.
-
     Attributes
     ----------
     interface_endpoint : aws_ec2.IInterfaceVpcEndpoint
@@ -106,14 +69,6 @@ class RuntimePrivateLink(Construct):
     dns_name, url : str
         The name that callers in the VPC use for all zones, and the base URL with it: the runtime's
         own one, without private DNS the interface endpoint's.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE211 for a second one with private DNS in the VPC, of the runtime or of the SageMaker
-        API, LLE212 when the VPC's DNS is off, LLE213 for FIPS with a policy, LLE214 and LLE222
-        when ``hosted_zone_vpcs`` has the endpoint's own VPC or one of another account, LLE218 for
-        ``narrow_policy`` without a policy, LLE220 for ``sagemaker_api`` without private DNS.
 
     Examples
     --------
@@ -153,6 +108,28 @@ class RuntimePrivateLink(Construct):
         sagemaker_api: bool = False,
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
     ) -> None:
+        """An interface endpoint for ``sagemaker.runtime`` in the network's subnets.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: The subnets, one per client zone.
+            fips: Use ``sagemaker.runtime-fips``; by default the ordinary service. AWS supports no endpoint policy for InvokeEndpoint there, so none is set.
+            private_dns: Answer the runtime's own name in the whole VPC; by default yes, with a warning in a VPC that exists, which True acknowledges. With False callers use ``zonal_dns_names``, or ``url``.
+            endpoint_policy: Let principals of this account alone do nothing but invoke endpoints through it. By default yes, with ``fips=True`` no.
+            narrow_policy: Limit the policy to the endpoints that :meth:`serve` names (all of this account until it names some) and to the calls they answer. By default yes in a network's own VPC; in one that exists no, so that other callers there keep invoking the account's other endpoints, asynchronously too.
+            bidirectional_streaming: Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only. The policy then allows ``sagemaker:InvokeEndpoint*``: AWS names no action for these calls.
+            openai: Let a narrow policy pass calls of the OpenAI-compatible path (``sagemaker:CallWithBearerToken``) too; by default not. How AWS applies an endpoint policy to its tokens is not documented, and was not seen on AWS.
+            sagemaker_api: Also make an interface endpoint for ``sagemaker.api`` (describe, update), for tools that run in isolated subnets; by default not.
+            hosted_zone_vpcs: Other VPCs (peered, or behind a transit gateway) whose callers use the runtime's name: they get a private hosted zone for it that points at this endpoint, since private DNS serves the endpoint's own VPC only. Their answers are not bound to a zone; give such callers the zonal names.
+
+        Raises:
+            ConfigurationError: LLE211 for a second one with private DNS in the VPC, of the
+                runtime or of the SageMaker API, LLE212 when the VPC's DNS is off, LLE213
+                for FIPS with a policy, LLE214 and LLE222 when ``hosted_zone_vpcs`` has the
+                endpoint's own VPC or one of another account, LLE218 for ``narrow_policy``
+                without a policy, LLE220 for ``sagemaker_api`` without private DNS.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         if fips and endpoint_policy:
@@ -251,35 +228,22 @@ class RuntimePrivateLink(Construct):
         Its policy and subnets stay as they are. :meth:`allow_from` adds rules to the security
         groups that ``interface_endpoint`` was imported with.
 
-        Parameters
-        ----------
-        scope, id
-            As for every construct.
-        network : ZoneAlignedNetwork
-            The network whose zones the endpoint serves.
-        interface_endpoint : aws_ec2.IInterfaceVpcEndpoint
-            As made elsewhere in the app, or imported with
-            ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
-        regional_dns_name : str, optional
-            ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``; by default that of the
-            endpoint, where it was made in the app. An imported one does not know its name, and
-            without it ``zonal_dns_names`` is empty.
-        hosted_zone_id : str, optional
-            The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
-        fips : bool, optional
-            Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or
-            its DNS name says, and not where neither is known.
-        private_dns : bool, optional
-            Whether it has private DNS; by default as it was made in the app, and yes where that
-            is not known. Without, ``regional_dns_name`` is needed.
-        bidirectional_streaming, hosted_zone_vpcs
-            As above.
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: The network whose zones the endpoint serves.
+            interface_endpoint: As made elsewhere in the app, or imported with ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
+            regional_dns_name: ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``; by default that of the endpoint, where it was made in the app. An imported one does not know its name, and without it ``zonal_dns_names`` is empty.
+            hosted_zone_id: The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
+            fips: Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or its DNS name says, and not where neither is known.
+            private_dns: Whether it has private DNS; by default as it was made in the app, and yes where that is not known. Without, ``regional_dns_name`` is needed.
+            bidirectional_streaming: As for :class:`RuntimePrivateLink`.
+            hosted_zone_vpcs: As for :class:`RuntimePrivateLink`.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE215 for ``hosted_zone_vpcs``, LLE219 for ``private_dns=False`` without the
-            endpoint's DNS name, LLE363 for another one.
+        Raises:
+            ConfigurationError: LLE215 for ``hosted_zone_vpcs``, LLE219 for
+                ``private_dns=False`` without the endpoint's DNS name, LLE363 for another
+                one.
         """
         return _AdoptedPrivateLink(
             scope,
@@ -309,22 +273,14 @@ class RuntimePrivateLink(Construct):
     ) -> None:
         """Let a caller in: a security group, a ``Peer`` range, any construct with connections.
 
-        Parameters
-        ----------
-        caller : aws_ec2.IConnectable
-        description : str
-            Of the rules; by default that these are callers.
-        rules_in : {"link", "caller"}, optional
-            In which stack the rules stand, where the caller's security groups are made in another
-            one: its stack then depends on the other. By default in the caller's, which needs the
-            endpoint's name anyway, and in the link's where its stack depends on the caller's: by
-            a VPC that is made there, or by ``add_dependency``. CDK refuses cycles of stacks; say
-            ``"link"`` where the endpoint takes something else of the caller's stack.
+        Args:
+            caller: A security group, a function, a service, or a ``Peer`` range.
+            description: Of the rules; by default that these are callers.
+            rules_in: In which stack the rules stand, where the caller's security groups are made in another one: its stack then depends on the other. By default in the caller's, which needs the endpoint's name anyway, and in the link's where its stack depends on the caller's: by a VPC that is made there, or by ``add_dependency``. CDK refuses cycles of stacks; say ``"link"`` where the endpoint takes something else of the caller's stack.
 
-        Notes
-        -----
-        Groups that are added to the caller's connections later are let in only with rules in the
-        link's stack.
+        Notes:
+            Groups that are added to the caller's connections later are let in only with rules in the
+            link's stack.
         """
         text = description or "Callers of SageMaker Runtime"
         groups = caller.connections.security_groups
@@ -374,18 +330,12 @@ class RuntimePrivateLink(Construct):
 
         A wide policy (``narrow_policy``) and an adopted endpoint's stay as they are.
 
-        Parameters
-        ----------
-        endpoint_name : str
-            The policy names it in lower case, as ARNs of endpoints are. A token stays as it is,
-            with a warning that its value has to be in lower case.
-        components : sequence of str
-            Names of inference components on it; by default none.
+        Args:
+            endpoint_name: The policy names it in lower case, as ARNs of endpoints are. A token stays as it is, with a warning that its value has to be in lower case.
+            components: Names of inference components on it; by default none.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE217 when there are too many for a policy.
+        Raises:
+            ConfigurationError: LLE217 when there are too many for a policy.
         """
         if self._policy is not None:
             self._policy.serve(endpoint_name, components)

@@ -46,36 +46,6 @@ class ZoneAlignedNetwork(Construct):
     A zone's address block depends on the zone alone, so adding, removing or reordering client
     zones never moves another zone's subnet.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    client_zones : ClientZones
-        Where the callers run. With zone IDs the subnets carry ``AvailabilityZoneId``, so callers
-        in another account land in the same physical zone.
-    cidr : str
-        The VPC's IPv4 range; by default 10.0.0.0/16. Choose another if it must be peered.
-    max_instances : int, optional
-        The largest number of instances that all endpoints in this network have together. The
-        subnets hold twice as many (a blue/green deployment runs two fleets), two addresses each,
-        all in one zone. By default subnets are /24, room for 58 instances. Endpoints that need
-        more are refused.
-    subnet_prefix_length : int, optional
-        Size of the subnets, 16 to 28. By default derived from ``max_instances``, never smaller
-        than /24: a subnet cannot grow later without being replaced.
-    flow_logs : aws_ec2.FlowLogTrafficType, optional
-        What the VPC's flow log records; by default rejected packets. ``None`` makes no flow log.
-    s3_prefix_list : aws_ec2.IPrefixList, optional
-        AWS's list of S3's addresses in the Region, ``com.amazonaws.<region>.s3``: models then
-        reach these alone, and no other address. By default port 443 of every address, of which
-        nothing but S3 answers in this VPC: the list's ID differs by Region, and CloudFormation
-        does not know it. ``aws_ec2.PrefixList.from_lookup`` finds it at synthesis.
-    narrow_s3 : bool
-        Let the S3 gateway endpoint's policy name what models read and write, and what
-        :meth:`allow_s3` adds, in place of all buckets of the account; by default not, since
-        callers in the VPC may have buckets of their own. Either way images' layers in ECR pass,
-        and no bucket of another account that is not named.
-
     Attributes
     ----------
     vpc : aws_ec2.IVpc
@@ -87,12 +57,6 @@ class ZoneAlignedNetwork(Construct):
     client_zones : ClientZones
     own_vpc : bool
         Whether the network made the VPC: then nobody was in it before. Not with :meth:`in_vpc`.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE104, LLE105, LLE108 for the VPC's range, LLE11x when zones and region disagree or the
-        subnets do not fit, LLE340 when more is named than a policy holds.
 
     Examples
     --------
@@ -129,6 +93,24 @@ class ZoneAlignedNetwork(Construct):
         s3_prefix_list: ec2.IPrefixList | None = None,
         narrow_s3: bool = False,
     ) -> None:
+        """One isolated subnet in each client zone, in a VPC of its own.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            client_zones: Where the callers run. With zone IDs the subnets carry ``AvailabilityZoneId``, so callers in another account land in the same physical zone.
+            cidr: The VPC's IPv4 range; by default 10.0.0.0/16. Choose another if it must be peered.
+            max_instances: The largest number of instances that all endpoints in this network have together. The subnets hold twice as many (a blue/green deployment runs two fleets), two addresses each, all in one zone. By default subnets are /24, room for 58 instances. Endpoints that need more are refused.
+            subnet_prefix_length: Size of the subnets, 16 to 28. By default derived from ``max_instances``, never smaller than /24: a subnet cannot grow later without being replaced.
+            flow_logs: What the VPC's flow log records; by default rejected packets. ``None`` makes no flow log.
+            s3_prefix_list: AWS's list of S3's addresses in the Region, ``com.amazonaws.<region>.s3``: models then reach these alone, and no other address. By default port 443 of every address, of which nothing but S3 answers in this VPC: the list's ID differs by Region, and CloudFormation does not know it. ``aws_ec2.PrefixList.from_lookup`` finds it at synthesis.
+            narrow_s3: Let the S3 gateway endpoint's policy name what models read and write, and what :meth:`allow_s3` adds, in place of all buckets of the account; by default not, since callers in the VPC may have buckets of their own. Either way images' layers in ECR pass, and no bucket of another account that is not named.
+
+        Raises:
+            ConfigurationError: LLE104, LLE105, LLE108 for the VPC's range, LLE11x when
+                zones and region disagree or the subnets do not fit, LLE340 when more is
+                named than a policy holds.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         _check_region(self, client_zones)
@@ -215,30 +197,20 @@ class ZoneAlignedNetwork(Construct):
     ) -> ZoneAlignedNetwork:
         """Use a VPC that exists: made in the same app, imported by attributes, or looked up.
 
-        Parameters
-        ----------
-        scope, id
-            As for every construct.
-        vpc : aws_ec2.IVpc
-            The VPC. Its DNS support and DNS hostnames must be on for private DNS.
-        client_zones : ClientZones
-            Where the callers run.
-        subnets : mapping of str to aws_ec2.ISubnet, optional
-            The subnet of each client zone. By default one subnet per zone is chosen by the zone's
-            name: isolated ones first, then private ones with a way out, never public ones. Needed
-            with zone IDs, and where the VPC does not know its zones' names at synth.
-        subnet_selection : aws_ec2.SubnetSelection, optional
-            Which of the VPC's subnets may be chosen; by default all that are not public. Where a
-            client zone has several of these, a warning says which group was taken.
-        s3_prefix_list : aws_ec2.IPrefixList, optional
-            As above: models then reach S3 alone, whatever else the VPC leads to.
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            vpc: The VPC. Its DNS support and DNS hostnames must be on for private DNS.
+            client_zones: Where the callers run.
+            subnets: The subnet of each client zone. By default one subnet per zone is chosen by the zone's name: isolated ones first, then private ones with a way out, never public ones. Needed with zone IDs, and where the VPC does not know its zones' names at synth.
+            subnet_selection: Which of the VPC's subnets may be chosen; by default all that are not public. Where a client zone has several of these, a warning says which group was taken.
+            s3_prefix_list: As for :class:`ZoneAlignedNetwork`: models then reach S3 alone, whatever else the VPC leads to.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE151 when a zone has no subnet (both sides are named), LLE152 when zones and subnets
-            cannot be matched at synth, LLE153 when ``subnets`` names other zones, LLE158 when
-            ``subnet_selection`` is given beside it, LLE159 for one subnet in two zones.
+        Raises:
+            ConfigurationError: LLE151 when a zone has no subnet (both sides are named),
+                LLE152 when zones and subnets cannot be matched at synth, LLE153 when
+                ``subnets`` names other zones, LLE158 when ``subnet_selection`` is given
+                beside it, LLE159 for one subnet in two zones.
         """
         return _NetworkInVpc(
             scope,
@@ -257,12 +229,9 @@ class ZoneAlignedNetwork(Construct):
         VPC and is not a model's data, captured data or core dumps: these are known. A VPC that
         exists keeps its endpoints as they are: there it does nothing.
 
-        Parameters
-        ----------
-        bucket : aws_s3.IBucket or str
-            The bucket, or its name.
-        write : bool
-            Let objects be written and deleted too; by default they are read and listed.
+        Args:
+            bucket: The bucket, or its name.
+            write: Let objects be written and deleted too; by default they are read and listed.
         """
         name = bucket_arn(bucket) if isinstance(bucket, str) else bucket.bucket_arn
         statements = [allow(["s3:GetObject"], f"{name}/*"), allow(["s3:ListBucket"], name)]
@@ -287,12 +256,9 @@ class ZoneAlignedNetwork(Construct):
         needs it, ``connections`` lets in. What the containers may do is the matter of the model's
         role: pass the model to a ``grant_*`` method.
 
-        Parameters
-        ----------
-        id : str
-            Of the construct below the network.
-        service : aws_ec2.IInterfaceVpcEndpointService
-            ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
+        Args:
+            id: Of the construct below the network.
+            service: ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
         """
         group = ec2.SecurityGroup(
             self,

@@ -45,49 +45,35 @@ class FurtherVariant(VariantOptions):
     Under ``variants`` it gets a part of the requests, by weight; as ``shadow`` copies of them, and
     callers see nothing of it. What it leaves out is the first variant's.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"challenger"``.
-    weight : float
-        Its part of the requests is its weight over those of all variants. As a shadow: the part
-        that is copied is its weight over the first variant's. By default 1, as the first one's.
-    containers : sequence of Container
-        By default it serves the first variant's model itself, such as to compare routing
-        strategies or instance types.
-    model : ModelOptions, optional
-        With ``containers``: by default as the endpoint's ``model``, which shares its role, if one
-        is stated.
-    instance_type : InstanceType, str or sequence of InstancePool, optional
-        By default what the first variant runs on.
-    tps_per_instance, safety_factor : float, optional
-        What one instance held, and what part of it scaling aims at; by default the first variant's
-        (of pools the slowest one's), with a warning on another instance type.
-    concurrency_per_instance : float, optional
-        Requests in flight at that limit, of a language model; by default the first variant's, and
-        not known on another instance type or beside ``tps_per_instance``.
-    scaling : ScalingOptions, optional
-        By default it scales as the first variant does, with numbers of instances for its own part
-        of the requests, and without set times and steps.
-    routing, startup_health_check_timeout, model_data_download_timeout,
-    instance_provision_timeout, core_dump
-        As for :class:`VariantOptions`; by default the first variant's.
-    inference_ami, volume_size_gib
-        By default the first variant's, if ``instance_type`` is left out.
-    enable_ssm_access, capacity_reservation_arn
-        As for :class:`VariantOptions`; nothing of the first variant's.
+    Args:
+        name: Such as ``"challenger"``.
+        weight: Its part of the requests is its weight over those of all variants. As a shadow: the part that is copied is its weight over the first variant's. By default 1, as the first one's.
+        containers: By default it serves the first variant's model itself, such as to compare routing strategies or instance types.
+        model: With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is stated.
+        instance_type: By default what the first variant runs on.
+        tps_per_instance: What one instance held, and what part of it scaling aims at; by default the first variant's (of pools the slowest one's), with a warning on another instance type.
+        safety_factor: What one instance held, and what part of it scaling aims at; by default the first variant's (of pools the slowest one's), with a warning on another instance type.
+        concurrency_per_instance: Requests in flight at that limit, of a language model; by default the first variant's, and not known on another instance type or beside ``tps_per_instance``.
+        scaling: By default it scales as the first variant does, with numbers of instances for its own part of the requests, and without set times and steps.
+        routing: As for :class:`VariantOptions`; by default the first variant's.
+        startup_health_check_timeout: As for :class:`VariantOptions`; by default the first variant's.
+        model_data_download_timeout: As for :class:`VariantOptions`; by default the first variant's.
+        instance_provision_timeout: As for :class:`VariantOptions`; by default the first variant's.
+        core_dump: As for :class:`VariantOptions`; by default the first variant's.
+        inference_ami: By default the first variant's, if ``instance_type`` is left out.
+        volume_size_gib: By default the first variant's, if ``instance_type`` is left out.
+        enable_ssm_access: As for :class:`VariantOptions`; nothing of the first variant's.
+        capacity_reservation_arn: As for :class:`VariantOptions`; nothing of the first variant's.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE402, LLE404, LLE603, LLE604 and LLE896 for name, weight and throughput, LLE436 for ``model`` without ``containers``, LLE801 and LLE807 for
-        values of another kind.
+    Raises:
+        ConfigurationError: LLE402, LLE404, LLE603, LLE604 and LLE896 for name, weight
+            and throughput, LLE436 for ``model`` without ``containers``, LLE801 and
+            LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import FurtherVariant, RoutingStrategy
-    >>> FurtherVariant(name="random", weight=0.5, routing=RoutingStrategy.RANDOM).containers
-    ()
+    Examples:
+        >>> from low_latency_endpoint import FurtherVariant, RoutingStrategy
+        >>> FurtherVariant(name="random", weight=0.5, routing=RoutingStrategy.RANDOM).containers
+        ()
     """
 
     name: str = field()

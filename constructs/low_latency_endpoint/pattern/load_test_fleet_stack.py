@@ -19,17 +19,6 @@ class LoadTestFleetStack(Stack):
 
     A stack of its own, because its interface endpoints cost by the hour: it is there while load
     is tested and deleted afterwards, and the endpoints' stack never notices.
-
-    Parameters
-    ----------
-    scope, id
-        As for every stack.
-    serving : LowLatencyEndpointStack
-        The stack with the endpoints.
-    interface_endpoints : bool
-        See :class:`~low_latency_endpoint.LoadTestFleet`; by default they are made.
-    **kwargs
-        As for every stack, ``env`` among them.
     """
 
     def __init__(
@@ -41,6 +30,15 @@ class LoadTestFleetStack(Stack):
         interface_endpoints: bool = True,
         **kwargs: Any,
     ) -> None:
+        """A fleet for each endpoint of the settings file, in the endpoints' network.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            serving: The stack with the endpoints.
+            interface_endpoints: See :class:`~low_latency_endpoint.LoadTestFleet`; by default they are made.
+            **kwargs: As for every stack, ``env`` among them.
+        """
         super().__init__(
             scope,
             id,

@@ -75,99 +75,12 @@ _OF_THE_TEAM = ("no-latency-target", "no-throughput")
 @checked_arguments
 @jsii.implements(ec2.IConnectable)
 class LowLatencyEndpoint(MetricSource, Construct):
-    """A low-latency endpoint: state callers, target and throughput; the rest is planned.
+    """A low-latency endpoint. State callers, target and throughput; the rest is planned.
 
     Composes :class:`ZoneAlignedNetwork`, :class:`RuntimePrivateLink`, :class:`Model`,
     :class:`EndpointConfiguration`, :class:`Endpoint`, scaling and :class:`LatencyAlarms`. Every
     number that is not given follows from the plan, which explains it: see ``.plan``, the file
     ``<stack>.plan.json`` beside the template, and ``low-latency plan``. Whatever is given wins.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    client_zones : ClientZones or sequence of str, optional
-        Where the callers run, also as a list of zone IDs or of zone names; needed unless
-        ``network`` is given.
-    vpc : aws_ec2.IVpc, optional
-        The VPC the callers run in; by default a new one is made.
-    subnets : mapping of str to aws_ec2.ISubnet, optional
-        With ``vpc``: the subnet of each client zone; by default chosen by zone name.
-    subnet_selection : aws_ec2.SubnetSelection, optional
-        With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all
-        that are not public, with a warning where a client zone has several.
-    network : ZoneAlignedNetwork, optional
-        A network made before; endpoints that share one share a :class:`ZoneAlignedNetwork` that
-        none of them made, since an endpoint that is retired takes along what it made.
-    network_max_instances : int, optional
-        For a new VPC that more endpoints will share all the same (``network=first.network``): the
-        largest number of instances that all of them have together. By default the subnets are made
-        for this endpoint, at least a /24 each.
-    private_link : RuntimePrivateLink, optional
-        An interface endpoint made before; a VPC takes one. Shared like the network. By default a
-        new one.
-    private_dns : bool, optional
-        Whether a new interface endpoint answers the runtime's own name in the whole VPC; by
-        default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
-    callers : sequence of aws_ec2.IConnectable
-        Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
-        ``.private_link.allow_from(...)`` adds more.
-    containers : sequence of Container
-        ``[Container.from_hugging_face("Qwen/Qwen3-8B")]`` will do for a model of the Hub.
-    instance_type : InstanceType, str or sequence of InstancePool
-        ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for
-        the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
-    latency : LatencyTarget, optional
-        What callers must see. Without it there are no alarms on latency, and a warning, once for
-        the whole app.
-    throughput : MeasuredThroughput, optional
-        Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
-        instance per zone, no scaling, and a warning.
-    payload_bytes : int, optional
-        Size of the callers' largest request, held against what SageMaker takes; by default it is
-        not checked.
-    tokens : TokenTraffic, optional
-        Tokens of prompts and answers, of a language model whose answers are streamed. Without them
-        capacity is counted in calls alone.
-    streaming : bool, optional
-        Whether callers stream answers; by default where tokens, or targets of ``latency`` on them,
-        are stated.
-    scaling : ScalingOptions, optional
-        Numbers of instances and how they follow the load; by default the plan's.
-    variant : VariantOptions, optional
-        The production variant: its name, routing, timeouts, volume, inference AMI, and its weight
-        beside ``variants``.
-    variants : sequence of FurtherVariant
-        Further variants that get a part of the requests, by weight. Each has a plan of its own,
-        for its part of the peak. By default none.
-    shadow : FurtherVariant, optional
-        A variant that gets copies of the requests, and whose answers nobody sees; instead of
-        ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the
-        statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
-    model : ModelOptions, optional
-        The model's role, inference mode and isolation.
-    configuration : ConfigurationOptions, optional
-        Key, data capture and published metrics.
-    endpoint : EndpointOptions, optional
-        The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
-    alarms : AlarmOptions, optional
-        By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
-        5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
-        nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
-    token_alarms : TokenAlarmOptions, optional
-        By default the plan's limits on tokens, where ``latency`` has targets on them and the
-        images' names say whose metrics the container publishes. ``alarms.actions`` are told.
-    dashboard : bool
-        Make a dashboard; by default yes.
-    warm_up : WarmUpOptions, optional
-        ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the
-        plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
-    safeguards : Safeguards, optional
-        Key, log retention and roles for all that the pattern makes; by default those that hold for
-        its scope.
-    plan : Plan, optional
-        The plan of these arguments, where there is one already, such as that of a settings file.
-        By default it is made.
 
     Attributes
     ----------
@@ -182,14 +95,6 @@ class LowLatencyEndpoint(MetricSource, Construct):
         Beside a shadow.
     token_alarms : dict of str to TokenLatencyAlarms
         By the server whose metrics they ask for; empty for what is no language model.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools, LLE421, LLE426,
-        LLE431 and LLE434 to LLE436 for several variants, LLE158, LLE221, LLE360 for a mapping as
-        ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
-        plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
     Examples
     --------
@@ -254,6 +159,48 @@ class LowLatencyEndpoint(MetricSource, Construct):
         streaming: bool | None = None,
         plan: Plan | None = None,
     ) -> None:
+        """A low-latency endpoint. State callers, target and throughput; the rest is planned.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            client_zones: Where the callers run, also as a list of zone IDs or of zone names; needed unless ``network`` is given.
+            vpc: The VPC the callers run in; by default a new one is made.
+            subnets: With ``vpc``: the subnet of each client zone; by default chosen by zone name.
+            subnet_selection: With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all that are not public, with a warning where a client zone has several.
+            network: A network made before; endpoints that share one share a :class:`ZoneAlignedNetwork` that none of them made, since an endpoint that is retired takes along what it made.
+            network_max_instances: For a new VPC that more endpoints will share all the same (``network=first.network``): the largest number of instances that all of them have together. By default the subnets are made for this endpoint, at least a /24 each.
+            private_link: An interface endpoint made before; a VPC takes one. Shared like the network. By default a new one.
+            private_dns: Whether a new interface endpoint answers the runtime's own name in the whole VPC; by default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
+            callers: Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody; ``.private_link.allow_from(...)`` adds more.
+            containers: ``[Container.from_hugging_face("Qwen/Qwen3-8B")]`` will do for a model of the Hub.
+            instance_type: ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
+            latency: What callers must see. Without it there are no alarms on latency, and a warning, once for the whole app.
+            throughput: Peak load, and what one instance held in a load test. Without it the fleet is a guess: one instance per zone, no scaling, and a warning.
+            payload_bytes: Size of the callers' largest request, held against what SageMaker takes; by default it is not checked.
+            tokens: Tokens of prompts and answers, of a language model whose answers are streamed. Without them capacity is counted in calls alone.
+            streaming: Whether callers stream answers; by default where tokens, or targets of ``latency`` on them, are stated.
+            scaling: Numbers of instances and how they follow the load; by default the plan's.
+            variant: The production variant: its name, routing, timeouts, volume, inference AMI, and its weight beside ``variants``.
+            variants: Further variants that get a part of the requests, by weight. Each has a plan of its own, for its part of the peak. By default none.
+            shadow: A variant that gets copies of the requests, and whose answers nobody sees; instead of ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
+            model: The model's role, inference mode and isolation.
+            configuration: Key, data capture and published metrics.
+            endpoint: The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
+            alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
+            token_alarms: By default the plan's limits on tokens, where ``latency`` has targets on them and the images' names say whose metrics the container publishes. ``alarms.actions`` are told.
+            dashboard: Make a dashboard; by default yes.
+            warm_up: ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
+            safeguards: Key, log retention and roles for all that the pattern makes; by default those that hold for its scope.
+            plan: The plan of these arguments, where there is one already, such as that of a settings file. By default it is made.
+
+        Raises:
+            ConfigurationError: LLE154, LLE157 when the subnets have no room, LLE432 and
+                LLE433 for pools, LLE421, LLE426, LLE431 and LLE434 to LLE436 for several
+                variants, LLE158, LLE221, LLE360 for a mapping as ``alarms`` or ``warm_up``,
+                LLE801 and LLE807 for arguments of another kind, LLE808 for the plan of
+                another request, what the plan refuses (LLE8xx), and what the parts refuse.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         if safeguards is not None:
@@ -397,11 +344,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
     ) -> iam.Grant:
         """Let a principal invoke the endpoint, as :meth:`Endpoint.grant_invoke` does.
 
-        Parameters
-        ----------
-        grantee : aws_iam.IGrantable
-        bidirectional_streaming, openai : bool
-            These calls too; by default not.
+        Args:
+            grantee: Who gets the right.
+            bidirectional_streaming: These calls too; by default not.
+            openai: These calls too; by default not.
         """
         return self.endpoint.grant_invoke(
             grantee, bidirectional_streaming=bidirectional_streaming, openai=openai
@@ -434,23 +380,18 @@ class LowLatencyEndpoint(MetricSource, Construct):
         ``tcp_keepalive``, ``keepalive_seconds``). Who reads them needs ``ssm:GetParametersByPath``,
         or ``ssm:GetParameter``, and grants it itself.
 
-        Parameters
-        ----------
-        prefix : str
-            Such as ``/low-latency/sentiment``; another one for each endpoint.
+        Args:
+            prefix: Such as ``/low-latency/sentiment``; another one for each endpoint.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE570, and LLE807 for arguments of another kind.
+        Raises:
+            ConfigurationError: LLE570, and LLE807 for arguments of another kind.
 
-        Examples
-        --------
-        >>> sentiment.publish_parameters(prefix="/low-latency/sentiment")  # doctest: +SKIP
+        Examples:
+            >>> sentiment.publish_parameters(prefix="/low-latency/sentiment")  # doctest: +SKIP
 
-        and in a stack of another language, without a reference to this one:
+            and in a stack of another language, without a reference to this one:
 
-            ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
+                ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
         """
         PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix")
         publish(Construct(self, "Parameters"), prefix, self._for_callers())

@@ -31,15 +31,6 @@ class LowLatencyEndpointStack(Stack):
 
     All of them stand in one stack, so that a second endpoint moves nothing of the first one's.
 
-    Parameters
-    ----------
-    scope, id
-        As for every stack.
-    settings : Settings
-        As ``load_settings`` returns them.
-    **kwargs
-        As for every stack, ``env`` among them.
-
     Attributes
     ----------
     settings : Settings
@@ -47,11 +38,6 @@ class LowLatencyEndpointStack(Stack):
     private_link : RuntimePrivateLink
     endpoints : dict of str to LowLatencyEndpoint
         By their keys in the settings file.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE801 and LLE807 for arguments of another kind, and what the constructs refuse.
 
     Examples
     --------
@@ -66,6 +52,18 @@ class LowLatencyEndpointStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **kwargs: Any) -> None:
+        """One network, one PrivateLink, and the endpoints of a settings file that share them.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            settings: As ``load_settings`` returns them.
+            **kwargs: As for every stack, ``env`` among them.
+
+        Raises:
+            ConfigurationError: LLE801 and LLE807 for arguments of another kind, and what
+                the constructs refuse.
+        """
         super().__init__(
             scope,
             id,
@@ -118,29 +116,15 @@ class LowLatencyEndpointStack(Stack):
     ) -> Self:
         """Make the stack of a settings file.
 
-        Parameters
-        ----------
-        scope : Construct
-            An app, or a stage: ``cdk deploy "Production/*"`` then deploys the stage's.
-        path_or_settings : str, pathlib.Path or Settings
-            The file, or what ``load_settings`` returned; by default ``endpoint.yaml`` in the
-            working directory, which for the CDK CLI is the folder of ``cdk.json``.
-        id : str, optional
-            By default the settings' ``stack_name``.
-        **kwargs
-            As for every stack. ``env`` by default is what the settings state; what they leave
-            open is the stage's, else that of the credentials and region of the CDK CLI.
+        Args:
+            scope: An app, or a stage: ``cdk deploy "Production/*"`` then deploys the stage's.
+            path_or_settings: The file, or what ``load_settings`` returned; by default ``endpoint.yaml`` in the working directory, which for the CDK CLI is the folder of ``cdk.json``.
+            id: By default the settings' ``stack_name``.
+            **kwargs: As for every stack. ``env`` by default is what the settings state; what they leave open is the stage's, else that of the credentials and region of the CDK CLI.
 
-        Returns
-        -------
-        LowLatencyEndpointStack
-
-        Raises
-        ------
-        SettingsError
-            With all mistakes of the file, each with its line.
-        ConfigurationError
-            As the constructor.
+        Raises:
+            SettingsError: With all mistakes of the file, each with its line.
+            ConfigurationError: As the constructor.
         """
         from ..settings import Settings, load_settings
 

@@ -21,25 +21,18 @@ if TYPE_CHECKING:
 class ModelOptions:
     """How :class:`LowLatencyEndpoint` makes its model; :class:`Model` says what each means.
 
-    Parameters
-    ----------
-    role : aws_iam.IRole, optional
-        By default a new one.
-    inference_mode : {"Serial", "Direct"}, optional
-        By default Serial.
-    network_isolation : bool, optional
-        By default as for :class:`Model`: on for models that are known to serve without a network.
+    Args:
+        role: By default a new one.
+        inference_mode: By default Serial.
+        network_isolation: By default as for :class:`Model`: on for models that are known to serve without a network.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE807 for values of another kind.
+    Raises:
+        ConfigurationError: LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import ModelOptions
-    >>> ModelOptions(network_isolation=True).inference_mode is None
-    True
+    Examples:
+        >>> from low_latency_endpoint import ModelOptions
+        >>> ModelOptions(network_isolation=True).inference_mode is None
+        True
     """
 
     role: iam.IRole | None = None
@@ -52,26 +45,18 @@ class ModelOptions:
 class ConfigurationOptions:
     """The endpoint configuration beside its variant, as :class:`EndpointConfiguration` takes it.
 
-    Parameters
-    ----------
-    encryption_key : aws_kms.IKey, optional
-        By default that of :class:`Safeguards`, else SageMaker's own.
-    kms_key_with_local_storage : bool
-        By default a key is refused on a type with local storage.
-    data_capture : DataCapture, optional
-        By default nothing is captured.
-    metrics : MetricsPublishing, optional
-        By default SageMaker's own settings.
+    Args:
+        encryption_key: By default that of :class:`Safeguards`, else SageMaker's own.
+        kms_key_with_local_storage: By default a key is refused on a type with local storage.
+        data_capture: By default nothing is captured.
+        metrics: By default SageMaker's own settings.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE807 for values of another kind.
+    Raises:
+        ConfigurationError: LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import ConfigurationOptions, DataCapture
-    >>> ConfigurationOptions(data_capture=DataCapture(destination="s3://captured")).metrics
+    Examples:
+        >>> from low_latency_endpoint import ConfigurationOptions, DataCapture
+        >>> ConfigurationOptions(data_capture=DataCapture(destination="s3://captured")).metrics
     """
 
     encryption_key: kms.IKey | None = None
@@ -85,35 +70,20 @@ class ConfigurationOptions:
 class EndpointOptions:
     """The endpoint's name, tags and deployments; :class:`Endpoint` says what each means.
 
-    Parameters
-    ----------
-    endpoint_name : str, optional
-        By default derived from the construct's path, so another one when a scope around it moves
-        or gets another id: set it in production.
-    deployment : DeploymentPolicy, optional
-        By default a canary of 10 percent for 5 minutes.
-    roll_back_on_alarms : bool, optional
-        Roll a deployment back when its new fleet misses the target or fails; by default yes,
-        except on Inf1, which AWS excludes.
-    confirm_updates : bool
-        By default a deployment fails after which SageMaker does not serve this version.
-    tags : mapping of str to str
-        Of the endpoint, its configuration and its models: service control policies may ask for tags
-        in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions
-        <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_).
-        A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the
-        way. By default none.
+    Args:
+        endpoint_name: By default derived from the construct's path, so another one when a scope around it moves or gets another id: set it in production.
+        deployment: By default a canary of 10 percent for 5 minutes.
+        roll_back_on_alarms: Roll a deployment back when its new fleet misses the target or fails; by default yes, except on Inf1, which AWS excludes.
+        confirm_updates: By default a deployment fails after which SageMaker does not serve this version.
+        tags: Of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. By default none.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE807 for values of another kind.
+    Raises:
+        ConfigurationError: LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import DeploymentPolicy, EndpointOptions
-    >>> EndpointOptions(deployment=DeploymentPolicy.linear(step_percent=20)).confirm_updates
-    True
+    Examples:
+        >>> from low_latency_endpoint import DeploymentPolicy, EndpointOptions
+        >>> EndpointOptions(deployment=DeploymentPolicy.linear(step_percent=20)).confirm_updates
+        True
     """
 
     endpoint_name: str | None = None

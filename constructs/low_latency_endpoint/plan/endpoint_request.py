@@ -137,55 +137,35 @@ _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 class ScalingOptions:
     """How many instances there are, and how their number follows the load.
 
-    Parameters
-    ----------
-    enabled : bool
-        Let the number of instances follow the load; by default yes, once throughput is measured or
-        a target is stated. Without, the fleet keeps its number, and a target or cooldowns are
-        refused.
-    min_instances, initial_instances, max_instances : int, optional
-        By default the rules', from the throughput.
-    target_invocations_per_instance : float, optional
-        Invocations per instance and minute that scaling aims at, for teams that have such a number
-        (``TargetValue`` of a policy). By default TPS per instance x safety factor x 60, once
-        throughput is measured.
-    max_concurrency_per_instance : float, optional
-        Scale on requests in flight per instance, at this target, instead of on invocations.
-    count_invocations : bool
-        Scale a language model on invocations too. By default, where its requests in flight are
-        measured (``concurrency_per_instance``), on these: an invocation counts once, however long
-        its answer is.
-    scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
-        By default 60 and 300 seconds.
-    instance_start : Duration or timedelta, optional
-        From the decision to add an instance until it serves, as you saw it: what a minimum has to
-        bridge. By default 300 seconds are assumed, and more for weights above 37 GB.
-    keep_instance_counts : bool, optional
-        As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
-        not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
-        ``initial_instances``.
-    schedule : sequence of ScalingSchedule
-        Other ranges at set times; by default none. What they allow at most counts for subnets,
-        quotas and cost.
-    steps : ScalingSteps, optional
-        Instances to add at once on a jump, beside target tracking; by default none.
+    Args:
+        enabled: Let the number of instances follow the load; by default yes, once throughput is measured or a target is stated. Without, the fleet keeps its number, and a target or cooldowns are refused.
+        min_instances: By default the rules', from the throughput.
+        initial_instances: By default the rules', from the throughput.
+        max_instances: By default the rules', from the throughput.
+        target_invocations_per_instance: Invocations per instance and minute that scaling aims at, for teams that have such a number (``TargetValue`` of a policy). By default TPS per instance x safety factor x 60, once throughput is measured.
+        max_concurrency_per_instance: Scale on requests in flight per instance, at this target, instead of on invocations.
+        count_invocations: Scale a language model on invocations too. By default, where its requests in flight are measured (``concurrency_per_instance``), on these: an invocation counts once, however long its answer is.
+        scale_out_cooldown: By default 60 and 300 seconds.
+        scale_in_cooldown: By default 60 and 300 seconds.
+        instance_start: From the decision to add an instance until it serves, as you saw it: what a minimum has to bridge. By default 300 seconds are assumed, and more for weights above 37 GB.
+        keep_instance_counts: As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does not update the endpoint. ``False`` is for fleets of a fixed size: an update sets ``initial_instances``.
+        schedule: Other ranges at set times; by default none. What they allow at most counts for subnets, quotas and cost.
+        steps: Instances to add at once on a jump, beside target tracking; by default none.
 
-    Attributes
-    ----------
-    scale_out_seconds, scale_in_seconds, instance_seconds : int or None
-        The cooldowns and the start of an instance, where they are given.
+    Attributes:
+        scale_out_seconds: The cooldowns and the start of an instance, where they are given.
+        scale_in_seconds: The cooldowns and the start of an instance, where they are given.
+        instance_seconds: The cooldowns and the start of an instance, where they are given.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for numbers out of range,
-        LLE629 for what has no effect without scaling, LLE632 for two targets, LLE801 and LLE807 for values of another kind.
+    Raises:
+        ConfigurationError: LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for
+            numbers out of range, LLE629 for what has no effect without scaling, LLE632
+            for two targets, LLE801 and LLE807 for values of another kind.
 
-    Examples
-    --------
-    >>> from datetime import timedelta
-    >>> ScalingOptions(max_instances=12, scale_in_cooldown=timedelta(minutes=9)).scale_in_seconds
-    540
+    Examples:
+        >>> from datetime import timedelta
+        >>> ScalingOptions(max_instances=12, scale_in_cooldown=timedelta(minutes=9)).scale_in_seconds
+        540
     """
 
     enabled: bool = True

@@ -69,43 +69,43 @@ class LatencyTarget:
         From sending to the last byte. It grows with the length of an answer, so for answers that
         differ in length it says little: state it where answers are not streamed.
 
-    Parameters
-    ----------
-    p50, p90, p95, p99, p99_9, average : Duration or timedelta, optional
-        Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or
-        ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no
-        alarm.
-    ttft_p50, ttft_p90, ttft_p95, ttft_p99 : Duration or timedelta, optional
-        Of the time to first token, over requests.
-    itl_p50, itl_p90, itl_p95, itl_p99 : Duration or timedelta, optional
-        Of the inter-token latency, over all gaps of all streams.
+    Args:
+        p50: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        p90: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        p95: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        p99: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        p99_9: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        average: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+        ttft_p50: Of the time to first token, over requests.
+        ttft_p90: Of the time to first token, over requests.
+        ttft_p95: Of the time to first token, over requests.
+        ttft_p99: Of the time to first token, over requests.
+        itl_p50: Of the inter-token latency, over all gaps of all streams.
+        itl_p90: Of the inter-token latency, over all gaps of all streams.
+        itl_p95: Of the inter-token latency, over all gaps of all streams.
+        itl_p99: Of the inter-token latency, over all gaps of all streams.
 
-    Attributes
-    ----------
-    milliseconds : dict of str to float
-        The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``,
-        ``Average``); empty where only tokens have one.
-    ttft_milliseconds, itl_milliseconds : dict of str to float
-        Those of tokens, by percentile.
+    Attributes:
+        milliseconds: The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``, ``Average``); empty where only tokens have one.
+        ttft_milliseconds: Those of tokens, by percentile.
+        itl_milliseconds: Those of tokens, by percentile.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE701`` for a time of zero or less, ``LLE801`` for one without a unit, ``LLE802`` when
-        none is given, ``LLE803`` when a higher percentile of the same kind is to be faster.
+    Raises:
+        ConfigurationError: ``LLE701`` for a time of zero or less, ``LLE801`` for one
+            without a unit, ``LLE802`` when none is given, ``LLE803`` when a higher
+            percentile of the same kind is to be faster.
 
-    Examples
-    --------
-    >>> from datetime import timedelta
-    >>> LatencyTarget(p50=timedelta(milliseconds=40), p99=timedelta(milliseconds=200)).milliseconds
-    {'p50': 40.0, 'p99': 200.0}
+    Examples:
+        >>> from datetime import timedelta
+        >>> LatencyTarget(p50=timedelta(milliseconds=40), p99=timedelta(milliseconds=200)).milliseconds
+        {'p50': 40.0, 'p99': 200.0}
 
-    A chat that starts within half a second and then writes 20 tokens per second:
+        A chat that starts within half a second and then writes 20 tokens per second:
 
-    >>> chat = LatencyTarget(
-    ...     ttft_p95=timedelta(milliseconds=500), itl_p95=timedelta(milliseconds=50))
-    >>> chat.milliseconds, chat.ttft_milliseconds, chat.itl_milliseconds
-    ({}, {'p95': 500.0}, {'p95': 50.0})
+        >>> chat = LatencyTarget(
+        ...     ttft_p95=timedelta(milliseconds=500), itl_p95=timedelta(milliseconds=50))
+        >>> chat.milliseconds, chat.ttft_milliseconds, chat.itl_milliseconds
+        ({}, {'p95': 500.0}, {'p95': 50.0})
     """
 
     p50: Any = field(default=None, compare=False, repr=False)

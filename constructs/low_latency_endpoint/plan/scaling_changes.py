@@ -76,30 +76,23 @@ POLICY_NAMES = ("Concurrency", "Invocations", "Steps")
 class ScalingSchedule:
     """Another range of instances from a set time on, such as before a known rush.
 
-    Parameters
-    ----------
-    name : str
-        Of its own among the endpoint's.
-    expression : str
-        ``cron(0 8 ? * MON-FRI *)``, ``at(2026-11-27T08:00:00)`` or ``rate(1 day)``.
-    time_zone : str, optional
-        Of the IANA database, such as ``Europe/Berlin``, for ``cron`` and ``at``; by default UTC.
-    min_instances, max_instances : int, optional
-        From then on; at least one of the two. They stay until another one changes them: the end of
-        the rush needs one of its own.
+    Args:
+        name: Of its own among the endpoint's.
+        expression: ``cron(0 8 ? * MON-FRI *)``, ``at(2026-11-27T08:00:00)`` or ``rate(1 day)``.
+        time_zone: Of the IANA database, such as ``Europe/Berlin``, for ``cron`` and ``at``; by default UTC.
+        min_instances: From then on; at least one of the two. They stay until another one changes them: the end of the rush needs one of its own.
+        max_instances: From then on; at least one of the two. They stay until another one changes them: the end of the rush needs one of its own.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE106 and LLE601 for numbers out of range, LLE611 for the name, LLE612 for the expression,
-        LLE613 for the time zone, LLE621 for a minimum above the maximum, LLE627 without numbers.
+    Raises:
+        ConfigurationError: LLE106 and LLE601 for numbers out of range, LLE611 for the
+            name, LLE612 for the expression, LLE613 for the time zone, LLE621 for a
+            minimum above the maximum, LLE627 without numbers.
 
-    Examples
-    --------
-    >>> rush = ScalingSchedule(name="rush", expression="cron(45 7 ? * MON-FRI *)",
-    ...                        time_zone="Europe/Berlin", min_instances=8, max_instances=20)
-    >>> rush.text
-    '8 to 20 instances'
+    Examples:
+        >>> rush = ScalingSchedule(name="rush", expression="cron(45 7 ? * MON-FRI *)",
+        ...                        time_zone="Europe/Berlin", min_instances=8, max_instances=20)
+        >>> rush.text
+        '8 to 20 instances'
     """
 
     name: str
@@ -153,37 +146,26 @@ class ScalingSteps:
     Latency is no metric for it: it also rises when what the model calls is slow, and then more
     instances call that more often.
 
-    Parameters
-    ----------
-    metric : {"concurrency", "invocations"}
-        Requests in flight on the busiest instance (``ConcurrentRequestsPerModel``, Maximum, every
-        10 seconds), or invocations per instance and minute (``InvocationsPerInstance``). By
-        default ``concurrency``.
-    adds : mapping of float to int
-        Instances to add by the value of the metric from which on: ``{8: 2, 16: 4}`` adds 2 from 8
-        requests in flight on, and 4 from 16 on.
-    periods : int
-        Periods of the metric in a row until it acts, 1 to 10; by default 1.
-    cooldown : Duration or timedelta, optional
-        In it a larger step adds the difference. By default 300 seconds.
+    Args:
+        metric: Requests in flight on the busiest instance (``ConcurrentRequestsPerModel``, Maximum, every 10 seconds), or invocations per instance and minute (``InvocationsPerInstance``). By default ``concurrency``.
+        adds: Instances to add by the value of the metric from which on: ``{8: 2, 16: 4}`` adds 2 from 8 requests in flight on, and 4 from 16 on.
+        periods: Periods of the metric in a row until it acts, 1 to 10; by default 1.
+        cooldown: In it a larger step adds the difference. By default 300 seconds.
 
-    Attributes
-    ----------
-    cooldown_seconds : int or None
-    threshold : float
-    steps : tuple of Step
+    Attributes:
+        cooldown_seconds: ``cooldown`` in seconds.
+        threshold: The metric's value from which the steps count.
+        steps: What to do from which distance to the threshold on.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE364 and LLE628 for steps that do not add more the higher they are, LLE605 for the
-        cooldown, LLE614 and LLE615 for values out of range.
+    Raises:
+        ConfigurationError: LLE364 and LLE628 for steps that do not add more the higher
+            they are, LLE605 for the cooldown, LLE614 and LLE615 for values out of
+            range.
 
-    Examples
-    --------
-    >>> steps = ScalingSteps(adds={8: 2, 16: 4})
-    >>> steps.threshold, steps.steps
-    (8, (Step(lower=0, upper=8, change=2), Step(lower=8, upper=None, change=4)))
+    Examples:
+        >>> steps = ScalingSteps(adds={8: 2, 16: 4})
+        >>> steps.threshold, steps.steps
+        (8, (Step(lower=0, upper=8, change=2), Step(lower=8, upper=None, change=4)))
     """
 
     metric: Literal["concurrency", "invocations"] = "concurrency"

@@ -24,40 +24,27 @@ from .token_values import check_known
 class MeasuredThroughput:
     """Peak traffic and the throughput of one instance.
 
-    Parameters
-    ----------
-    peak_tps : float
-        Highest rate of requests per second that the endpoint must hold.
-    tps_per_instance : float
-        Requests per second that one instance held within the latency target in a load test.
-    safety_factor : float
-        Share of ``tps_per_instance`` that scaling aims at. By default 0.5, AWS's starting point.
-    from_tps : float, optional
-        Rate from which traffic may jump to the peak, faster than scaling follows. By default
-        nothing is known of jumps, and the plan says what they would cost.
-    rise_tps_per_minute : float, optional
-        By how much traffic rises in a minute at most, instead of ``from_tps``.
-    concurrency_per_instance : float, optional
-        Requests in flight on one instance, on average, at ``tps_per_instance``, for language
-        models: scaling holds each instance at this times the safety factor. By default not known,
-        and scaling counts invocations, which take no account of how long answers are.
+    Args:
+        peak_tps: Highest rate of requests per second that the endpoint must hold.
+        tps_per_instance: Requests per second that one instance held within the latency target in a load test.
+        safety_factor: Share of ``tps_per_instance`` that scaling aims at. By default 0.5, AWS's starting point.
+        from_tps: Rate from which traffic may jump to the peak, faster than scaling follows. By default nothing is known of jumps, and the plan says what they would cost.
+        rise_tps_per_minute: By how much traffic rises in a minute at most, instead of ``from_tps``.
+        concurrency_per_instance: Requests in flight on one instance, on average, at ``tps_per_instance``, for language models: scaling holds each instance at this times the safety factor. By default not known, and scaling counts invocations, which take no account of how long answers are.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608`` for numbers out of range,
-        ``LLE896`` for requests in flight, ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
+    Raises:
+        ConfigurationError: ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608``
+            for numbers out of range, ``LLE896`` for requests in flight, ``LLE609`` for
+            both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
 
-    Notes
-    -----
-    Source of the default and of the target's formula: `Load testing your auto scaling
-    configuration <https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-loadtest.html>`_.
+    Notes:
+        Source of the default and of the target's formula: `Load testing your auto scaling
+        configuration <https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-loadtest.html>`_.
 
-    Examples
-    --------
-    >>> measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
-    >>> measured.target_invocations_per_instance, measured.instances_at_peak(client_zones=2)
-    (7800.0, 8)
+    Examples:
+        >>> measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
+        >>> measured.target_invocations_per_instance, measured.instances_at_peak(client_zones=2)
+        (7800.0, 8)
     """
 
     peak_tps: float

@@ -47,21 +47,18 @@ SHARED_PREFIX = Range(
 class TokenLengths:
     """Lengths that differ: lognormal, through a median and a 95th percentile.
 
-    Parameters
-    ----------
-    p50, p95 : int
-        Tokens that half of the requests, and 95 % of them, do not exceed.
+    Args:
+        p50: Tokens that half of the requests, and 95 % of them, do not exceed.
+        p95: Tokens that half of the requests, and 95 % of them, do not exceed.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE893`` for no number of tokens, ``LLE894`` for a p95 below the p50, ``LLE807``.
+    Raises:
+        ConfigurationError: ``LLE893`` for no number of tokens, ``LLE894`` for a p95
+            below the p50, ``LLE807``.
 
-    Examples
-    --------
-    >>> answers = TokenLengths(p50=300, p95=1800)
-    >>> round(answers.mean), round(answers.mean_in_flight)
-    (543, 1779)
+    Examples:
+        >>> answers = TokenLengths(p50=300, p95=1800)
+        >>> round(answers.mean), round(answers.mean_in_flight)
+        (543, 1779)
     """
 
     p50: int
@@ -103,25 +100,18 @@ class TokenLengths:
 class TokenTraffic:
     """Tokens of the requests that a language model gets, and of its answers.
 
-    Parameters
-    ----------
-    input : int or TokenLengths
-        Tokens of a prompt, with its system prompt and template.
-    output : int or TokenLengths
-        Tokens of an answer.
-    shared_prefix : float
-        Share of a prompt's tokens at its beginning that requests have in common, 0 to 1. By
-        default 0: nothing is known to be shared, and no prefix cache is counted on.
+    Args:
+        input: Tokens of a prompt, with its system prompt and template.
+        output: Tokens of an answer.
+        shared_prefix: Share of a prompt's tokens at its beginning that requests have in common, 0 to 1. By default 0: nothing is known to be shared, and no prefix cache is counted on.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE893`` for no number of tokens, ``LLE895`` for no share, ``LLE807``, ``LLE825``.
+    Raises:
+        ConfigurationError: ``LLE893`` for no number of tokens, ``LLE895`` for no share,
+            ``LLE807``, ``LLE825``.
 
-    Examples
-    --------
-    >>> TokenTraffic(input=512, output=128, shared_prefix=0.5).text
-    '512 tokens in, 128 out, 50 % of the prompt shared'
+    Examples:
+        >>> TokenTraffic(input=512, output=128, shared_prefix=0.5).text
+        '512 tokens in, 128 out, 50 % of the prompt shared'
     """
 
     input: int | TokenLengths

@@ -32,36 +32,21 @@ _APPLIED = "_low_latency_endpoint_safeguards"
 class Safeguards:
     """One key, one log retention and the roles for all that the constructs below a scope make.
 
-    Parameters
-    ----------
-    encryption_key : aws_kms.IKey, optional
-        Encrypts the log groups, the warm-up's dead letters and its functions' environments, the
-        results of load tests and :class:`AlarmTopic`; and, unless they have a key of their own,
-        captured data, core dumps and the instances' storage volumes, these where no instance type
-        of the configuration has local storage. By default keys of AWS's own. A key that is made in
-        the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy
-        of another key has to have them, and to leave the rest to IAM policies of the account.
-    log_retention_days : int, optional
-        How long every log group keeps its log; by default a week for functions of custom
-        resources, a month for the rest.
-    function_role : aws_iam.IRole, optional
-        Runs all functions; by default each has a role of its own with the least that it needs.
-        What they need is attached to it, where CDK can change it.
-    flow_log_role : aws_iam.IRole, optional
-        Delivers the flow log, likewise.
+    Args:
+        encryption_key: Encrypts the log groups, the warm-up's dead letters and its functions' environments, the results of load tests and :class:`AlarmTopic`; and, unless they have a key of their own, captured data, core dumps and the instances' storage volumes, these where no instance type of the configuration has local storage. By default keys of AWS's own. A key that is made in the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and to leave the rest to IAM policies of the account.
+        log_retention_days: How long every log group keeps its log; by default a week for functions of custom resources, a month for the rest.
+        function_role: Runs all functions; by default each has a role of its own with the least that it needs. What they need is attached to it, where CDK can change it.
+        flow_log_role: Delivers the flow log, likewise.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE564 for a retention that CloudWatch Logs does not have.
+    Raises:
+        ConfigurationError: LLE564 for a retention that CloudWatch Logs does not have.
 
-    Examples
-    --------
-    >>> from aws_cdk import App, Stack, aws_kms as kms
-    >>> from low_latency_endpoint import Safeguards
-    >>> stack = Stack(App(), "Serving")
-    >>> Safeguards(encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
-    ...            log_retention_days=365).apply_to(stack)
+    Examples:
+        >>> from aws_cdk import App, Stack, aws_kms as kms
+        >>> from low_latency_endpoint import Safeguards
+        >>> stack = Stack(App(), "Serving")
+        >>> Safeguards(encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
+        ...            log_retention_days=365).apply_to(stack)
     """
 
     encryption_key: kms.IKey | None = None

@@ -26,21 +26,15 @@ class WarmUpMiss(Enum):
 class KeepWarmOptions:
     """How :class:`LowLatencyEndpoint` is kept warm: arguments of :meth:`WarmUp.keep_warm`.
 
-    Parameters
-    ----------
-    every : Duration, optional
-        Whole minutes; by default 1 minute.
-    requests_per_zone : int
-        By default 1.
-    below_tps : float, optional
-        By default 1, or twice what keep-warm itself sends.
-    window : Duration, optional
-        Whole minutes; by default 5 minutes.
+    Args:
+        every: Whole minutes; by default 1 minute.
+        requests_per_zone: By default 1.
+        below_tps: By default 1, or twice what keep-warm itself sends.
+        window: Whole minutes; by default 5 minutes.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE801 and LLE807 for values of another kind; LLE549 to LLE555 when it is used.
+    Raises:
+        ConfigurationError: LLE801 and LLE807 for values of another kind; LLE549 to
+            LLE555 when it is used.
     """
 
     every: Duration | None = None
@@ -56,41 +50,28 @@ class WarmUpOptions:
 
     :class:`WarmUp` says what each option means.
 
-    Parameters
-    ----------
-    payload : WarmUpPayload or sequence of WarmUpPayload
-        What is sent; several in turn.
-    requests : int, optional
-        By default the plan's: what reaches every worker of the fleet.
-    concurrency_per_zone : int
-        By default 4.
-    last : int
-        By default the last 50 requests of each zone are judged.
-    timeout : Duration, optional
-        By default 10 minutes.
-    on_miss : WarmUpMiss
-        By default the deployment fails, and rolls back.
-    during_deployments : bool
-        By default requests are sent while a deployment bakes, too.
-    metrics : bool
-        By default no metrics are published.
-    reserved_concurrency : int, optional
-        By default none is reserved.
-    keep_warm : KeepWarmOptions, optional
-        By default the endpoint is not kept warm.
+    Args:
+        payload: What is sent; several in turn.
+        requests: By default the plan's: what reaches every worker of the fleet.
+        concurrency_per_zone: By default 4.
+        last: By default the last 50 requests of each zone are judged.
+        timeout: By default 10 minutes.
+        on_miss: By default the deployment fails, and rolls back.
+        during_deployments: By default requests are sent while a deployment bakes, too.
+        metrics: By default no metrics are published.
+        reserved_concurrency: By default none is reserved.
+        keep_warm: By default the endpoint is not kept warm.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE801 and LLE807 for values of another kind, LLE360 for a mapping as ``keep_warm``; what
-        :class:`WarmUp` refuses, it refuses when it is made.
+    Raises:
+        ConfigurationError: LLE801 and LLE807 for values of another kind, LLE360 for a
+            mapping as ``keep_warm``; what :class:`WarmUp` refuses, it refuses when it
+            is made.
 
-    Examples
-    --------
-    >>> from low_latency_endpoint import KeepWarmOptions, WarmUpOptions, WarmUpPayload
-    >>> WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "I like you."}),
-    ...               keep_warm=KeepWarmOptions(requests_per_zone=2)).on_miss
-    <WarmUpMiss.FAIL: 'FAIL'>
+    Examples:
+        >>> from low_latency_endpoint import KeepWarmOptions, WarmUpOptions, WarmUpPayload
+        >>> WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "I like you."}),
+        ...               keep_warm=KeepWarmOptions(requests_per_zone=2)).on_miss
+        <WarmUpMiss.FAIL: 'FAIL'>
     """
 
     payload: WarmUpPayload | Sequence[WarmUpPayload]

@@ -70,44 +70,6 @@ class WarmUp(Construct):
     address inside: CloudFormation's answer goes to an S3 URL, traffic is read from CloudWatch, and
     neither a NAT gateway nor an interface endpoint per service is worth their price for that.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint : IEndpoint
-        An :class:`Endpoint`, or one imported with its variants; then it warms up again when the
-        ``endpoint_config_name`` it was imported with, or another property here, changes.
-    private_link : RuntimePrivateLink
-        Its security group lets the sender in.
-    network : ZoneAlignedNetwork
-        The network the private link was made in; the sender takes one address in each subnet.
-    payload : WarmUpPayload or sequence of WarmUpPayload
-        What is sent; several in turn, for instance one for each model of a multi-model endpoint.
-    requests : int
-        Requests to send at least, in all zones together; by default 100. The plan's
-        ``warm_up_requests`` is what reaches every worker of the fleet.
-    concurrency_per_zone : int
-        Requests in flight in each zone; by default 4.
-    latency : LatencyTarget, optional
-        What the last requests must meet, as the sender sees it; by default they must succeed.
-    last : int
-        How many of the last requests of each zone are judged; by default 50, so that no single
-        one may exceed a p99.
-    timeout : Duration
-        How long requests are sent; by default 10 minutes, at most 13 minutes 30 seconds.
-    on_miss : WarmUpMiss
-        By default the deployment fails, and rolls back.
-    during_deployments : bool
-        Also send, one request at a time in each zone, while a deployment of SageMaker's bakes: a
-        share reaches the new fleet before it takes all traffic. By default yes.
-    metrics : bool
-        Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as
-        custom metrics); by default it is in the log and in the attributes only.
-    reserved_concurrency : int, optional
-        Executions that each of the two functions reserves, and cannot exceed; at least 2. By
-        default they reserve none: AWS keeps at least 100 executions of an account unreserved, and
-        new accounts have 10 altogether, in which any reservation fails the deployment.
-
     Attributes
     ----------
     outcome, requests_sent, failed_requests, zones_report : str
@@ -115,12 +77,6 @@ class WarmUp(Construct):
         (no target was given), ``missed`` or ``refused``; ``zones_report`` is JSON: counts, first
         and last percentiles by zone.
     sender, controller : WarmUpFunction
-
-    Raises
-    ------
-    ConfigurationError
-        LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of another VPC; LLE801
-        and LLE807 for arguments of another kind.
 
     Examples
     --------
@@ -162,6 +118,29 @@ class WarmUp(Construct):
         metrics: bool = False,
         reserved_concurrency: int | None = None,
     ) -> None:
+        """Sends test requests after each deployment, until the endpoint is as fast as it should be.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            endpoint: An :class:`Endpoint`, or one imported with its variants; then it warms up again when the ``endpoint_config_name`` it was imported with, or another property here, changes.
+            private_link: Its security group lets the sender in.
+            network: The network the private link was made in; the sender takes one address in each subnet.
+            payload: What is sent; several in turn, for instance one for each model of a multi-model endpoint.
+            requests: Requests to send at least, in all zones together; by default 100. The plan's ``warm_up_requests`` is what reaches every worker of the fleet.
+            concurrency_per_zone: Requests in flight in each zone; by default 4.
+            latency: What the last requests must meet, as the sender sees it; by default they must succeed.
+            last: How many of the last requests of each zone are judged; by default 50, so that no single one may exceed a p99.
+            timeout: How long requests are sent; by default 10 minutes, at most 13 minutes 30 seconds.
+            on_miss: By default the deployment fails, and rolls back.
+            during_deployments: Also send, one request at a time in each zone, while a deployment of SageMaker's bakes: a share reaches the new fleet before it takes all traffic. By default yes.
+            metrics: Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as custom metrics); by default it is in the log and in the attributes only.
+            reserved_concurrency: Executions that each of the two functions reserves, and cannot exceed; at least 2. By default they reserve none: AWS keeps at least 100 executions of an account unreserved, and new accounts have 10 altogether, in which any reservation fails the deployment.
+
+        Raises:
+            ConfigurationError: LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of
+                another VPC; LLE801 and LLE807 for arguments of another kind.
+        """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         check(REQUESTS, requests, path)
@@ -287,21 +266,14 @@ class WarmUp(Construct):
         The controller reads the endpoint's ``Invocations`` first, and sends only while there were
         fewer than ``below_tps``. Those it sent itself count too.
 
-        Parameters
-        ----------
-        every : Duration
-            Whole minutes; by default 1 minute.
-        requests_per_zone : int
-            By default 1. Each request reaches one instance: give about as many as a zone has.
-        below_tps : float, optional
-            Requests per second of all callers; by default 1, or twice what keep-warm itself sends.
-        window : Duration
-            Time over which traffic is measured, in whole minutes; by default 5 minutes.
+        Args:
+            every: Whole minutes; by default 1 minute.
+            requests_per_zone: By default 1. Each request reaches one instance: give about as many as a zone has.
+            below_tps: Requests per second of all callers; by default 1, or twice what keep-warm itself sends.
+            window: Time over which traffic is measured, in whole minutes; by default 5 minutes.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE549 to LLE555.
+        Raises:
+            ConfigurationError: LLE549 to LLE555.
         """
         path = path_of(self)
         if self._kept_warm:
