@@ -109,7 +109,7 @@ FAST := constructs/low_latency_endpoint tests/plan tests/settings tests/warm_up 
 	tests/synth/test_snapshots.py
 
 .PHONY: test-fast
-test-fast: setup  ## Run what one runs while working: under a minute on two cores
+test-fast: setup  ## Run what one runs while working: a minute or two on two cores
 	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(FAST) $(ARGS)
 
 .PHONY: test-realtime
