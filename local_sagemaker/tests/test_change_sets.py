@@ -18,13 +18,16 @@ class Changes:
         self.client = aws.client("cloudformation")
         self.stack = stack
 
-    def create(self, resources: dict[str, Any], kind: str, name: str = "changes") -> dict[str, Any]:
+    def create(
+        self, resources: dict[str, Any], kind: str, name: str = "changes", **more: Any
+    ) -> dict[str, Any]:
         self.client.create_change_set(
             StackName=self.stack,
             ChangeSetName=name,
             ChangeSetType=kind,
             TemplateBody=json.dumps({"Resources": resources}),
             Capabilities=["CAPABILITY_IAM"],
+            **more,
         )
         return self.client.describe_change_set(StackName=self.stack, ChangeSetName=name)
 
@@ -137,3 +140,179 @@ def test_a_template_by_url_may_be_path_style_on_an_address(aws, stack):
         assert cloudformation.get_template_summary(TemplateURL=url)["Parameters"] == []
     s3.delete_object(Bucket="by-url", Key="a/b.json")
     s3.delete_bucket(Bucket="by-url")
+
+
+ALARM = {
+    "MetricName": "ModelLatency",
+    "Namespace": "AWS/SageMaker",
+    "Statistic": "Average",
+    "Period": 60,
+    "EvaluationPeriods": 3,
+    "DatapointsToAlarm": 2,
+    "Threshold": 160000,
+    "ComparisonOperator": "GreaterThanThreshold",
+    "Dimensions": [{"Name": "EndpointName", "Value": "e"}, {"Name": "VariantName", "Value": "v"}],
+    "AlarmActions": [],
+}
+WHERE = {
+    "ServiceNamespace": "sagemaker",
+    "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+}
+TRACKING = {
+    "TargetValue": 100,
+    "PredefinedMetricSpecification": {
+        "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+    },
+}
+
+
+class Drifting:
+    """A stack of a scaled endpoint with alarms, whose resources somebody changes by hand."""
+
+    def __init__(self, aws: Any, changes: Changes, role: dict[str, Any]) -> None:
+        self.aws, self.changes, self.name = aws, changes, changes.stack.lower()
+        resource = {"Fn::Sub": "endpoint/${Endpoint.EndpointName}/variant/primary"}
+        target = {**WHERE, "ResourceId": resource, "MinCapacity": 1, "MaxCapacity": 16}
+        kind = "TargetTrackingScaling"
+        self.resources = {
+            **hosting(role, [variant(1)]),
+            "Endpoint": resource_of(ENDPOINT, **endpoint(EndpointName=self.name)),
+            "Target": resource_of("AWS::ApplicationAutoScaling::ScalableTarget", **target),
+            "Policy": resource_of(
+                "AWS::ApplicationAutoScaling::ScalingPolicy",
+                PolicyName="tracking",
+                PolicyType=kind,
+                ScalingTargetId={"Ref": "Target"},
+                TargetTrackingScalingPolicyConfiguration=TRACKING,
+            ),
+            "Alarm": resource_of("AWS::CloudWatch::Alarm", **ALARM),
+            "Composite": resource_of(
+                "AWS::CloudWatch::CompositeAlarm",
+                AlarmRule={"Fn::Sub": 'ALARM("${Alarm}")'},
+                ActionsEnabled=True,
+            ),
+        }
+        changes.create(self.resources, "CREATE")
+        assert changes.execute() == "CREATE_COMPLETE"
+        self.at = {**WHERE, "ResourceId": f"endpoint/{self.name}/variant/primary"}
+
+    def revert(self) -> dict[str, Any]:
+        """A drift-aware change set of the deployed template."""
+        return self.changes.create(self.resources, "UPDATE", DeploymentMode="REVERT_DRIFT")
+
+    def physical(self, logical_id: str) -> str:
+        found = self.changes.client.describe_stack_resource(
+            StackName=self.changes.stack, LogicalResourceId=logical_id
+        )
+        return found["StackResourceDetail"]["PhysicalResourceId"]
+
+    def limits(self, **given: int) -> tuple[int, int]:
+        scaling = self.aws.client("application-autoscaling")
+        if given:
+            scaling.register_scalable_target(**self.at, **given)
+        (found,) = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")[
+            "ScalableTargets"
+        ]
+        return found["MinCapacity"], found["MaxCapacity"]
+
+    def alarms(self, kind: str = "MetricAlarm") -> list[dict[str, Any]]:
+        found = self.aws.client("cloudwatch").describe_alarms(AlarmTypes=[kind])[f"{kind}s"]
+        return [each for each in found if not each["AlarmName"].startswith("TargetTracking-")]
+
+    def by_hand(self, what: str) -> None:
+        cloudwatch, sagemaker = self.aws.client("cloudwatch"), self.aws.client("sagemaker")
+        name = self.physical("Alarm")
+        if what == "limits":
+            self.limits(MinCapacity=2, MaxCapacity=2)
+        elif what == "threshold":
+            cloudwatch.put_metric_alarm(**{**ALARM, "AlarmName": name, "Threshold": 9})
+        elif what == "alarm gone":
+            cloudwatch.delete_alarms(AlarmNames=[self.physical("Composite")])
+            cloudwatch.delete_alarms(AlarmNames=[name])
+        elif what == "actions off":
+            cloudwatch.disable_alarm_actions(AlarmNames=[self.physical("Composite")])
+        elif what == "target gone":
+            self.aws.client("application-autoscaling").deregister_scalable_target(**self.at)
+        else:
+            (stated,) = [
+                sagemaker.describe_endpoint_config(EndpointConfigName=each["EndpointConfigName"])
+                for each in sagemaker.list_endpoint_configs()["EndpointConfigs"]
+            ]
+            sagemaker.create_endpoint_config(
+                EndpointConfigName="other", ProductionVariants=stated["ProductionVariants"]
+            )
+            sagemaker.update_endpoint(EndpointName=self.name, EndpointConfigName="other")
+            sagemaker.get_waiter("endpoint_in_service").wait(
+                EndpointName=self.name, WaiterConfig={"Delay": 1}
+            )
+
+    def state(self) -> Any:
+        """What somebody may have changed."""
+        found = self.aws.client("sagemaker").describe_endpoint(EndpointName=self.name)
+        return (
+            self.limits(),
+            [each["Threshold"] for each in self.alarms()],
+            [each["ActionsEnabled"] for each in self.alarms("CompositeAlarm")],
+            found["EndpointConfigName"],
+        )
+
+
+@pytest.fixture
+def drifting(aws, changes, role) -> Drifting:
+    found = Drifting(aws, changes, role)
+    yield found
+    # Not the stack's: what is left of a configuration by hand.
+    for each in aws.client("sagemaker").list_endpoint_configs()["EndpointConfigs"]:
+        if each["EndpointConfigName"] == "other":
+            aws.client("sagemaker").delete_endpoint_config(EndpointConfigName="other")
+
+
+def test_without_drift_there_is_nothing_to_revert(drifting):
+    described = drifting.revert()
+    assert described["StatusReason"].startswith("The submitted information didn't contain changes.")
+    assert described["StackDriftStatus"] == "IN_SYNC"
+
+
+@pytest.mark.parametrize(
+    ("what", "seen"),
+    [
+        ("limits", {"Target": ("Modify", "MODIFIED")}),
+        ("threshold", {"Alarm": ("Modify", "MODIFIED")}),
+        ("actions off", {"Composite": ("Modify", "MODIFIED")}),
+        ("configuration", {"Endpoint": ("Modify", "MODIFIED")}),
+        ("alarm gone", {"Alarm": ("Add", "DELETED"), "Composite": ("Add", "DELETED")}),
+    ],
+)
+def test_what_was_changed_by_hand_goes_back_with_the_drift(drifting, what, seen):
+    before = drifting.state()
+    drifting.by_hand(what)
+    plain = drifting.changes.create(drifting.resources, "UPDATE")
+    assert plain["Status"] == "FAILED"  # templates alone are the same
+    drifting.changes.client.delete_change_set(
+        StackName=drifting.changes.stack, ChangeSetName="changes"
+    )
+    described = drifting.revert()
+    assert described["StackDriftStatus"] == "DRIFTED"
+    found = {
+        key: (change["Action"], change["ResourceDriftStatus"])
+        for key, change in by_id(described).items()
+    }
+    assert found == seen
+    assert drifting.changes.execute() == "UPDATE_COMPLETE"
+    assert drifting.state() == before
+
+
+def test_a_scaling_policy_is_no_type_whose_drift_is_detected(drifting):
+    scaling = drifting.aws.client("application-autoscaling")
+    scaling.delete_scaling_policy(**drifting.at, PolicyName="tracking")
+    assert drifting.revert()["Status"] == "FAILED"
+
+
+def test_a_failed_revert_goes_back_to_what_was_made_by_hand(drifting):
+    drifting.limits(MinCapacity=2, MaxCapacity=2)
+    # Alarms come after the endpoint, and this one cannot be made.
+    bad = resource_of("AWS::CloudWatch::Alarm", **{**ALARM, "Period": 7})
+    drifting.resources["Bad"] = {**bad, "DependsOn": "Target"}
+    drifting.revert()
+    assert drifting.changes.execute() == "UPDATE_ROLLBACK_COMPLETE"
+    assert drifting.limits() == (2, 2)

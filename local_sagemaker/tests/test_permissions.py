@@ -499,3 +499,54 @@ def test_nobody_assumes_a_role_that_there_is_not(aws):
     )
     assert code == "AccessDenied"
     assert "not authorized to perform: sts:AssumeRole" in message
+
+
+def test_the_event_history_tells_who_changed_what(aws: LocalAws, caller) -> None:
+    client = caller(allow("cloudwatch:DeleteAlarms"), allow("cloudtrail:LookupEvents"))
+    alarm = {"AlarmName": "a", "Namespace": "n", "MetricName": "m", "Statistic": "Sum"}
+    alarm |= {"Period": 60, "EvaluationPeriods": 1, "Threshold": 1.0}
+    alarm["ComparisonOperator"] = "GreaterThanThreshold"
+    aws.client("cloudwatch").put_metric_alarm(**alarm)
+    refusal(client("cloudwatch").put_metric_alarm, **alarm)
+    client("cloudwatch").delete_alarms(AlarmNames=["a"])
+    aws.client("cloudwatch").describe_alarms()  # reads are no part of it
+
+    def looked_up(**asked: str) -> list[tuple[str, str, Any]]:
+        attributes = [{"AttributeKey": key, "AttributeValue": each} for key, each in asked.items()]
+        found = client("cloudtrail").lookup_events(LookupAttributes=attributes)["Events"]
+        events = [(each, json.loads(each["CloudTrailEvent"])) for each in found]
+        return [
+            (each["EventName"], each["Username"], event.get("errorCode")) for each, event in events
+        ]
+
+    put = ("PutMetricAlarm", "moto", None)
+    denied, deleted = (
+        ("PutMetricAlarm", "me", "AccessDeniedException"),
+        ("DeleteAlarms", "me", None),
+    )
+    assert looked_up(EventSource="monitoring.amazonaws.com")[:3] == [deleted, denied, put]
+    assert looked_up(EventName="DeleteAlarms") == [deleted]
+    assert looked_up(ResourceName="a") == [denied, put]
+    (found,) = client("cloudtrail").lookup_events(
+        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": "DeleteAlarms"}]
+    )["Events"]
+    event = json.loads(found["CloudTrailEvent"])
+    assert event["requestParameters"] == {"alarmNames": ["a"]}
+    assert event["userIdentity"]["arn"].endswith(":assumed-role/caller/me")
+    nobody = caller()("cloudtrail").lookup_events
+    assert refusal(nobody)[0] == "AccessDeniedException"
+    both = [{"AttributeKey": "EventName", "AttributeValue": "x"}] * 2
+    assert refusal(aws.client("cloudtrail").lookup_events, LookupAttributes=both)[0] == (
+        "ValidationException"
+    )
+
+
+def test_what_cloudformation_asks_for_is_told_apart_in_the_event_history(aws: LocalAws) -> None:
+    stack = TestStack(aws, "Told")
+    stack.of(Group={"Type": "AWS::Logs::LogGroup"}, Topic={"Type": "AWS::SNS::Topic"})
+    found = aws.client("cloudtrail").lookup_events(MaxResults=50)["Events"]
+    told = {each["EventName"]: json.loads(each["CloudTrailEvent"]) for each in reversed(found)}
+    by = {name: event["userIdentity"].get("invokedBy") for name, event in told.items()}
+    assert by["CreateTopic"] == "cloudformation.amazonaws.com"
+    assert by["CreateStack"] is None
+    stack.delete()

@@ -13,7 +13,7 @@ from typing import Any
 
 from moto.moto_server import werkzeug_app
 
-from . import protocols
+from . import cloudtrail, protocols
 from .admission import access_key
 from .cloudwatch.state import state_at
 from .connections import ACCOUNT
@@ -112,22 +112,31 @@ class Application:
         scope = _SCOPE.search(authorization) or _SCOPE_IN_QUERY.search(target)
         region, service = scope.groups() if scope else ("us-east-1", "s3")
         key = access_key(target, {"authorization": authorization} if authorization else {})
-        who = ADMINISTRATOR
+        who, refused = ADMINISTRATOR, None
+        call = cloudtrail.change_asked_for(environ, service)
+        told: list[str] = []
+
+        def begin(status: str, headers: Any, *more: Any) -> Any:
+            told.append(status)
+            return start_response(status, headers, *more)
+
         if self.runtime.options.permissions == "enforced":
             who = gate.identity_of(key, self.runtime.credentials)
             refused = gate.refusal(environ, who, service, region)
+        try:
             if refused is not None:
                 logger.info("%s: %s", who.principal.arn, refused.body.decode())
-                return _answered(
-                    start_response,
-                    refused.status,
-                    refused.content_type,
-                    refused.body,
-                    refused.headers,
-                )
-        try:
-            own = self._own(environ, start_response, key, who)
-            return own or _MOTO(environ, start_response)
+                kind = refused.content_type
+                answer = _answered(begin, refused.status, kind, refused.body, refused.headers)
+            else:
+                own = self._own(environ, begin, key, who)
+                answer = own or _MOTO(environ, begin)
+            if call is not None:
+                refusal = b"".join(answer) if told[0] >= "4" else None
+                caller = Caller(region, self.url, runtime=self.runtime, key=key, who=who)
+                cloudtrail.record(caller, environ, service, call, refusal)
+                answer = answer if refusal is None else [refusal]
+            return answer
         finally:
             if service not in _WITHOUT_POLICIES:
                 invoking.forget()

@@ -20,12 +20,16 @@ from .admission import TOKEN_HEADER, Credentials, Session, credentials_at
 
 ACCOUNT = "123456789012"  # the account that moto gives to a caller whose key no account has
 
+OF_CLOUDFORMATION = "local-aws-cloudformation"  # in the user agent of what CloudFormation asks for
+
 _lock = threading.Lock()
 _making = threading.Lock()  # a session is not safe across threads, its clients are
 _clients: dict[tuple[str, str, str, Session | None], Any] = {}
 
 
-def new_client(service: str, region: str, url: str, credentials: Credentials | Session) -> Any:
+def new_client(
+    service: str, region: str, url: str, credentials: Credentials | Session, agent: str = ""
+) -> Any:
     """Make a client bound to `url`, which knows no profile, file, proxy or variable."""
     configuration = botocore.config.Config(
         # A retry would repeat a refusal that is final here, and slow every test down.
@@ -37,6 +41,7 @@ def new_client(service: str, region: str, url: str, credentials: Credentials | S
         connect_timeout=10,
         read_timeout=900,
         proxies={},
+        user_agent_extra=agent,
     )
     with _making:
         return _session(region).client(
@@ -68,7 +73,8 @@ def local_client(service: str, region: str, url: str, session: Session | None = 
     key = (service, region, url, session)
     with _lock:
         if key not in _clients:
-            _clients[key] = new_client(service, region, url, session or credentials_at(url))
+            keys = session or credentials_at(url)
+            _clients[key] = new_client(service, region, url, keys, OF_CLOUDFORMATION)
         return _clients[key]
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import corrections, hosting, lambda_runner, task_runner
+from . import cloudtrail, corrections, hosting, lambda_runner, task_runner
 from .admission import admit_known, serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
@@ -27,9 +27,8 @@ from .wsgi import WsgiHandler
 
 _serving: set[str] = set()  # the URLs that this process serves at
 
-CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {"Events": []}})
-"""The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""
 
+CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": cloudtrail.lookup_events}, complete=True)
 
 # Source: S3 API reference, PutObject ("up to 5 GB in a single operation").
 _LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
@@ -68,6 +67,7 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
 
 _FORGETTING = (
     stacks.reset,
+    cloudtrail.reset,
     hosting.reset,
     lambda_runner.forget,
     task_runner.forget,

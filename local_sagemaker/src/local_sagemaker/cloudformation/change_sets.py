@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..application import Caller
 from ..protocols import ServiceError
+from ..resources.properties import as_text
 from ..resources.table import find_type
 from . import descriptions
 from .dependencies import references
 from .engine import StackOperation
 from .evaluation import PENDING, Evaluation
 from .requests import check_updatable, new_stack, place_of, stacks_of, start, submission
+from .resource_work import ResourceWork
 from .stacks import ChangeSet, DeployedResource, Stack, StackStore
 from .template import Submission
 
@@ -153,7 +156,13 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
     with stacks.lock:
         stack = _stack_for_change_set(caller, stacks, request, kind)
     submitted = submission(caller, request, stack.submitted)
-    changes = compute_changes(caller, stack, submitted)
+    drift = None
+    if request.get("DeploymentMode") == "REVERT_DRIFT":
+        live = replace(stack, resources=ResourceWork(place_of(caller, stack), stack).live())
+        changes = compute_changes(caller, live, submitted)
+        drift = _note_drift(changes, stack, live)
+    else:
+        changes = compute_changes(caller, stack, submitted)
     name = request["ChangeSetName"]
     if any(existing.name == name for existing in stack.change_sets.values()):
         raise ServiceError(
@@ -169,12 +178,38 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         on_failure=request.get("OnStackFailure"),
         include_nested=bool(request.get("IncludeNestedStacks")),
         changes=changes,
+        drift_status=drift,
     )
     if kind == "UPDATE" and not changes and not has_other_changes(stack, submitted):
         change_set.status, change_set.execution_status = "FAILED", "UNAVAILABLE"
         change_set.reason = _NO_CHANGES
     stack.change_sets[change_set.id] = change_set
     return {"Id": change_set.id, "StackId": stack.id}
+
+
+def _note_drift(changes: list[dict[str, Any]], stack: Stack, live: Stack) -> str:
+    """Say in the changes what drifted; gives the drift status of the stack."""
+    was = {name: each.properties for name, each in stack.resources.items()}
+    found = {name: each.properties for name, each in live.resources.items()}
+    for each in (change["ResourceChange"] for change in changes):
+        name = each["LogicalResourceId"]
+        if name not in was:
+            continue
+        each["PhysicalResourceId"] = stack.resources[name].physical_id
+        if (kind := find_type(stack.resources[name].type)) is None or kind.drift is None:
+            each["ResourceDriftStatus"] = "UNSUPPORTED"
+            continue
+        same = "IN_SYNC" if found.get(name) == was[name] else "MODIFIED"
+        each["ResourceDriftStatus"] = same if name in found else "DELETED"
+        for detail in each.get("Details", ()):
+            target = detail["Target"]
+            values = {
+                "BeforeValue": found[name].get(target["Name"]),
+                "BeforeValueFrom": "ACTUAL_STATE",
+            }
+            target |= {key: as_text(value) for key, value in values.items()}
+            target["AfterValueFrom"] = "TEMPLATE"
+    return "IN_SYNC" if found == was else "DRIFTED"
 
 
 def _stack_for_change_set(
@@ -248,6 +283,6 @@ def execute_change_set(caller: Caller, request: dict[str, Any]) -> None:
         if change_set.kind == "CREATE":
             operation.create(on_failure=on_failure)
         else:
-            operation.update(submitted)
+            operation.update(submitted, reverts=change_set.drift_status is not None)
 
     start(caller, request, stack, f"{change_set.kind}_IN_PROGRESS", work)

@@ -132,6 +132,8 @@ def change_set(owner: Stack, found: ChangeSet) -> dict[str, Any]:
         "StatusReason": found.reason,
         "Changes": found.changes,
         "IncludeNestedStacks": found.include_nested,
+        "DeploymentMode": found.drift_status and "REVERT_DRIFT",
+        "StackDriftStatus": found.drift_status,
         "OnStackFailure": found.on_failure,
     }
 

@@ -55,9 +55,10 @@ class StackOperation:
             return
         stack.set_status("CREATE_COMPLETE")
 
-    def update(self, submitted: Submission) -> None:
-        """Bring the stack to a new template, or back to where it was."""
+    def update(self, submitted: Submission, *, reverts: bool = False) -> None:
+        """Bring the stack to a new template, or back to where it was: with drift, to the live state."""
         stack = self._stack
+        stack.resources = self._work.live() if reverts else stack.resources
         before = dict(stack.resources)
         stack.set_status("UPDATE_IN_PROGRESS", "User Initiated")
         journal: dict[str, str] = {}

@@ -61,6 +61,21 @@ class ResourceWork:
         self._stack.resources[logical_id] = resource
         self._stack.note(resource, f"{verb}_COMPLETE")
 
+    def live(self) -> dict[str, DeployedResource]:
+        """Give the resources as their services have them, without those that are gone."""
+        found = {}
+        for logical_id, resource in self._stack.resources.items():
+            at = copy_with(self._place, logical_id=logical_id, type_name=resource.type)
+            try:
+                properties = kind_of(resource.type).live(at, existing(resource))
+            except ClientError as error:
+                if not _is_absent(error):
+                    raise ServiceError(f"{logical_id}: its drift cannot be read: {error}") from None
+                properties = None
+            if properties is not None:
+                found[logical_id] = copy_with(resource, properties=dict(properties))
+        return found
+
     def attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
         """Do the work; turn any failure into the resource's event and `ResourceFailed`."""
         at = copy_with(

@@ -50,6 +50,8 @@ class ChangeSet:
     on_failure: str | None
     include_nested: bool
     changes: list[dict[str, Any]]
+    drift_status: str | None = None
+    """Of the stack, where the change set reverts drift; else None."""
     status: str = "CREATE_COMPLETE"
     execution_status: str = "AVAILABLE"
     reason: str | None = None

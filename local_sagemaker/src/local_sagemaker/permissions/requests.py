@@ -66,6 +66,7 @@ def read_call(
         parsed = PROTOCOL_PARSERS[protocol](shape).parse(asked)
     except Exception:
         parsed = {}  # what cannot be read the service itself refuses
+    parsed = parsed if isinstance(parsed, dict) else {}
     return Call(service, operation, protocol, {k: v for k, v in parsed.items() if v is not None})
 
 

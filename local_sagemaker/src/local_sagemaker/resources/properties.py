@@ -79,6 +79,18 @@ def as_text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
 
 
+def agrees(stated: Any, found: Any) -> bool:
+    """Say whether a service has what is stated: it adds members, and writes numbers its own way."""
+    if isinstance(stated, dict) and isinstance(found, dict):
+        return all(agrees(value, found.get(name)) for name, value in stated.items())
+    if isinstance(stated, list) and isinstance(found, list):
+        return len(stated) == len(found) and all(map(agrees, stated, found))
+    try:
+        return float(stated) == float(found)
+    except (TypeError, ValueError):
+        return as_text(stated) == as_text(found)
+
+
 def only(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: properties[name] for name in names if properties.get(name) is not None}
 

@@ -15,7 +15,7 @@ from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
 from .calls import By, Call, Known, filled
-from .properties import as_text, tag_list, without
+from .properties import agrees, as_text, tag_list, without
 
 Properties = Mapping[str, Any]
 
@@ -201,6 +201,8 @@ class ResourceType:
     ref: str | By = "{name}"
     attributes: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[Call, ...] = ()
+    drift: Call | None = None
+    state: str = ""
     key: Mapping[str, Any] = field(default_factory=dict)
     updates: Call | None = None
     anew: bool = False
@@ -287,6 +289,19 @@ class ResourceType:
             self.updates.run(client, known, stated)
             self.wait(at, known)
         return self._settled(at, known, old, new, existing.attributes)
+
+    def live(self, at: Place, existing: Existing) -> Properties | None:
+        """Read what the service has of the stated properties; None where the resource is gone."""
+        stated = existing.properties
+        if self.drift is None:
+            return stated
+        known = self._known(at, {**self.defaults, **stated}, existing)
+        found = self.drift.run(at.client(self.service), known, filled(self.key, known))
+        found = filled(self.state, found) if self.state else found
+        # Source: "Drift-aware change sets do not support drift reconciliation for immutable properties".
+        kept = {n for n, v in stated.items() if n not in self.replaces and n in (found or {})}
+        changed = {n: found[n] for n in kept if not agrees(stated[n], found[n])}
+        return {**stated, **changed} if found else None
 
     def wait(self, at: Place, known: Known) -> None:
         """Wait until what was created or updated is ready."""

@@ -29,6 +29,7 @@ _CALLS = (
     "add",
     "creates",
     "deletes",
+    "drift",
     "listed",
     "put",
     "remove",

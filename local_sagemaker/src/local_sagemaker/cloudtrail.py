@@ -1,0 +1,131 @@
+"""CloudTrail's event history: who called what changed something, newest first; no data events."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from .connections import OF_CLOUDFORMATION
+from .permissions.requests import Call, read_call
+from .protocols import Invalid
+
+if TYPE_CHECKING:
+    from .application import Caller
+
+_KEPT = 10_000
+_events: defaultdict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
+_DATA = {"s3", "logs", "sqs", "dynamodb", "sts", "kms"}
+_READS = re.compile(
+    r"(Batch)?(Get|Describe|List|Head|Lookup|Query|Scan|Validate|Estimate|Put\w*Data$)"
+)
+_CODE = re.compile(rb"(?:<Code>|\"__type\": ?\"(?:[^\"]*#)?)(\w+)")
+
+
+def reset() -> None:
+    _events.clear()
+
+
+def change_asked_for(environ: dict[str, Any], service: str) -> Call | None:
+    """Read a request that may change something; None for what is no such event of management."""
+    if service in _DATA or environ["REQUEST_METHOD"] == "GET":
+        return None
+    body = environ["wsgi.input"].read()
+    environ["wsgi.input"] = io.BytesIO(body)
+    headers = {
+        k[5:].replace("_", "-").lower(): str(v) for k, v in environ.items() if k[:5] == "HTTP_"
+    }
+    target = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/"))
+    named = re.search(rb"(?:^|&)Action=(\w+)", body)
+    operation = headers.get("x-amz-target", "").rpartition(".")[2] or (
+        named[1].decode() if named else ""
+    )
+    if _READS.match(operation):
+        return None
+    try:
+        call = read_call(service, environ["REQUEST_METHOD"], target, headers, body)
+    except Exception:
+        return None  # what cannot be read the service itself refuses
+    return None if _READS.match(call.operation) else call
+
+
+def record(
+    caller: Caller, environ: Mapping[str, Any], service: str, call: Call, refused: bytes | None
+) -> None:
+    """Keep what was called, and with which error."""
+    now, who, source = caller.now(), caller.who, f"{service}.amazonaws.com"
+    named = who.keys.get("aws:username") or who.principal.arn.rpartition("/")[2]
+    code = _CODE.search(refused) if refused is not None else None
+    user = {"type": who.keys.get("aws:principaltype"), "arn": who.principal.arn, "userName": named}
+    if OF_CLOUDFORMATION in str(environ.get("HTTP_USER_AGENT")):
+        user["invokedBy"] = source_of = "cloudformation.amazonaws.com"
+    else:
+        source_of = "127.0.0.1"
+    event = {
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "eventSource": source,
+        "eventName": call.operation,
+        "awsRegion": caller.region,
+        "sourceIPAddress": source_of,
+        "userIdentity": user,
+        "requestParameters": _spelled(call.request),
+        "readOnly": False,
+        **({} if refused is None else {"errorCode": code[1].decode() if code else "Unknown"}),
+    }
+    named_in = [
+        v for k, v in call.request.items() if isinstance(v, str) and k.endswith(("Name", "Id"))
+    ]
+    _events[caller.region].appendleft(
+        {
+            "EventId": str(uuid.uuid4()),
+            "EventName": call.operation,
+            "EventTime": now,
+            "EventSource": source,
+            "ReadOnly": "false",
+            "Username": named,
+            "Resources": [{"ResourceName": each} for each in named_in],
+            "CloudTrailEvent": json.dumps(event, default=str),
+        }
+    )
+
+
+def _spelled(value: Any) -> Any:
+    """Begin names in lower case, as CloudTrail does."""
+    if isinstance(value, dict):
+        return {f"{k[:1].lower()}{k[1:]}": _spelled(inner) for k, inner in value.items()}
+    return [_spelled(inner) for inner in value] if isinstance(value, list) else value
+
+
+_ATTRIBUTES: dict[str, Callable[[dict[str, Any], str], bool]] = {
+    **{
+        name: lambda event, value, name=name: event[name] == value  # type: ignore[misc]
+        for name in ("EventId", "EventName", "EventSource", "ReadOnly", "Username")
+    },
+    "ResourceName": lambda event, value: {"ResourceName": value} in event["Resources"],
+}
+
+
+def lookup_events(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    wanted = request.get("LookupAttributes") or []
+    if len(wanted) > 1 or any(each["AttributeKey"] not in _ATTRIBUTES for each in wanted):
+        raise Invalid(f"The local AWS looks up one attribute, of {', '.join(_ATTRIBUTES)}")
+    first, last = (_moment(request.get(key)) for key in ("StartTime", "EndTime"))
+    found = [
+        event
+        for event in _events[caller.region]
+        if (first is None or event["EventTime"] >= first)
+        and (last is None or event["EventTime"] <= last)
+        and all(_ATTRIBUTES[e["AttributeKey"]](event, e["AttributeValue"]) for e in wanted)
+    ]
+    begin, count = int(request.get("NextToken") or 0), int(request.get("MaxResults") or 50)
+    more = {"NextToken": str(begin + count)} if begin + count < len(found) else {}
+    return {"Events": found[begin : begin + count], **more}
+
+
+def _moment(seconds: Any) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
