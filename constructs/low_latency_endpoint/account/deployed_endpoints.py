@@ -15,6 +15,20 @@ _DASHBOARD = "AWS::CloudWatch::Dashboard"
 
 
 @dataclass(frozen=True)
+class ListedVariant:
+    """Instances that serve and that are wanted; ``None`` where SageMaker does not tell."""
+
+    name: str
+    running: int | None
+    wanted: int | None
+    instance_types: tuple[str, ...]
+
+    def __str__(self) -> str:
+        running, wanted = ("?" if each is None else each for each in (self.running, self.wanted))
+        return f"{self.name}: {running} of {wanted} x {', '.join(self.instance_types)}"
+
+
+@dataclass(frozen=True)
 class ListedEndpoint:
     """One endpoint of a stack of this library."""
 
@@ -22,7 +36,7 @@ class ListedEndpoint:
     stack: str
     region: str
     status: str
-    variants: tuple[str, ...]  # each with its instances, such as ``primary: 2 of 2 x ml.g5.xlarge``
+    variants: tuple[ListedVariant, ...]
     dashboard: str | None  # its name
     # in CloudWatch's console, where that is the one of the commercial partition
     dashboard_url: str | None
@@ -65,8 +79,9 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
             account.region,
             deployed.status,
             tuple(
-                f"{name}: {_count(one.current_instances)} of {_count(one.desired_instances)} x "
-                f"{', '.join(one.instance_types)}"
+                ListedVariant(
+                    name, one.current_instances, one.desired_instances, one.instance_types
+                )
                 for name, one in deployed.variants.items()
             ),
             dashboard,
@@ -81,7 +96,3 @@ def _console(account: Account, dashboard: str | None) -> str | None:
         f"https://{account.region}.console.aws.amazon.com/cloudwatch/home?region={account.region}"
         f"#dashboards/dashboard/{dashboard}"
     )
-
-
-def _count(number: int | None) -> str:
-    return "?" if number is None else str(number)

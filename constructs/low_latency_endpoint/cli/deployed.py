@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import typer
 
 from .options import Json, Markdown, Profile, Region
 from .output import print_json, print_parts, progress_on_terminal
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..account.calls import Unknown
+    from ..account.deployed_endpoints import ListedEndpoint
+    from ..operate.standing import Standing
+
 
 def list_(
     json: Json = False, markdown: Markdown = False, profile: Profile = None, region: Region = None
 ) -> None:
-    """List the endpoints that this library has deployed in a Region, with their dashboards.
+    """List the endpoints that this library has deployed in a Region: alarms, drift, dashboards.
 
-    Reads only. An endpoint is listed if its stack's template holds a plan of this library.
+    Reads only. An endpoint is listed if its stack's template holds a plan of this library. Drift is
+    what somebody changed by hand. An alarm is OK without requests too: see the requests.
 
     \b
     Exit codes:
@@ -26,27 +37,83 @@ def list_(
       low-latency list --region eu-west-1 --json
     """
     from ..account.calls import Account
+    from ..account.clock import account_now
     from ..account.deployed_endpoints import deployed_endpoints
     from ..account.sessions import aws_errors_in_words, open_clients
-    from ..report.tables import Table
+    from ..operate.standing import standing
 
     client, found_in = open_clients(profile, region)
+    account = Account(client, found_in)
     with aws_errors_in_words(), progress_on_terminal(f"Reading {found_in}"):
-        found = deployed_endpoints(Account(client, found_in))
+        found = {
+            each: standing(account, each, account_now()) for each in deployed_endpoints(account)
+        }
     if json:
-        print_json({"region": found_in, "endpoints": [each.to_dict() for each in found]})
+        endpoints = [each.to_dict() | now.to_dict() for each, now in found.items()]
+        unknown = [{"what": each.what, "why": each.why} for each in account.unknown]
+        print_json({"region": found_in, "endpoints": endpoints, "unknown": unknown})
         return
     if not found:
         typer.echo(f"This library has deployed no endpoint in {found_in}.")
         return
-    rows = [(each.endpoint, each.status, "\n".join(each.variants), each.stack) for each in found]
-    # Names that CloudFormation made are long: below the table they stay whole.
-    dashboards = [
-        f"Dashboard of {each.endpoint}: {each.dashboard_url or each.dashboard or 'none'}"
-        for each in found
-    ]
-    table = Table(("Endpoint", "Status", "Instances", "Stack"), rows, align="l")
-    print_parts(table, *(dashboards if markdown else ()), markdown=markdown)
-    if not markdown:
-        typer.echo("\n".join(dashboards))
-        typer.echo(f"Next: low-latency diagnose {found[0].endpoint}")
+    print_parts(*_parts(found, account.unknown), markdown=markdown)
+
+
+def _parts(
+    found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknown]
+) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from ..report.tables import CODE, Table, link
+
+    yield Table(
+        ("Endpoint", "Status", "Alarms", "Drift", "Requests in the last hour"),
+        [
+            (
+                each.endpoint,
+                each.status,
+                _states(now.states),
+                "?" if now.drifts is None else f"{len(now.drifts)} by hand" if now.drifts else "no",
+                "?" if now.requests is None else f"{now.requests:,.0f}",
+            )
+            for each, now in found.items()
+        ],
+        align="llllr",
+    )
+
+    def line(name: str, *told: str | tuple[str, str]) -> Text:
+        # Names that CloudFormation made are long: they stay whole.
+        return Text.assemble(f"- {name:<10} ", *told, no_wrap=True, overflow="ignore")
+
+    for each, now in found.items():
+        yield Text(each.endpoint, style="bold")
+        for alarm in now.firing:
+            since = f" since {alarm.since:%Y-%m-%d %H:%M %Z}" if alarm.since else ""
+            yield line("in ALARM", f"{alarm.title}{since}")
+        yield from (line("drift", drift.text) for drift in now.drifts or ())
+        yield from (line("instances", str(variant)) for variant in each.variants)
+        yield line("stack", each.stack)
+        yield line(
+            "dashboard",
+            link(each.dashboard_url) if each.dashboard_url else each.dashboard or "none",
+        )
+    for missing in unknown:
+        yield Text(f"unknown: {missing.what} ({missing.why})")
+    first = min(found, key=lambda each: not found[each].firing)
+    yield Text.assemble("Next: ", (f"low-latency diagnose {first.endpoint}", CODE))
+    drifted = [each.stack for each, now in found.items() if now.drifts]
+    for stack in dict.fromkeys(drifted):
+        yield Text.assemble("What puts it back: ", (f"low-latency verify {stack}", CODE))
+
+
+def _states(states: Mapping[str, int] | None) -> str:
+    """How many alarms are in which state.
+
+    >>> _states({"ALARM": 1, "OK": 8, "INSUFFICIENT_DATA": 0}), _states({"OK": 0})
+    ('1 ALARM, 8 OK', 'none')
+    """
+    if states is None:
+        return "?"
+    words = {"INSUFFICIENT_DATA": "no data"}
+    said = [f"{count} {words.get(state, state)}" for state, count in states.items() if count]
+    return ", ".join(said) or "none"

@@ -22,7 +22,7 @@ from .options import (
     grouped,
     option,
 )
-from .output import console_for_people, print_json, print_parts, progress_on_terminal
+from .output import print_json, print_parts, progress_on_terminal
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -93,15 +93,10 @@ def diagnose(
         typer.echo(f"wrote {options.html}", err=True)
     if options.json:
         print_json(made.to_dict())
-    elif options.markdown:
+    else:
         from ..operate.diagnose.terminal import report_parts
 
-        print_parts(*report_parts(made), markdown=True)
-    else:
-        from ..operate.diagnose.terminal import print_report
-
-        with console_for_people() as console:
-            print_report(console, made)
+        print_parts(*report_parts(made), markdown=options.markdown)
     raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
 
 

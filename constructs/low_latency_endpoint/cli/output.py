@@ -28,7 +28,11 @@ def print_parts(*parts: RenderableType, markdown: bool = False) -> None:
         typer.echo(as_markdown(parts), nl=False)
         return
     with console_for_people() as console:
-        console.print(*parts, sep="\n")
+        for (
+            part
+        ) in parts:  # the console forgets what a text itself says: names and links stay whole
+            no_wrap, overflow = getattr(part, "no_wrap", None), getattr(part, "overflow", None)
+            console.print(part, no_wrap=no_wrap, overflow=overflow, crop=False)
 
 
 @contextmanager

@@ -148,8 +148,8 @@ def _paragraphs(text: Any) -> Iterator[str]:
     bold = "bold" in str(getattr(text, "style", ""))
     lines = text.splitlines() if isinstance(text, str) else text.split("\n")
     for line in filter(lambda line: _plain(line).strip(), lines):
-        if _plain(line).strip().startswith("- "):
-            yield f"- {escaped(_plain(line).strip()[2:])}"
+        if _plain(line).startswith("- "):
+            yield f"- {_inline(line[2:])}"
         else:
             yield f"**{_inline(line)}**" if bold else _inline(line)
 

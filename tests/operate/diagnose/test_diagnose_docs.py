@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from low_latency_endpoint.operate.diagnose.terminal import print_report
+from low_latency_endpoint.cli.output import print_parts
+from low_latency_endpoint.operate.diagnose.terminal import report_parts
 
 from .faults import FAULTS
 
@@ -19,9 +20,13 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "diagnose.md"
 def _printed(finding: str) -> str:
     """The finding's part of the report, at 80 columns, of the first fault that gives it."""
     fault = next(each for each in FAULTS if each.finding == finding)
-    printed = io.StringIO()
-    print_report(Console(width=80, file=printed), fault.diagnosed)
-    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        patched.setenv("COLUMNS", "80")
+        print_parts(*report_parts(fault.diagnosed))
+    lines = printed.getvalue().splitlines()
     source = next(n for n, line in enumerate(lines) if "   source   " in line)
     if finding == "LLD102":
         return "\n".join(lines[:source]) + "\n"

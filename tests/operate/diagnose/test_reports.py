@@ -98,7 +98,7 @@ def test_a_link_is_not_folded(cli: Any, finding: str) -> None:
 def test_healthy(cli: Any) -> None:
     result = cli(Scenario())
     assert result.exit_code == 0, result.output
-    assert "Healthy: nothing found." in result.stdout
+    assert "Nothing found: the endpoint is healthy." in result.stdout
     assert "no data: primary: no metrics per instance" in result.stdout
 
 

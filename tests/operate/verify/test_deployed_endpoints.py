@@ -9,8 +9,15 @@ from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.account.deployed_endpoints import deployed_endpoints
+from low_latency_endpoint.account.deployed_endpoints import (
+    ListedEndpoint,
+    ListedVariant,
+    deployed_endpoints,
+)
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.cli.deployed import _parts
+from low_latency_endpoint.operate.diagnose.measurements import AlarmReading
+from low_latency_endpoint.operate.standing import Standing
 from tests.operate.conftest import NAME, STACK
 
 
@@ -22,7 +29,7 @@ def account(shipped: LocalAws) -> Account:
 def test_what_is_deployed_is_listed_with_its_dashboard(account: Account) -> None:
     [found] = deployed_endpoints(account)
     assert (found.endpoint, found.stack, found.status) == (NAME, STACK, "InService")
-    assert found.variants == ("primary: 8 of 8 x ml.m5.12xlarge",)
+    assert found.variants == (ListedVariant("primary", 8, 8, ("ml.m5.12xlarge",)),)
     assert found.dashboard is not None
     known = {
         each["DashboardName"]
@@ -54,8 +61,61 @@ def test_the_command(shipped: LocalAws, monkeypatch: pytest.MonkeyPatch, form: s
         data = json.loads(done.stdout)
         assert (data["format_version"], data["endpoints"][0]["endpoint"]) == (1, NAME)
     elif form == "markdown":
-        assert done.stdout.startswith("| Endpoint | Status | Instances | Stack |\n")
+        assert done.stdout.startswith("| Endpoint | Status | Alarms | Drift |")
+        assert "dashboard  <https://us-east-1.console.aws.amazon.com/" in done.stdout
     else:
-        assert f"Dashboard of {NAME}: https://us-east-1.console.aws.amazon.com/" in done.stdout
-        assert STACK in done.stdout  # in one line
-        assert f"low-latency diagnose {NAME}" in done.stdout
+        lines = done.stdout.splitlines()
+        assert "- dashboard  https://us-east-1.console.aws.amazon.com/" in done.stdout
+        assert f"- stack      {STACK}" in lines
+        assert f"Next: low-latency diagnose {NAME}" in lines
+        assert [each for each in lines if len(each) > 80 and "https://" not in each] == []
+
+
+def test_what_is_on_or_was_changed_by_hand_is_listed_first(
+    shipped: LocalAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in shipped.exports().items():
+        monkeypatch.setenv(name, value)
+    cloudwatch, scaling = shipped.client("cloudwatch"), shipped.client("application-autoscaling")
+    mine = [each["AlarmName"] for each in cloudwatch.describe_alarms()["MetricAlarms"]]
+    late = next(each for each in mine if "sentimentAlarmsprimaryModelLatencyp99" in each)
+    target = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"][0]
+    which = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
+    before = next(each for each in cloudwatch.describe_alarms(AlarmNames=[late])["MetricAlarms"])
+    cloudwatch.set_alarm_state(AlarmName=late, StateValue="ALARM", StateReason="test")
+    scaling.register_scalable_target(**which, MaxCapacity=9)
+    try:
+        text = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80"}).stdout
+        (found,) = json.loads(CliRunner().invoke(app, ["list", "--json"]).stdout)["endpoints"]
+    finally:
+        cloudwatch.set_alarm_state(
+            AlarmName=late, StateValue=before["StateValue"], StateReason="test"
+        )
+        scaling.register_scalable_target(**which, MaxCapacity=target["MaxCapacity"])
+    assert "1 ALARM, " in text
+    assert "- in ALARM   primary ModelLatency p99 since 20" in text
+    assert f"- drift      MaxCapacity is 9, the template says {target['MaxCapacity']}" in text
+    assert found["alarm_states"]["ALARM"] == 1
+    assert [each["name"] for each in found["in_alarm"]] == [late]
+    assert found["drift"][0]["differences"] == [
+        {"path": "MaxCapacity", "found": 9, "stated": target["MaxCapacity"]}
+    ]
+    assert found["variants"][0] | {"instance_types": []} == {
+        "name": "primary",
+        "running": 8,
+        "wanted": 8,
+        "instance_types": [],
+    }
+
+
+def test_the_endpoint_in_alarm_is_named_next() -> None:
+    found = {
+        ListedEndpoint(name, STACK, "us-east-1", "InService", (), None, None): Standing(
+            0, alarms, ()
+        )
+        for name, alarms in (
+            ("a", None),
+            ("b", (AlarmReading("x", "ModelLatency", "p99", 1.0, "ms", "ALARM"),)),
+        )
+    }
+    assert "Next: low-latency diagnose b" in list(map(str, _parts(found, ())))

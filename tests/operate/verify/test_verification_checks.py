@@ -579,7 +579,7 @@ CASES = [
         DescribeAlarms=alarms("ModelLatency", Threshold=180000.0),
     ),
     warns("LLV503", "none of the", "Send requests", GetMetricData=partial(data, metrics=0)),
-    passes("LLV503", "alarms have data", GetMetricData=data),
+    passes("LLV503", "alarms have had data", GetMetricData=data),
     warns("LLV503", "1 of ", "have data; not", GetMetricData=partial(data, metrics=1)),
     warns(
         "LLV503",
@@ -587,7 +587,7 @@ CASES = [
         GetMetricData=data,
         DescribeAlarms=alarms("ModelLatency", StateValue="ALARM", StateReason="too slow"),
     ),
-    passes("LLV503", "alarms have data", GetMetricData=data, DescribeAlarms=deploying),
+    passes("LLV503", "alarms have had data", GetMetricData=data, DescribeAlarms=deploying),
     fails(
         "LLV503",
         "for 160 ms it is 160000",

@@ -115,7 +115,7 @@ def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[Al
     """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
     listed = list(alarms)
     on_metrics = (
-        replace(_alarm(alarm), doubt=_doubt(alarm, endpoint))
+        replace(alarm_reading(alarm), doubt=_doubt(alarm, endpoint))
         for alarm in listed
         if alarm_dimensions(alarm).get("EndpointName") == endpoint.name
     )
@@ -134,7 +134,7 @@ def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
     return ""
 
 
-def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
+def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     threshold, unit = alarm.get("Threshold", 0.0), ""
     watched = alarm_metrics(alarm)
     names = sorted({each["Metric"]["MetricName"] for each in watched})

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
@@ -36,15 +36,6 @@ _UNJUDGED = {
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 _EVENTS = 12
 _ROWS = 5
-
-
-def print_report(console: Console, diagnosis: Diagnosis) -> None:
-    """Print the report; links stay whole where they are wider than the console."""
-    for part in report_parts(diagnosis):
-        if isinstance(part, Text):  # the console forgets what a text itself says
-            console.print(part, no_wrap=part.no_wrap, overflow=part.overflow, crop=False)
-        else:
-            console.print(part, crop=False)
 
 
 def report_parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -87,7 +78,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         return "Nothing found, but not everything could be judged."
     count = len(m.unknown)
     if not count:
-        return "Healthy: nothing found."
+        return "Nothing found: the endpoint is healthy."
     return f"Nothing found, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
 
 

@@ -31,6 +31,7 @@ from ..checking.checks import (
     warned,
 )
 from ..diagnose import diagnose
+from ..diagnose.read_fleet import alarm_reading
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import by_hand
 
@@ -146,10 +147,11 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
         for name, alarm in alarms_named(context.account, names.values()).items()
         if alarm_dimensions(alarm).get("EndpointName") == context.stated.name
     }
+    titles = {name: alarm_reading(alarm).title for name, alarm in mine.items()}
     for name, alarm in mine.items():
         if alarm.get("StateValue") == "ALARM" and not _tells_of_deployments(alarm):
             yield warned(
-                f"{name} is in alarm: {alarm.get('StateReason', '')}",
+                f"{titles[name]} is in alarm: {alarm.get('StateReason', '')} ({name})",
                 f"`low-latency diagnose {context.stated.name}`.",
                 about="state",
             )
@@ -169,12 +171,16 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     elif silent:
         yield warned(
             f"{len(watched) - len(silent)} of {len(watched)} alarms have data; not "
-            f"{', '.join(silent)}",
+            f"{', '.join(titles[name] for name in silent)}",
             "Send requests, then verify again; a metric that stays silent is not "
             "published for this endpoint.",
         )
     else:
-        yield passed(f"all {len(watched)} alarms have data")
+        blind = sum(mine[name].get("StateValue") == "INSUFFICIENT_DATA" for name in watched)
+        yield passed(
+            f"all {len(watched)} alarms have had data in the last 3 hours"
+            + (f"; {blind} have judged nothing yet (INSUFFICIENT_DATA)" if blind else "")
+        )
     if context.read() is not None:
         yield from _fits(context)
 
