@@ -74,7 +74,7 @@ def test_credentials_that_are_none_end_everything() -> None:
 
 def test_a_missing_endpoint_is_an_error_that_names_the_region() -> None:
     with refused("LLA101", got="e in eu-west-1"):
-        existing_endpoint(reading(GONE), "e")
+        existing_endpoint(reading(GONE, ListEndpoints=DENIED), "e")
 
 
 @pytest.mark.parametrize(

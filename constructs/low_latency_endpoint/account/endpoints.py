@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import rule
+from ..errors import did_you_mean, rule
 from .calls import Account
 from .sessions import Unreadable
 
 ENDPOINT_EXISTS = rule(
     "LLA101",
     "the endpoint does not exist in this account and region",
-    fix="Check the name (aws sagemaker list-endpoints), --region and --profile.",
+    fix="`low-latency list` shows the endpoints. --region and --profile choose another account.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 #: SageMaker's codes for what does not exist.
+_MOST = 10  # names in one message
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 
 
@@ -142,8 +143,11 @@ def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
     """The endpoint; a configuration that cannot be read is :attr:`.Account.unknown`."""
     description = describe_endpoint(account, name)
     if description is None:
+        allowed, known = listed(account, "endpoints", endpoint_names)
         raise ENDPOINT_EXISTS.error(
-            got=" in ".join(filter(None, (name, account.region))), allowed="the name of an endpoint"
+            got=" in ".join(filter(None, (name, account.region))),
+            allowed=allowed,
+            fix=f"{did_you_mean(name, known)} {ENDPOINT_EXISTS.fix}".strip(),
         )
     return DeployedEndpoint(
         description,
@@ -162,6 +166,24 @@ def endpoints_in_service(account: Account) -> list[str]:
     """The names of all endpoints of the account and region that are in service."""
     found = endpoints_of_region(account, StatusEquals="InService")
     return [str(each["EndpointName"]) for each in found]
+
+
+def endpoint_names(account: Account) -> list[str]:
+    """The names of all endpoints of the account and region."""
+    return sorted(str(each["EndpointName"]) for each in endpoints_of_region(account))
+
+
+def listed(
+    account: Account, what: str, read: Callable[[Account], list[str]]
+) -> tuple[str, list[str]]:
+    """The names that there are, in words too: none, or why they are not known, is said as that."""
+    found = account.known(what, read)
+    if found is None:
+        return f"a name; the {what} could not be listed: {account.unknown[-1].why}", []
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return ", ".join(
+        found[:_MOST]
+    ) + more or f"none: there are no {what} in {account.region}", found
 
 
 def endpoints_of_region(account: Account, **chosen: str) -> list[Mapping[str, Any]]:

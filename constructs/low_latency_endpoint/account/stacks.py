@@ -16,7 +16,7 @@ from .sessions import Unreadable
 STACK_EXISTS = rule(
     "LLA103",
     "the stack does not exist in this account and region",
-    fix="Deploy it first, or name another with --stack-name, AWS_REGION, AWS_PROFILE.",
+    fix="`low-latency list` shows the stacks. --region and --profile choose another account.",
 )
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
 

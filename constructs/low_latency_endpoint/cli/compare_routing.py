@@ -87,7 +87,7 @@ def compare_routing(
     endpoints, variants, meant = stated_sides(
         endpoints or [],
         variant or [],
-        sending.settings if endpoints else sending.needed_settings(),
+        sending.settings if endpoints else sending.needed_settings("compare-routing"),
         sending.profile,
         sending.region,
     )

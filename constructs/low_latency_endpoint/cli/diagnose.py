@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from .options import (
-    ENDPOINT_YAML,
     EndpointName,
     Html,
     Json,
@@ -78,11 +77,10 @@ def diagnose(
         check_packages("boto3", "jinja2")
         _writable(options.html)
     if endpoint is None or settings is not None:
-        from .stated_endpoints import stated_name
+        from .stated_endpoints import stated_name, usual_settings
 
-        endpoint, stated = stated_name(
-            settings or ENDPOINT_YAML, options.profile, options.region, endpoint
-        )
+        settings = settings or usual_settings("diagnose", options.profile, options.region)
+        endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
     made = _diagnose(endpoint, options)
     if options.html is not None:

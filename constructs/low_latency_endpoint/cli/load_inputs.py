@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import ENDPOINT_YAML, Json, OptionalSettings, Profile, Region, flag, option
+from .options import Json, OptionalSettings, Profile, Region, flag, option
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -79,9 +79,11 @@ class Sending:
     profile: Profile = None
     region: Region = None
 
-    def needed_settings(self) -> Path:
+    def needed_settings(self, command: str) -> Path:
         """The settings file, which is ``endpoint.yaml`` unless another is given; read from then on."""
-        self.settings = self.settings or ENDPOINT_YAML
+        from .stated_endpoints import usual_settings
+
+        self.settings = self.settings or usual_settings(command, self.profile, self.region)
         return self.settings
 
     def endpoint(self, given: str | None) -> str:
@@ -90,7 +92,7 @@ class Sending:
             return given
         from .stated_endpoints import stated_name
 
-        return stated_name(self.needed_settings(), self.profile, self.region)[0]
+        return stated_name(self.needed_settings("load-test"), self.profile, self.region)[0]
 
     def stated(self, endpoint: str) -> StatedEndpoint | None:
         """What the settings say of an endpoint."""

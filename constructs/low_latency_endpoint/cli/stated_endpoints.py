@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from .options import ENDPOINT_YAML
+
 if TYPE_CHECKING:
     from ..settings import Settings
 
@@ -16,6 +18,25 @@ class StatedSides(NamedTuple):
     endpoints: list[str]  # names at AWS: one of two variants, or two
     variants: list[str]  # of each side in turn; empty where AWS is asked
     meant: str  # by which the settings file knows the endpoint
+
+
+def usual_settings(
+    command: str, profile: str | None, region: str | None, *, stacks: bool = False
+) -> Path:
+    """``endpoint.yaml`` of this folder; without one ``LLA104``, which says what AWS has."""
+    if ENDPOINT_YAML.exists():
+        return ENDPOINT_YAML
+    from ..account.calls import Account
+    from ..account.names import nothing_named
+    from ..account.sessions import aws_errors_in_words, open_clients
+
+    client, found = open_clients(profile, region)
+    given = {"--profile": profile, "--region": region}
+    again = "".join(f" {name} {value}" for name, value in given.items() if value)
+    with aws_errors_in_words():
+        raise nothing_named(
+            Account(client, found), f"low-latency {command} {{}}{again}", stacks=stacks
+        )
 
 
 def stated_name(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .checks import CheckOptions, with_progress
-from .options import ENDPOINT_YAML, OptionalSettings, Region, grouped
+from .options import OptionalSettings, Region, grouped
 
 
 @grouped
@@ -45,8 +45,11 @@ def verify(
 
     if stack is None or settings is not None:
         from ..settings import load_settings
+        from .stated_endpoints import usual_settings
 
-        loaded = load_settings(settings or ENDPOINT_YAML)
+        loaded = load_settings(
+            settings or usual_settings("verify", options.profile, region, stacks=True)
+        )
         stack, region = stack or loaded.stack_name, region or loaded.region
     name = stack
     client, chosen = open_clients(options.profile, region)

@@ -12,7 +12,7 @@ API = "/sagemaker/latest/APIReference/API_"
 UNREADABLE = rule(
     "LLE901",
     "the settings file cannot be read",
-    fix="Give a readable UTF-8 text file. low-latency init writes one.",
+    fix="Name a UTF-8 text file that can be read: --settings FILE.",
 )
 NOT_YAML = rule(
     "LLE902",

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, did_you_mean
 from .breach import Place, path_of
 from .rules import (
     KEY_TWICE,
@@ -94,7 +94,13 @@ def read_yaml(path: str | Path) -> YamlSource:
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return _failed(1, UNREADABLE.error(got=reason or "an error", allowed="a readable file"))
+        fix = "`low-latency init` starts an app; --settings FILE names another file."
+        if isinstance(error, FileNotFoundError) and str(path) != "endpoint.yaml":
+            beside = [each.name for each in Path(path).parent.glob("*.y*ml")]
+            fix = did_you_mean(Path(path).name, beside)
+        return _failed(
+            1, UNREADABLE.error(got=reason or "an error", allowed="a readable file", fix=fix)
+        )
     return parse_yaml(text)
 
 

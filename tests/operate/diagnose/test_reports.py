@@ -17,6 +17,7 @@ from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.operate import diagnose as diagnosis
 from low_latency_endpoint.operate.diagnose.findings import kinds
+from tests.fake_aws import Refused
 
 from .account import FakeAccount
 from .faults import FAULTS
@@ -354,6 +355,10 @@ def test_usage(arguments: list[str], code: str, refused: Refusal) -> None:
 
 def test_aws_refuses_in_words(refused: Refusal) -> None:
     _Session.account = Scenario().account()
+    _Session.account.answers |= {
+        "cloudformation.DescribeStacks": Refused("ValidationError", status=400),
+        "sagemaker.ListEndpoints": {"Endpoints": []},
+    }
     refused("LLA101", endpoint="nowhere")
     _Session.account.denied = {"GetMetricData": "AccessDenied"}
     refused("LLD901")

@@ -14,7 +14,7 @@ from ...account.endpoints import (
     existing_endpoint,
 )
 from ...account.scaling import scalable_targets
-from ...errors import rule
+from ...errors import did_you_mean, rule
 from .limit_search import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
@@ -84,7 +84,7 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
             got=f"variant {variant} of {endpoint}",
             allowed=", ".join(running) or "a variant of the endpoint",
             what="the variant must exist",
-            fix="Check --variant.",
+            fix=did_you_mean(variant, running) or "Name one of these with --variant.",
         )
     # Those that get requests; a variant whose weight is not told may.
     answering = [

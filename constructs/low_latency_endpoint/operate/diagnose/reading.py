@@ -38,6 +38,7 @@ from ...account.metrics import (
     read_queries,
     variant_queries,
 )
+from ...account.names import meant_endpoint
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...plan.container_metrics import server_of
@@ -95,6 +96,7 @@ def diagnose(
     account = Account(client, region)
     progress("Endpoint")
     with _needed():
+        endpoint = meant_endpoint(account, endpoint)
         found = existing_endpoint(account, endpoint)
     period = period_for(start, end, now)
     start, end = _aligned(start, period), _aligned(end, period)

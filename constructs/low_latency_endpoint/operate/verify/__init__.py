@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ...account.calls import Account
+from ...account.names import meant_stack
 from ...account.sessions import ClientFactory, Unreadable
-from ...account.stacks import STACK_EXISTS, stack_description
 from ..checking.checks import OnCheck, Report, run_checks
 from . import alarm_checks, fleet_checks, path_checks  # noqa: F401
 from .context import Machine, VerificationContext
@@ -24,12 +24,9 @@ def run_verification(
 ) -> Report:
     """Check a deployed stack against its plan; read-only."""
     account = Account(client, region)
-    context = VerificationContext(stack_name, account, machine or Machine())
     with suppress(Unreadable):
         account.identity()  # without credentials nothing else is asked
     with suppress(Unreadable):
-        if stack_description(account, stack_name) is None:
-            raise STACK_EXISTS.error(
-                got=stack_name, allowed="the name of a deployed stack", where=stack_name
-            )
+        stack_name = meant_stack(account, stack_name)
+    context = VerificationContext(stack_name, account, machine or Machine())
     return run_checks("LLV", stack_name, context, on_check)
