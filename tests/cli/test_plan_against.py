@@ -15,7 +15,7 @@ import yaml
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.cli.plan_changes import MOST_CHARACTERS
 
-SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
+SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -165,7 +165,7 @@ def test_warnings_gained_and_lost(against: Run) -> None:
         name: [each["warning"] for each in found] for name, found in data["warnings"].items()
     }
     # At 0.45 twelve instances serve the peak, and six hold 1,200 TPS; 5 ms leave little to the model.
-    assert [text for text in warnings["lost"] if "a zone outage at peak" in text]
+    assert [text for text in warnings["lost"] if "if a zone fails at peak" in text]
     assert [text for text in warnings["gained"] if "5 ms" in text]
 
 

@@ -23,7 +23,7 @@ from low_latency_endpoint.settings import load_settings
 
 from .fake_account import GOAL, report_of
 
-SHIPPED = (Path(__file__).resolve().parents[2] / "endpoint.yaml").read_text("utf-8")
+SHIPPED = (Path(__file__).resolve().parents[1] / "sentiment.yaml").read_text("utf-8")
 MEASURED = 187.0
 CHANGED = "      tps_per_instance: 200\n"
 NOW = "      tps_per_instance: 187\n"

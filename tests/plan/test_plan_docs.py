@@ -47,7 +47,7 @@ def distilbert() -> Explanation:
         images=["huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"],
         latency=LatencyTarget(p99=ms(200)),
         throughput=MeasuredThroughput(
-            peak_tps=1000, tps_per_instance=200, safety_factor=0.65, rise_tps_per_minute=10
+            peak_tps=1000, tps_per_instance=200, safety_factor=0.45, rise_tps_per_minute=15
         ),
     ).explanation
 
@@ -126,7 +126,7 @@ def against() -> str:
     changed = changed.replace(
         "endpoint_name: sentiment", "endpoint_name: sentiment\n    tags: {a: b}"
     )
-    changed = changed.replace("safety_factor: 0.65", "safety_factor: 0.5")
+    changed = changed.replace("safety_factor: 0.45", "safety_factor: 0.5")
     before, after = (parse_settings(each) for each in (text, changed))
     return printed(*comparison_parts(compare(before, after), "deployed.yaml", "endpoint.yaml"))
 

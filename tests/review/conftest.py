@@ -15,7 +15,9 @@ from low_latency_endpoint.cli import main
 from tests.git_commands import git
 
 ROOT = Path(__file__).parents[2]
-SHIPPED: dict[str, Any] = yaml.safe_load((ROOT / "endpoint.yaml").read_text(encoding="utf-8"))
+SHIPPED: dict[str, Any] = yaml.safe_load(
+    (ROOT / "tests" / "sentiment.yaml").read_text(encoding="utf-8")
+)
 
 
 def settings(shared: dict[str, Any] | None = None, **changes: Any) -> str:

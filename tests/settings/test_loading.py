@@ -40,9 +40,9 @@ def test_the_shipped_file() -> None:
     settings = load_settings(REPOSITORY / "endpoint.yaml")
     plan = plan_endpoint(settings, "sentiment")
     # the seeds' load test: 1000 TPS wanted, 200 held by one ml.m5.12xlarge at saturation
-    assert plan.fleet.at_peak == 8  # ceil(1000 / (200 * 0.65))
+    assert plan.fleet.at_peak == 12  # ceil(1000 / (200 * 0.45))
     assert plan.scaling
-    assert plan.scaling.target == 7800  # 200 * 0.65 * 60
+    assert plan.scaling.target == 5400  # 200 * 0.45 * 60
     assert settings.endpoints["sentiment"].latency.p99 == timedelta(milliseconds=200)
     [container] = settings.endpoints["sentiment"].containers
     assert container.data is not None

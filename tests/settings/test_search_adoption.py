@@ -14,7 +14,7 @@ from low_latency_endpoint.simulate.search_goals import Candidate, Found, Goal, R
 from low_latency_endpoint.simulate.traffic import shape
 from tests.refusals import refused
 
-SHIPPED = (Path(__file__).parents[2] / "endpoint.yaml").read_text("utf-8")
+SHIPPED = (Path(__file__).parents[1] / "sentiment.yaml").read_text("utf-8")
 FIXED = Found(
     Candidate("RANDOM", 5, 5), Estimate(0.12, 0.001), 5.0, 0, 8, "yes", Reserve.of(5, 1000, 200, 2)
 )

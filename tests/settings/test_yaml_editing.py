@@ -55,7 +55,7 @@ def test_the_shipped_file_keeps_its_comments() -> None:
         SHIPPED,
         {
             (*SENTIMENT, "instance_type"): "ml.c6i.4xlarge",
-            (*SENTIMENT, "throughput"): {"tps_per_instance": 212.5, "safety_factor": 0.65},
+            (*SENTIMENT, "throughput"): {"tps_per_instance": 212.5, "safety_factor": 0.45},
             (*SENTIMENT, "latency", "p99"): "150ms",
             (*SENTIMENT, "instances"): {"max": 20},
         },

@@ -21,7 +21,7 @@ from low_latency_endpoint.simulate.load_test_result import (
 )
 
 REPOSITORY = Path(__file__).parents[2]
-SHIPPED = str(REPOSITORY / "endpoint.yaml")
+SHIPPED = str(REPOSITORY / "tests" / "sentiment.yaml")
 RESULT = {
     "schema": "low-latency-endpoint/load-test-result/1",
     "source": "a load test of the tests",

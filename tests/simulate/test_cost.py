@@ -16,7 +16,7 @@ from low_latency_endpoint.plan.prices import Price
 from low_latency_endpoint.settings import fleets_along, load_settings
 from low_latency_endpoint.simulate import shape
 
-SHIPPED = str(Path(__file__).parents[2] / "endpoint.yaml")
+SHIPPED = str(Path(__file__).parents[1] / "sentiment.yaml")
 PRICED = ("--price", "ml.m5.12xlarge=3", "--service-time", "20ms")
 
 

@@ -39,7 +39,7 @@ from low_latency_endpoint.simulate.search_wording import search_data, search_sen
 from low_latency_endpoint.simulate.searching import search
 from low_latency_endpoint.simulate.traffic import Shape, shape, shapes
 
-SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
+SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
 RISE = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 

@@ -13,7 +13,7 @@ from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, 
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from low_latency_endpoint.simulate.traffic import Shape
 
-SHIPPED = (Path(__file__).parents[2] / "endpoint.yaml").read_text(encoding="utf-8")
+SHIPPED = (Path(__file__).parents[1] / "sentiment.yaml").read_text(encoding="utf-8")
 RISE = Shape("rise", "a tenth, then all", ((600.0, 0.1), (2400.0, 1.0)))
 DEPLOY = Shape("deploy", "a new version", ((3600.0, 0.5),), deploy_at=600.0)
 

@@ -1,13 +1,40 @@
-"""Every example is a complete app that synthesises as a user would run it."""
+"""Every app that a reader starts from synthesises as they would run it, and warns of nothing.
+
+`cdk synth --strict` ends with an error where a warning stands in the assembly: these are looked for.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+
+from tests.pinned_models import QWEN, written_lock
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("existing_vpc", "new_vpc", "single_constructs", "two_endpoints")
+INIT = ("--region", "us-east-1", "--zones", "use1-az1,use1-az2")
+#: What `low-latency init` serves, by its template.
+MODELS = {
+    "text-classification": ("--model-data", "s3://my-bucket/model.tar.gz"),
+    "language-model": ("--model-data", "s3://my-bucket/model/"),
+    "hugging-face": ("--model", QWEN.model),
+    "inferentia2": ("--model-data", "s3://my-bucket/model.tar.gz"),
+}
+#: What the README's reader has: a stack, a VPC and a caller.
+STACK = """
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+app = App()
+self = Stack(app, "Shop", env=Environment(account="123456789012", region="us-east-1"))
+vpc = ec2.Vpc(self, "Vpc", availability_zones=["us-east-1a", "us-east-1b"])
+service = ec2.SecurityGroup(self, "Service", vpc=vpc)
+{example}
+app.synth()
+"""
 
 
 def test_every_app_among_the_examples_is_tried():
@@ -20,11 +47,12 @@ def test_every_app_among_the_examples_is_tried():
 
 
 RUN = """
-import runpy, sys
+import os, runpy, sys
 import aws_cdk
 made, whole = [], aws_cdk.App
 aws_cdk.App = lambda *args, **kwargs: made.append(whole(*args, **kwargs)) or made[-1]
 for path in sys.argv[1:]:
+    os.chdir(os.path.dirname(path))  # where its settings are
     runpy.run_path(path, run_name="__main__")
     (stack,) = made.pop().synth().stacks
     warned = [each.entry.data for each in stack.messages if str(each.level).endswith("WARNING")]
@@ -34,14 +62,38 @@ for path in sys.argv[1:]:
 """
 
 
-def test_examples_synthesise_without_a_warning(tmp_path: Path):
+def synthesise(*paths: Path) -> None:
     """Outside of the tests' process, one after the other: most of each would be Node.js's start."""
-    paths = [str(ROOT / "examples" / f"{name}.py") for name in EXAMPLES]
     done = subprocess.run(
-        [sys.executable, "-c", RUN, *paths],
-        cwd=tmp_path,
+        [sys.executable, "-c", RUN, *map(str, paths)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def _written(folder: Path, template: str, *model: str) -> Path:
+    """The app that `init` writes, with the lock that `pin` would write."""
+    program = "from low_latency_endpoint.cli import main; main()"
+    command = [sys.executable, "-c", program, "init", str(folder), *INIT]
+    subprocess.run([*command, "--template", template, *model], check=True, capture_output=True)
+    written_lock(folder, QWEN)
+    return folder / "app.py"
+
+
+def test_examples_synthesise_without_a_warning(tmp_path: Path):
+    readme, home = (
+        re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.S)
+        for page in ("README.md", "docs/index.md")
+    )
+    texts = {"readme": STACK.format(example="".join(readme)), "home": "".join(home)}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text), encoding="utf-8")
+    synthesise(
+        ROOT / "app.py",
+        *(ROOT / "examples" / f"{name}.py" for name in EXAMPLES),
+        *(tmp_path / f"{name}.py" for name in texts),
+        *(_written(tmp_path / name, name, *model) for name, model in MODELS.items()),
+    )

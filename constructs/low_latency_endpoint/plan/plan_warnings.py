@@ -230,9 +230,9 @@ def _outage(plan: Plan) -> Iterator[PlanWarning]:
         lower = f" to {factor:g}" if 0 < factor < measured.safety_factor else ""
         yield PlanWarning(
             "zone-outage",
-            f"a zone outage at peak leaves {plan.left_by_zone_outage} of "
-            f"{counted_instances(plan.fleet.serving_at_peak)}, {held:,.6g} TPS of {measured.peak_tps:,.6g}, "
-            f"until {replaced}: {float(load):.0%} of their limit, and {HELD_SHARE:.0%} count as held; lower "
+            f"if a zone fails at peak, {plan.left_by_zone_outage} of "
+            f"{counted_instances(plan.fleet.serving_at_peak)} remain ({held:,.6g} of {measured.peak_tps:,.6g} "
+            f"TPS) until {replaced}: {float(load):.0%} of their limit, and {HELD_SHARE:.0%} is safe; lower "
             f"the safety factor{lower} for {enough:,} instances, raise the minimum, or serve from "
             "more zones",
         )

@@ -78,9 +78,10 @@ def _instances(plan: Plan) -> str:
         return f"{fleet.initial}, as nothing scales"
     scheduled = plan.request.scaling.schedule
     times = f"; {plan.fewest} to {plan.most} at set times" if scheduled else ""
-    peak = f", {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
+    peak = f"; {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
     return (
-        f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first{times}"
+        f"{fleet.initial} at first, then {fleet.minimum} to {fleet.maximum} as load changes"
+        f"{peak}{times}"
     )
 
 
@@ -179,6 +180,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
         if not told:
             yield "no jumps"
         elif request.scaling.instance_seconds is None:
-            yield f"an instance serves {request.start_seconds / 60:.3g} minutes after the decision"
+            minutes = f"{request.start_seconds / 60:.3g} minutes"
+            yield f"a new instance takes traffic {minutes} after scaling decides"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
