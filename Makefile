@@ -62,7 +62,7 @@ $(VENV)/bin/python:
 pin = sed -n '/^$(1)==/,/[^\\]$$/p' $(2) > $(VENV)/pin.txt
 
 compiled := --universal --python-version 3.11 --quiet --no-header --generate-hashes \
-	--no-strip-extras --no-annotate --no-emit-index-url --no-emit-package local-sagemaker
+	--no-strip-extras --no-annotate --no-emit-index-url
 
 # $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
 # byte code. pip does it where uv cannot: an index of packages that only pip's settings name.
@@ -212,10 +212,9 @@ newer-tags: $(VENV)/.installed-dev  ## Say which images for models of the Hub ha
 	@$(OFFLINE) python tests/plan/newer_tags.py
 
 .PHONY: wheel
-wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK app
+wheel: $(VENV)/.installed  ## Build both wheels into dist/: the library's for your CDK app, the local AWS's
 	@rm -f dist/*.whl
-	@python -m build --wheel --no-isolation --outdir dist . >/dev/null
-	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
+	@python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./local_sagemaker
 	@echo "Built" dist/*.whl
 
 # Of a release; a clone of COMMIT has nothing but what is committed.
@@ -281,7 +280,7 @@ upgrade-page: setup  ## What an upgrade from revision OLD to NEW (HEAD) does to 
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite the requirements files, with hashes (UPGRADE=1 for newer versions)
-	@for set in "requirements.txt --extra operations --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
+	@for set in "requirements.txt --extra operations --group deploy" "requirements-dev.txt local_sagemaker/pyproject.toml --all-extras --group dev"; do \
 	  read -r file options <<<"$$set"; \
 	  grep -E '^#' $$file > $(VENV)/head.txt; \
 	  grep -vE '^#' $$file > $(VENV)/pins.txt; \

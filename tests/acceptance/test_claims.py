@@ -428,4 +428,4 @@ def test_the_committed_evidence_is_of_aws() -> None:
 def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "(docs/reference/seen-on-aws.md)" in readme
-    assert ("Nobody has seen it in an AWS account yet" in readme) == (not evidence_files())
+    assert ("It has not been run in a real AWS account yet" in readme) == (not evidence_files())

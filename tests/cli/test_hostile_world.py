@@ -19,6 +19,7 @@ import pytest
 from typer.main import get_command
 
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.errors.installation import install_command
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "endpoint.yaml")
@@ -310,6 +311,8 @@ EXTRAS = {
 }
 
 
+TABLE_OF_EXTRAS = (REPOSITORY / "docs" / "index.md").read_text("utf-8").splitlines()
+
 WITHOUT_EXTRAS = f"""
 import json, os, sys
 class Hiding:
@@ -377,4 +380,7 @@ def test_a_command_names_the_extra_that_it_needs(
     assert "Traceback" not in text
     said = text.strip().splitlines()[-1]
     package = said.split("needs ")[1].split(",")[0]
-    assert f"pip install 'cdk-low-latency-endpoint[{EXTRAS[package]}]'" in said
+    assert said.endswith(install_command(EXTRAS[package]))
+    option = " --html" if "--html" in arguments else ""
+    row = next(row for row in TABLE_OF_EXTRAS if row.endswith(f"| `{EXTRAS[package]}` |"))
+    assert f"`{arguments[0]}{option}`" in row

@@ -28,9 +28,13 @@ ELSEWHERE = {
     "make test": ".ci/run",
     "make pr": ".github/workflows/ci.yml",
     "make snapshots": "tests/synth/test_snapshots.py",
-    "low-latency init --model-data s3://my-bucket/model.tar.gz --vpc-id": (
-        "tests/packaging/test_init.py"
-    ),
+    # An app of one's own, in a folder and a virtual environment of its own.
+    "python3 -m venv ../my-endpoint": "tests/packaging/test_init.py",
+    "source ../my-endpoint": "tests/packaging/test_init.py",
+    "cd ../my-endpoint": "tests/packaging/test_init.py",
+    "low-latency init --region": "tests/packaging/test_init.py",
+    "npm install && npx cdk synth": "tests/packaging/test_init.py",
+    "npx aws-cdk@": "tests/synth/test_examples.py",
     # A language model, which this page's reader has not.
     "low-latency load-test chat": "tests/load_test/test_token_command.py",
     "locust -f": "tests/load_test/test_locust_statistics.py",

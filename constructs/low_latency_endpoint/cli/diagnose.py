@@ -74,7 +74,7 @@ def diagnose(
       low-latency diagnose sentiment --html report.html --profile production
     """
     if options.html is not None:
-        check_packages("boto3", "jinja2")
+        check_packages("jinja2", "boto3")
         _writable(options.html)
     if endpoint is None or settings is not None:
         from .stated_endpoints import stated_name, usual_settings

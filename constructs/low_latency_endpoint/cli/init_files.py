@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import typer
 
 from .. import __version__
+from ..errors.installation import origin
 from .init_values import HUGGING_FACE, InitValues
 from .options import naming
 from .schema import schema_text
@@ -78,7 +80,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         "name": found.name,
         "model_data": found.model_data,
         "region": found.region,
-        "version": __version__,
+        "wheel": wheel_name(),
     }
     text = settings_text(found, values)
     try:
@@ -97,6 +99,20 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
         yield path
+    if (source := _wheel()) and not (folder / source.name).exists():
+        yield Path(shutil.copy(source, folder))
+
+
+def _wheel() -> Path | None:
+    """The wheel that this was installed from."""
+    source = origin()
+    return source if source and source.suffix == ".whl" else None
+
+
+def wheel_name() -> str:
+    """What requirements name: a file, as PyPI has nothing of ours."""
+    source = _wheel()
+    return source.name if source else f"cdk_low_latency_endpoint-{__version__}-py3-none-any.whl"
 
 
 def settings_text(found: InitValues, values: dict[str, str]) -> str:
@@ -142,16 +158,18 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
     if found.template == HUGGING_FACE:
         pin = f"  low-latency pin {found.model_data}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
+    wheel = [] if _wheel() else [f"  cp CHECKOUT/dist/{wheel_name()} .   after `make wheel` there"]
     if not app:
         return "\n".join(
             [
                 "",
                 "Next:",
                 *enter,
+                *wheel,
+                "  pip install -r requirements.txt pytest && pytest",
                 plan,
                 f"  low-latency preflight{naming(Path(settings))}".ljust(35)
                 + " would it deploy and work in this account?",
-                "  pip install -r requirements.txt pytest && pytest",
                 "  npm install && npx cdk bootstrap && npx cdk deploy",
             ]
         )
@@ -162,9 +180,10 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
             "  from low_latency_endpoint import LowLatencyEndpointStack",
             f'  LowLatencyEndpointStack.from_settings(app, "{settings}")',
             "and in requirements.txt:",
-            f"  cdk-low-latency-endpoint[operations]=={__version__}",
+            f"  ./{wheel_name()}[operations]",
             "then:",
             *enter,
+            *wheel,
             plan,
             f"  cdk deploy {''.join(part.capitalize() for part in found.name.split('-'))}Endpoint",
         ]

@@ -194,9 +194,9 @@ class Results:
 
     def check(self, *others: Path | None) -> None:
         """Say before anything is sent what is missing, and what cannot be written."""
+        check_packages("locust", "geventhttpclient", "hdrh", "boto3")
         from ..load_test.search.result_file import WRITTEN
 
-        check_packages("boto3", "locust", "geventhttpclient", "hdrh")
         for file in (self.output, *others):
             if file is not None and (file.is_dir() or not file.parent.is_dir()):
                 raise WRITTEN.error(

@@ -11,7 +11,6 @@ import typer
 
 from .load_inputs import Results, Sending, seconds_of
 from .options import EndpointName, Html, Markdown, Prices, flag, grouped, option
-from .process import check_packages
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
@@ -125,8 +124,6 @@ def load_test(
     if load.fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
     results.check(html, csv)
-    if html is not None:
-        check_packages("jinja2")
     endpoint = sending.endpoint(endpoint)
     from ..load_test.search.load_testing import load_test as tested
     from ..load_test.search.result_file import write_text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 
@@ -36,11 +38,17 @@ def local_aws(context: typer.Context) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "local_sagemaker":
             raise
+        from ..errors.installation import origin, pip_install
         from ..simulate.compilation import EXTRA_NEEDED
 
+        here = origin() or Path("dist")
+        beside = [here / "local_sagemaker", *here.parent.glob("local_sagemaker-*.whl")]
+        found = [str(path) for path in beside if path.exists()][:1]
         raise EXTRA_NEEDED.error(
             got="local-sagemaker is not installed",
             allowed="local-sagemaker",
-            fix="pip install 'cdk-low-latency-endpoint[local]'.",
+            fix=f"{pip_install(found)}."
+            if found
+            else "Install its wheel, which `make wheel` builds beside this library's.",
         ) from None
     local_sagemaker(context.args, prog_name="low-latency local-aws")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
+from ..errors.installation import install_command
 
 _INTERRUPTED = 130
 _USAGE = 2
@@ -147,10 +148,7 @@ def check_packages(*packages: str) -> None:
 
 def needs(package: str) -> str:
     """What to install when a package is missing."""
-    return (
-        f"This needs {package}, which is not installed: "
-        f"pip install 'cdk-low-latency-endpoint[{_EXTRAS[package]}]'"
-    )
+    return f"This needs {package}, which is not installed: {install_command(_EXTRAS[package])}"
 
 
 def _said(text: str) -> int:

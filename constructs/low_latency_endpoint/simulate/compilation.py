@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..errors.installation import install_command
 from . import core, kernels
 
 EXTRA_NEEDED = rule(
-    "LLS126",
-    "a package is not installed",
-    fix="pip install 'cdk-low-latency-endpoint[simulation]'.",
+    "LLS126", "a package is not installed", fix="Run the command that the message gives."
 )
 _PLAIN: dict[str, Callable[..., Any]] = {
     loop.__name__: loop
@@ -95,7 +94,11 @@ def loops(compiled: bool | None = None) -> Loops:
     if compiled is None:
         compiled = have_numba()
     elif compiled and not have_numba():
-        raise EXTRA_NEEDED.error(got="numba is not installed", allowed="numba")
+        raise EXTRA_NEEDED.error(
+            got="numba is not installed",
+            allowed="numba and llvmlite",
+            fix=f"{install_command('simulation')}.",
+        )
     return _loops(compiled)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import __version__
+from .installation import install_command
 
 if TYPE_CHECKING:
     from .server import LocalAws
@@ -229,7 +230,6 @@ def _explained() -> Iterator[None]:
     except ModuleNotFoundError as error:
         package = (error.name or "moto").partition(".")[0]
         typer.echo(
-            f"The local AWS needs {package}, which is not installed: pip install local-sagemaker",
-            err=True,
+            f"The local AWS needs {package}, which is not installed: {install_command()}", err=True
         )
         raise typer.Exit(2) from None

@@ -1,7 +1,7 @@
 """The pytest fixture ``local_aws``: a local AWS with model servers, for tests of your own.
 
 pytest finds it by itself wherever the package is installed. It costs nothing until a test asks for
-the fixture, which needs ``pip install local-sagemaker``. In pytest's settings:
+the fixture. In pytest's settings:
 
 ``local_aws_model_servers``
     Lines ``IMAGE=SERVER``, as ``local-sagemaker --model-server`` takes them; relative files
@@ -22,6 +22,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
+
+from .installation import install_command
 
 if TYPE_CHECKING:
     from .server import LocalAws
@@ -65,8 +67,7 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
             from .server import LocalAws
         except ModuleNotFoundError as error:
             pytest.fail(
-                f"the fixture local_aws needs {error.name}: pip install local-sagemaker",
-                pytrace=False,
+                f"the fixture local_aws needs {error.name}: {install_command()}", pytrace=False
             )
         servers: dict[str, Any] = {}
         with contextlib.chdir(config.rootpath):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.errors.installation import install_command
 from low_latency_endpoint.settings import load_settings
 from tests.fake_aws import Refused
 
@@ -362,5 +363,5 @@ def test_without_boto3_the_extra_is_named() -> None:
             check=False,
         )
         assert done.returncode == 2
-        assert "pip install 'cdk-low-latency-endpoint[operations]'" in done.stderr
+        assert install_command("operations") in done.stderr
         assert "Traceback" not in done.stderr

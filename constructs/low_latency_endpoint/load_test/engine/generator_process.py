@@ -38,7 +38,7 @@ GENERATOR_PROCESSES = Range(
 GENERATOR = rule(
     "LLT135",
     "the load generator did not start, or ended early",
-    fix="Read its last words above. It needs pip install 'cdk-low-latency-endpoint[load-test]'.",
+    fix="Read its last words above. It needs the packages of the extra load-test.",
 )
 
 _LAST_WORDS = 30

@@ -1,0 +1,145 @@
+"""What is printed for people or machines to install: nothing by a name that PyPI has not from us.
+
+Whoever registers `cdk-low-latency-endpoint` or `local-sagemaker` there would run code where such a
+line is run. Files by their path are what there is; CONTRIBUTING.md says what a first release changes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import low_latency_endpoint
+from local_sagemaker import installation as of_local_aws
+from low_latency_endpoint.errors import installation
+
+ROOT = Path(__file__).parents[2]
+OURS = r"(?:cdk[-_.]low[-_.]latency[-_.]endpoint|local[-_.]sagemaker)"
+#: A name, and not a path, a file's name or a Python module.
+BARE = rf"(?<![\w/.:-]){OURS}(?![\w/:*]|-[\d*$]|\.\w| @ )"
+INSTALLS = re.compile(rf"\b(?:pip3?|pipx|uvx?)\b[^\n]*{BARE}", re.IGNORECASE)
+REQUIRES = re.compile(rf"^{OURS}\b(?! @ )", re.IGNORECASE | re.MULTILINE)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = sorted(PROJECT["optional-dependencies"])
+#: What an extra brings, those of the extras that it includes among them.
+PACKAGES = {
+    "operations": ["boto3", "httptools"],
+    "async-client": ["boto3", "httptools", "uvloop"],
+    "simulation": ["jinja2", "llvmlite", "numba"],
+    "report": ["boto3", "httptools", "jinja2"],
+    "load-test": ["boto3", "geventhttpclient", "hdrhistogram", "httptools", "jinja2", "locust"],
+    "hugging-face": ["huggingface-hub"],
+}
+
+
+def found_in(text: str) -> list[str]:
+    """Install lines with a name of ours; a literal or a command that goes on is one line."""
+    one_line = re.sub(r"\\\n|[\"']\n\s*f?[\"']", " ", text)
+    return [each[0] for each in INSTALLS.finditer(one_line)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_bare"),
+    [
+        ("pip install cdk-low-latency-endpoint", True),
+        ("  - run: pip3 install 'cdk_low_latency_endpoint[load-test]==0.1.0'", True),
+        ("python -m pip install --upgrade \\\n  local-sagemaker pytest", True),
+        ('f"pip install "\n    f"local-sagemaker"', True),
+        ("uv add Local.SageMaker", True),
+        ("uvx --from cdk-low-latency-endpoint low-latency plan", True),
+        ("pip install ./cdk_low_latency_endpoint-0.1.0-py3-none-any.whl[operations]", False),
+        ("pip install dist/local_sagemaker-*.whl", False),
+        ("pip install 'cdk-low-latency-endpoint @ git+https://example.com/r@0a1b'", False),
+        ("pip install -e ./local_sagemaker", False),
+    ],
+)
+def test_what_is_taken_for_a_bare_name(text: str, is_bare: bool) -> None:
+    assert bool(found_in(text)) is is_bare
+
+
+def test_no_file_has_an_install_line_with_a_bare_name() -> None:
+    """Docs, workflows, templates of `init`, and the texts of every code, which stand in the source."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    texts = {}
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.resolve() == Path(__file__) or name == "CHANGELOG.md" or not path.is_file():
+            continue
+        try:
+            texts[name] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+    assert "README.md" in texts
+    assert {name: lines for name, text in texts.items() if (lines := found_in(text))} == {}
+    required = {name: text for name, text in texts.items() if "requirements" in name}
+    assert len(required) >= 4
+    assert [name for name, text in required.items() if REQUIRES.search(text)] == []
+
+
+def test_the_distributions_require_nothing_that_pypi_has_not() -> None:
+    """But extras of their own, which pip takes from the file that it installs."""
+    for each in ("cdk-low-latency-endpoint", "local-sagemaker"):
+        others = [name for name in metadata.requires(each) or () if not name.startswith(each)]
+        assert [name for name in others if REQUIRES.match(name)] == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_line_that_is_printed_fits_how_this_was_installed(
+    extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, checkout = tmp_path / "a b" / "our-0.1.0-py3-none-any.whl", tmp_path / "checkout"
+    checkout.mkdir()
+    wheel.parent.mkdir()
+    wheel.touch()
+
+    class Installed:
+        requires = metadata.requires("cdk-low-latency-endpoint")
+
+        def __init__(self, origin: dict[str, object] | None) -> None:
+            self._origin = origin
+
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return self._origin and json.dumps(self._origin)
+
+    def said(origin: dict[str, object] | None) -> str:
+        monkeypatch.setattr(metadata, "distribution", lambda _: Installed(origin))
+        return installation.install_command(extra)
+
+    assert said({"url": wheel.as_uri(), "archive_info": {}}) == f"pip install '{wheel}[{extra}]'"
+    editable = {"url": checkout.as_uri(), "dir_info": {"editable": True}}
+    assert said(editable) == f"pip install -e '{checkout}[{extra}]'"
+    wheel.unlink()
+    for gone in (None, {"url": wheel.as_uri()}, {"url": "https://example.com/a.whl"}):
+        line = said(gone)
+        assert found_in(line) == []
+        assert [name for name in PACKAGES[extra] if f" '{name}" not in line] == []
+
+
+def test_the_local_aws_names_the_packages_that_it_needs() -> None:
+    line = of_local_aws.install_command()
+    assert line.startswith("pip install 'boto3>=")
+    assert found_in(line) == []
+
+
+def test_the_docs_name_the_wheel_of_this_version_and_the_cdk_cli_that_is_pinned() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    wheels = set(re.findall(r"cdk_low_latency_endpoint-([\d.]+)-", text))
+    assert wheels == {low_latency_endpoint.__version__}
+    pinned = json.loads((ROOT / "package.json").read_text("utf-8"))["devDependencies"]["aws-cdk"]
+    assert set(re.findall(r"aws-cdk@([\d.]+)", text)) == {pinned}
+
+
+def test_the_table_of_extras_has_all_of_them() -> None:
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| `([a-z-]+)` \|$", page, re.MULTILINE)
+    assert sorted(rows) == EXTRAS
