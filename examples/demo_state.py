@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -26,36 +26,20 @@ def state(aws: LocalAws, stack: str) -> State:
     return {key: "\n".join(evidence) for key, evidence in found.items()}
 
 
-def state_table(stack: str, found: State) -> Table:
-    """Everything that was read of a stack."""
-    return _table(
-        stack,
-        ("what must hold", "of", "found"),
-        ((*key, evidence) for key, evidence in found.items()),
-    )
-
-
 def changes_table(before: Mapping[str, State], after: Mapping[str, State]) -> Table:
     """Every value that differs."""
-    return _table(
-        "What changed",
-        ("what must hold", "of", "before", "after"),
-        (
-            (*key, old.get(key, ""), new.get(key, ""))
-            for stack in before
-            for old, new in [(before[stack], after[stack])]
-            for key in {**old, **new}
-            if old.get(key) != new.get(key)
-        ),
-    )
-
-
-def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
     table = Table(
-        title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1)
+        title=Text("What changed", style="bold"),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
     )
-    for column in columns:
+    for column in ("what must hold", "of", "before", "after"):
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))  # brackets in names are no markup
+    for stack, old in before.items():
+        new = after[stack]
+        for key in {**old, **new}:
+            row = (*key, old.get(key, ""), new.get(key, ""))
+            if row[-2] != row[-1]:
+                table.add_row(*map(Text, row))  # brackets in names are no markup
     return table

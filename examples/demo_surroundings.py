@@ -77,9 +77,9 @@ def model_uris(settings: Settings) -> list[str]:
 
 
 @contextlib.contextmanager
-def uploaded(aws: LocalAws, uris: list[str]) -> Iterator[None]:
-    """An object for each model, in buckets that are made for them; in the end they go."""
-    s3 = aws.client("s3")
+def uploaded(aws: LocalAws, uris: list[str], topic: str | None = None) -> Iterator[None]:
+    """An object for each model, in buckets made for them, and the alarms' topic; in the end they go."""
+    s3, sns = aws.client("s3"), aws.client("sns")
     objects = []
     for uri in uris:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -91,7 +91,12 @@ def uploaded(aws: LocalAws, uris: list[str]) -> Iterator[None]:
         s3.create_bucket(Bucket=bucket, **({} if aws.region == "us-east-1" else elsewhere))
     for each in objects:
         s3.put_object(**each, Body=b"a model")
+    if topic is not None:
+        sns.create_topic(Name=topic.rpartition(":")[2])
+        sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="on-call@example.com")
     yield
+    if topic is not None:
+        sns.delete_topic(TopicArn=topic)
     for each in objects:
         s3.delete_object(**each)
     for bucket in buckets:

@@ -30,6 +30,10 @@ NOISE = re.compile(
     r"|^Including dependency|deploying\.\.\.|destroying\.\.\.|Number of stacks|Hold on while"
     r"|^Outputs:|^[\w-]+\.\w+ = |^Trusted accounts"
 )
+# Of the stack's resources, the ones that a newcomer has heard of.
+TOLD = re.compile(
+    r"::(VPC|VPCEndpoint|Endpoint|ScalingPolicy|CompositeAlarm|Dashboard|WarmUp|Stack)$"
+)
 LOGICAL_ID = re.compile(r"^(\[.\] AWS::\S+ \S+) \S+")
 WIDTH = 128
 
@@ -164,7 +168,7 @@ def shortened(line: str) -> str:
     verb, _, outcome = status.partition("_")
     if outcome == "FAILED":
         return f"{count:>7}  FAILED     {kind:<44} {name}"
-    if outcome != "COMPLETE":
+    if outcome != "COMPLETE" or not TOLD.search(kind):
         return ""
     done = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted"}.get(verb, verb.lower())
     return f"{count:>5}  {done:<9}  {kind:<44} {re.sub(r' [(].*', '', name)}"

@@ -25,6 +25,8 @@ HEALTHY = SimulatedModelServer(
     cold_requests=50,
     cold_factor=5,
 )
+# Of the load test: so long, and at rates so low, that a machine with two busy cores keeps up.
+STEADY = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.060, p99=0.100), cold_requests=0)
 # Full instances: fifteen times slower, and one request at a time.
 FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
 # One of a variant's instances is thirty times slower than the others.
@@ -33,7 +35,7 @@ ONE_SLOW = replace(HEALTHY, slow_instances={0: 30.0})
 # The runtime's clock runs so many times faster, and began in the past, where reports look.
 CLOCK_SPEED = 30
 TRAFFIC_SECONDS = 14  # seven minutes by that clock
-CALLERS = 16
+CALLERS = 8
 
 
 def endpoint_names(aws: LocalAws) -> list[str]:

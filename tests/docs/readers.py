@@ -101,6 +101,8 @@ class Desk:
         """Put into the account what settings name: images, and model data in a bucket."""
         stated = parse_settings(text)
         list(stand_ins_for_images(self.aws, stated))
+        if stated.alarm_topic_arn:
+            self.aws.client("sns").create_topic(Name=stated.alarm_topic_arn.rpartition(":")[2])
         s3 = self.aws.client("s3")
         prefixes = [
             container.data.s3_prefix

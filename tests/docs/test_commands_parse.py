@@ -22,7 +22,19 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"),
 #: Programs that a reader has, or that the page has told to install.
 OTHERS = {
     *("aws", "cd", "cp", "echo", "git", "kill", "locust", "mv", "npm", "npx", "pip", "python"),
-    *("sed", "source", "until", "local-sagemaker", "pytest", "gh", "curl", "cdk", "python3"),
+    *(
+        "sed",
+        "source",
+        "until",
+        "local-sagemaker",
+        "pytest",
+        "gh",
+        "curl",
+        "cdk",
+        "python3",
+        "mkdir",
+        "rm",
+    ),
 }
 
 

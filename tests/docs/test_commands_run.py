@@ -80,15 +80,6 @@ def _elsewhere(command: Command) -> bool:
     return command.text.startswith((*ELSEWHERE, *NOT_HERE))
 
 
-#: A load test that says "Client-bound: result invalid" because other tests keep the processors busy
-#: is repeated, as its reader would repeat it.
-AGAIN = """for attempt in 1 2 3; do
-{ %s
-} 2>&1 | tee .printed; status=${PIPESTATUS[0]}
-grep -q "Client-bound: result invalid" .printed || break
-done; (exit $status)"""
-
-
 def _as_typed(text: str, stands_for: dict[str, str]) -> str:
     for written, meant in stands_for.items():
         text = text.replace(written, meant)
@@ -97,7 +88,7 @@ def _as_typed(text: str, stands_for: dict[str, str]) -> str:
             command, hash_sign, comment = text.partition(" #")
             text = command.rstrip() + more + hash_sign + comment
             break
-    return AGAIN % text if text.startswith("low-latency load-test") else text
+    return text
 
 
 @pytest.mark.realtime  # local AWSs, deployments, load: up to four minutes, on a busy machine more

@@ -156,7 +156,7 @@ def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
     done = run(rate_plan([50, 150], seconds=20, goal=GOAL), FakeGenerator(client_bound_above=100))
     found = verdicts(done, FLEET, JoinedMetrics())
     assert (found[0].kind, found[0].severity) == ("client-bound", "invalid")
-    assert found[0].title == "Client-bound: result invalid"
+    assert found[0].title.startswith("Client-bound: result invalid. The machine that sent")
     assert LoadTestReport(Target("e", "us-east-1"), done, verdicts=found).invalid
     assert not done.held
 

@@ -69,7 +69,7 @@ def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_p
 
     with contextlib.ExitStack() as there:
         list(stand_ins_for_images(aws, SHIPPED))
-        there.enter_context(uploaded(aws, model_uris(SHIPPED)))
+        there.enter_context(uploaded(aws, model_uris(SHIPPED), SHIPPED.alarm_topic_arn))
         status, text = make(aws, "deploy", f"CDK={cdk}", "PRICES=ml.m5.12xlarge=3")
     assert status == 0, text
     assert "together" in text[: text.index("0 fail")]

@@ -19,7 +19,7 @@ from ..report.tables import Table
 _BETWEEN = 2  # characters that the table puts between two columns
 _MARKS = {
     "?": "? fewer than ten requests lie beyond it",
-    "!": "! the generator sent later than 1 % of the median latency, which includes that",
+    "!": "! the generator fell behind; its delay is included in the latencies",
     "*": "* of CloudWatch's minutes, which hold other steps' requests too",
 }
 

@@ -66,7 +66,7 @@ def settings(shipped: LocalAws) -> Iterator[Path]:
     path = ROOT / "endpoint.yaml"
     stated = load_settings(path)
     list(stand_ins_for_images(shipped, stated))
-    with uploaded(shipped, model_uris(stated)):
+    with uploaded(shipped, model_uris(stated), stated.alarm_topic_arn):
         yield path
 
 

@@ -63,14 +63,14 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
         p99 = latency.percentile(99)
         if load.loop_lag_p99 > TAIL_LAG_SHARE * p99:
             reasons.append(
-                f"the event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
+                f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
                 f"{load.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
     gaps = result.tokens.inter_token if result.tokens is not None else None
     mean = gaps.mean if gaps is not None else 0.0
     if mean > 0 and load.loop_lag_p99 > TOKEN_LAG_SHARE * mean:
         reasons.append(
-            f"the event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
+            f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
             f"{load.loop_lag_p99 / mean:.0%} of the {milliseconds(mean)} between tokens (mean)"
         )
     return tuple(reasons)

@@ -77,7 +77,7 @@ def page(report: LoadTestReport) -> str:
             [
                 tables[1],
                 Soft(
-                    "! the generator sent later than 1 % of the median latency, which includes that. * "
+                    "! the generator fell behind; its delay is included in the latencies. * "
                     "from CloudWatch's minutes, which hold requests of other steps too. Inv./inst.: "
                     "invocations per instance and minute."
                 ),

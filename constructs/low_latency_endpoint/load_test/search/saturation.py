@@ -101,7 +101,7 @@ def verdicts(
                     Verdict(
                         "unexplained",
                         "limit",
-                        f"The goal broke at {_name(step)}; nothing read says why",
+                        f"The target was missed at {_name(step)}; the metrics do not show the cause",
                         step.judgement.reasons,
                         "low-latency diagnose reads more.",
                     )
@@ -123,9 +123,10 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
     yield Verdict(
         "client-bound",
         "invalid" if whole else "risk",
-        "Client-bound: result invalid"
+        "Client-bound: result invalid. The machine that sent was too busy, not the endpoint"
         if whole
-        else f"Client-bound in {', '.join(_name(each) for each in bound)}: those figures are the generator's",
+        else f"The machine that sent was too busy in {', '.join(map(_name, bound))}: those "
+        "latencies are its own, not the endpoint's",
         tuple(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
         "Run the load test where it has more processors: --processes, another machine, or a fleet.",
     )
