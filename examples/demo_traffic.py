@@ -26,7 +26,7 @@ HEALTHY = SimulatedModelServer(
     cold_factor=5,
 )
 # Of the load test: so long, and at rates so low, that a machine with two busy cores keeps up.
-STEADY = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.060, p99=0.100), cold_requests=0)
+STEADY = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.040, p99=0.070), cold_requests=0)
 # Full instances: fifteen times slower, and one request at a time.
 FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
 # One of a variant's instances is thirty times slower than the others.

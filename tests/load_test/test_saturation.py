@@ -346,3 +346,16 @@ def test_capacity_is_of_the_seconds_that_count() -> None:
     broken = replace(step, result=result, timeline=timeline, judgement=judgement)
     found = verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0]
     assert found.title.startswith("The endpoint answers about 80 requests a second")
+
+
+def test_a_miss_while_the_sender_was_late_names_the_machine_too() -> None:
+    done = slower(run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator()), 0.24)
+    late = "send lag p99 is 82 ms, 70% of the median latency"
+    found = verdicts(ending(done, warnings=(late,)), FLEET, JoinedMetrics())
+    (missed,) = [each for each in found if each.kind == "unexplained"]
+    assert "it may be that machine" in missed.title
+    assert missed.evidence == ("slow", late)
+    (quiet,) = [
+        each for each in verdicts(done, FLEET, JoinedMetrics()) if each.kind == "unexplained"
+    ]
+    assert "machine" not in quiet.title

@@ -97,12 +97,16 @@ def verdicts(
             if step.judgement.outcome in ("held", "unclear"):
                 saturated.append(_not_saturated(step, window))
             else:
+                late = [each for each in step.result.warnings if each.startswith("send lag")]
+                cause = "the metrics do not show the cause"
+                if late:
+                    cause += ". The machine that sent was late too: it may be that machine"
                 saturated.append(
                     Verdict(
                         "unexplained",
                         "limit",
-                        f"The target was missed at {_name(step)}; the metrics do not show the cause",
-                        step.judgement.reasons,
+                        f"The target was missed at {_name(step)}; {cause}",
+                        (*step.judgement.reasons, *late),
                         "low-latency diagnose reads more.",
                     )
                 )
