@@ -136,14 +136,21 @@ def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]
     that is not complete nothing is told, and that is unknown too.
     """
 
+    if not account.known("what was changed by hand", _complete, stack):
+        return []
+
     def part(account: Account, which: str) -> list[Drift]:
-        status = (stack_description(account, stack) or {}).get("StackStatus", "gone")
-        if not status.endswith("_COMPLETE"):
-            raise Unreadable(f"{stack} is {status}")
         return list(_PARTS[which](account, stack, endpoint))
 
     found = (account.known(f"changes by hand of {which}", part, which) for which in _PARTS)
     return [drift for each in found for drift in each or ()]
+
+
+def _complete(account: Account, stack: str) -> bool:
+    status = (stack_description(account, stack) or {}).get("StackStatus", "gone")
+    if not status.endswith("_COMPLETE"):
+        raise Unreadable(f"{stack} is {status}")
+    return True
 
 
 def changed_by(account: Account, drift: Drift) -> ChangedBy | None:
@@ -318,7 +325,12 @@ def alarm_drifts(
         found = alarms_named(account, names.values(), composite=kind == COMPOSITE)
         for logical_id, name in sorted(names.items()):
             stated = resources.get(logical_id, {}).get("Properties") or {}
-            yield from _alarm_drift(kind, name, found.get(name), stated)
+            alone = not any(
+                f'"{logical_id}"' in json.dumps(each.get("Properties"))
+                for each in resources.values()
+                if each["Type"] == ENDPOINT_TYPE
+            )
+            yield from _alarm_drift(kind, name, found.get(name), stated, alone)
 
 
 def _is_of(
@@ -337,12 +349,16 @@ def _is_of(
 
 
 def _alarm_drift(
-    kind: str, name: str, alarm: Mapping[str, Any] | None, stated: Mapping[str, Any]
+    kind: str, name: str, alarm: Mapping[str, Any] | None, stated: Mapping[str, Any], alone: bool
 ) -> Iterator[Drift]:
     since = (alarm or {}).get("AlarmConfigurationUpdatedTimestamp")
     put = "PutMetricAlarm" if kind == ALARM else "PutCompositeAlarm"
     if alarm is None:
-        yield Drift(kind, f"{name} is gone", REVERTED, "DeleteAlarms", name)
+        same = (
+            "Deployments roll back on it: make it again by `aws cloudwatch put-metric-alarm`, under"
+        )
+        repair = REVERTED if alone else f"{same} this name; `{REVERT}` gives it another one."
+        yield Drift(kind, f"{name} is gone", repair, "DeleteAlarms", name)
         return
     compared = {key: value for key, value in stated.items() if key not in _APART}
     if changes := tuple(differences(compared, alarm)):

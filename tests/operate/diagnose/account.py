@@ -36,6 +36,9 @@ class FakeAccount(FakeAws):
         self.template: dict[str, Any] | None = None
         self.links: dict[str, dict[str, Any]] = {}  # interface endpoints by their IDs
         self.let_in: list[dict[str, Any]] = []  # what their security groups let in
+        self.stack_status = "UPDATE_COMPLETE"
+        self.physical: dict[str, str] = {}
+        self.events: list[dict[str, Any]] = []
 
         def paged(key: str, items: Callable[[], list[Any]]) -> Callable[[Request], Any]:
             return lambda request: page_of(key, items(), request)
@@ -49,7 +52,7 @@ class FakeAccount(FakeAws):
                 f"{scaling}ableTargets": paged("ScalableTargets", lambda: self.targets),
                 f"{scaling}ingPolicies": paged("ScalingPolicies", lambda: self.policies),
                 f"{scaling}ingActivities": paged("ScalingActivities", lambda: self.activities),
-                "cloudwatch.DescribeAlarms": paged("MetricAlarms", lambda: self.alarms),
+                "cloudwatch.DescribeAlarms": self._describe_alarms,
                 "cloudwatch.DescribeAlarmHistory": self._history,
                 "cloudwatch.ListMetrics": self._list_metrics,
                 "cloudwatch.GetMetricData": self._get_metric_data,
@@ -71,6 +74,16 @@ class FakeAccount(FakeAws):
                     "SecurityGroups", lambda: [{"IpPermissions": self.let_in}]
                 ),
                 "cloudformation.GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
+                "cloudformation.DescribeStacks": lambda _: {
+                    "Stacks": [{"StackName": "Sentiment", "StackStatus": self.stack_status}]
+                },
+                "cloudtrail.LookupEvents": lambda request: {
+                    "Events": [
+                        each
+                        for each in self.events
+                        if each["EventName"] == request["LookupAttributes"][0]["AttributeValue"]
+                    ]
+                },
             }
         )
 
@@ -79,6 +92,12 @@ class FakeAccount(FakeAws):
         if name != self.endpoint["EndpointName"]:
             return Refused("ValidationException", f'Could not find endpoint "{name}".', 400)
         return self.endpoint
+
+    def _describe_alarms(self, request: Request) -> Any:
+        names = request.get("AlarmNames")
+        found = [each for each in self.alarms if names is None or each["AlarmName"] in names]
+        kind = request["AlarmTypes"][0]
+        return page_of(f"{kind}s", found if kind == "MetricAlarm" else [], request)
 
     def _stack_resources(self, request: Request) -> Any:
         if self.template is None:
@@ -96,14 +115,16 @@ class FakeAccount(FakeAws):
         }
 
     def _resources(self) -> list[Any]:
+        endpoint = f"arn:aws:x:y/{self.endpoint['EndpointName']}"
+        physical = {"Link": next(iter(self.links), "")} | self.physical
         return [
             {
-                "LogicalResourceId": "Link",
-                "PhysicalResourceId": each,
-                "ResourceType": "AWS::EC2::VPCEndpoint",
-                "ResourceStatus": "CREATE_COMPLETE",
+                "LogicalResourceId": name,
+                "ResourceType": each["Type"],
+                "ResourceStatus": "UPDATE_COMPLETE",
+                "PhysicalResourceId": physical.get(name, endpoint),
             }
-            for each in self.links
+            for name, each in (self.template or {}).get("Resources", {}).items()
         ]
 
     def _history(self, request: Request) -> Any:

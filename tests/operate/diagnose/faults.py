@@ -946,6 +946,13 @@ _ROWS = {
     "LLD118: a disk that is nearly full": fault(
         "disk at 9", "volume_size_gib", disk=lambda m: 85 + m / 6
     ),
+    "LLD704: somebody lowered the maximum": fault(
+        "MaxCapacity is 8, the template says 16",
+        "npx cdk deploy --revert-drift",
+        of=saturated,
+        companion="LLD102",
+        stated={"max": 16},
+    ),
     "LLD801: time lost before SageMaker": fault(
         "client p99 400 ms & outside of SageMaker",
         "client_zones.ids",

@@ -48,7 +48,8 @@ class Scenario:
 
     ``latency`` gives the median of one instance's ModelLatency in ms and ``spread`` the sigma of
     its log-normal law, so that p99 is about ``exp(2.33 * spread)`` times the median.
-    ``arrives`` is the minute in which an instance took another's place; ``alarm`` is what the
+    ``stated`` is what the template says of scaling where it is not as it runs; without it there is
+    nothing in the template but the plan. ``arrives`` is the minute in which an instance took another's place; ``alarm`` is what the
     alarms on thresholds have besides.
     """
 
@@ -95,6 +96,7 @@ class Scenario:
             "safety factor": 0.65,
         }
     )
+    stated: dict[str, Any] | None = None
     data_capture: int = 0
     image: str = "pytorch-inference:2.6.0-cpu"
     inference_ami: str | None = None
@@ -280,7 +282,60 @@ class Scenario:
         ]
         plan = {"LowLatencyEndpoint::Plan": {"warnings": [], "decisions": decisions}}
         endpoint = {"Type": "AWS::SageMaker::Endpoint", "Metadata": plan}
-        account.template = {"Resources": {"Endpoint": endpoint}}
+        account.template = {"Resources": {"Endpoint": endpoint, **self._stated(account)}}
+        if self.stated is not None:
+            named = {"EndpointName": ENDPOINT, "EndpointConfigName": {"Ref": "Configuration"}}
+            endpoint["Properties"] = {**named, "RetainAllVariantProperties": True}
+
+    def _stated(self, account: FakeAccount) -> dict[str, Any]:
+        """What the template states of the scenario's fleet: as it is, or as ``stated`` has it."""
+        if self.stated is None:
+            return {}
+        policy = "TargetTrackingScalingPolicyConfiguration"
+        scaling = {**(self.scaling or {}), **self.stated}
+        tracking = {
+            "TargetValue": scaling["target"],
+            "ScaleOutCooldown": scaling.get("cooldown", 60),
+            "PredefinedMetricSpecification": {
+                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+            },
+        }
+        resource = f"endpoint/{ENDPOINT}/variant/{VARIANT}"
+        alarm = {"Threshold": 160000, "ComparisonOperator": "GreaterThanThreshold"}
+        account.physical = {
+            "Configuration": f"arn:aws:x:y/{CONFIGURATION}",
+            "P99": "ModelLatency-p99",
+        }
+        variant = {"VariantName": VARIANT, "InitialVariantWeight": 1, "InitialInstanceCount": 2}
+        scales = "AWS::ApplicationAutoScaling::Scal"
+        return {
+            "Configuration": {
+                "Type": "AWS::SageMaker::EndpointConfig",
+                "Properties": {
+                    "ProductionVariants": [
+                        {**variant, "RoutingConfig": {"RoutingStrategy": str(self.routing)}}
+                    ]
+                },
+            },
+            "Target": {
+                "Type": f"{scales}ableTarget",
+                "Properties": {
+                    "ResourceId": resource,
+                    "MinCapacity": scaling["min"],
+                    "MaxCapacity": scaling["max"],
+                },
+            },
+            "Policy": {
+                "Type": f"{scales}ingPolicy",
+                "Properties": {
+                    "PolicyName": "Invocations",
+                    "PolicyType": "TargetTrackingScaling",
+                    "ScalingTargetId": {"Ref": "Target"},
+                    policy: tracking,
+                },
+            },
+            "P99": {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm},
+        }
 
     # --------------------------------------------------------------------------------- metrics
 

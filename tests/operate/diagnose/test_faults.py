@@ -45,7 +45,7 @@ def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault) -> None:
 
 def test_every_kind_of_finding_has_a_fault() -> None:
     shown = {fault.finding for fault in FAULTS}
-    # LLD101 needs scaling unknown, LLD406 streams, LLD606 and LLD704 silence (test_reports.py), LLD703
+    # LLD101 needs scaling unknown, LLD406 streams, LLD606 and LLD705 silence (test_reports.py), LLD703
     # missing instances, LLD137 to LLD143 tokens (test_tokens.py): each its own test.
     of_tokens = {f"LLD{number}" for number in range(137, 144)}
     assert {kind.id for kind in kinds()} - shown == of_tokens | {
@@ -53,7 +53,7 @@ def test_every_kind_of_finding_has_a_fault() -> None:
         "LLD406",
         "LLD606",
         "LLD703",
-        "LLD704",
+        "LLD705",
     }
 
 

@@ -149,7 +149,7 @@ NEW_VERSION = kind(
     GUIDE + "deployment-guardrails.html",
 )
 OUT_OF_SERVICE = kind(
-    "LLD704",
+    "LLD705",
     "The endpoint is out of service",
     "its status is OutOfService",
     AWS_DOCS + "/sagemaker/latest/APIReference/API_DescribeEndpoint.html",

@@ -29,6 +29,8 @@ MONITORING = GUIDE + "monitoring-cloudwatch.html"
 SCALING = GUIDE + "endpoint-auto-scaling.html"
 #: Where the path of a finding begins that is about a number that somebody stated.
 STATED_NUMBER = "contradicted by what was measured"
+#: The same of what is not as it was deployed.
+BY_HAND = "changed by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One key of ``endpoint.yaml``, below the endpoint's own entry unless it says otherwise.
+    """One key of ``endpoint.yaml``, below the endpoint's own entry, or with ``command`` what to run.
 
     ``value`` is empty where only a measurement can say it; ``why`` says what it does.
     """
@@ -82,12 +84,15 @@ class Remedy:
     key: str
     why: str = ""
     value: str = ""
+    command: bool = False
 
     @property
     def text(self) -> str:
         return f"{self.key}: {self.value}" if self.value else self.key
 
     def to_dict(self) -> dict[str, Any]:
+        if self.command:
+            return {"command": self.key, "why": self.why}
         return {"key": self.key, "value": self.value or None, "why": self.why}
 
 
@@ -132,9 +137,14 @@ class Finding:
 
 
 def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Wrong numbers, faults, then risks; these by confidence, then as the tree met them."""
+    """Drift, wrong numbers, faults, risks; these by confidence, then as the tree met them."""
     order = {"high": 0, "medium": 1, "low": 2}
     return sorted(
         findings,
-        key=lambda each: (each.path[0] != STATED_NUMBER, each.risk, order[each.confidence]),
+        key=lambda each: (
+            each.path[0] != BY_HAND,
+            each.path[0] != STATED_NUMBER,
+            each.risk,
+            order[each.confidence],
+        ),
     )

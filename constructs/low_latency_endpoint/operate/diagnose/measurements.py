@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from ...account.calls import Unknown
+from ...account.drift import ChangedBy, Drift
 from ...account.metrics import MetricSeries, Series
 from ...plan.instance_types import InstanceFacts, instance_facts
 
@@ -178,6 +180,17 @@ class PlanFacts:
     safety_factor: float | None = None
 
 
+#: Settings of one variant by their keys, as the deployed template has them.
+DeployedSettings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDrift:
+    drift: Drift
+    by: ChangedBy | None  # who changed it, where CloudTrail names somebody ...
+    asked: bool  # ... and whether it was asked
+
+
 @dataclass(frozen=True, slots=True)
 class Unstarted:
     """An endpoint that was never in service and has no log group, though it is ``since`` old.
@@ -210,16 +223,17 @@ class Measurements:
     transitions: tuple[AlarmTransition, ...] = ()
     plan: PlanFacts | None = None
     broken_paths: tuple[str, ...] = ()  # read where no request came
+    drifts: tuple[ObservedDrift, ...] = ()
+    deployed: Mapping[str, DeployedSettings] = field(default_factory=dict)
     unstarted: Unstarted | None = None
     client_latency: Mapping[str, float] = field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()
     absent: tuple[str, ...] = ()
 
     def clock(self, time: datetime) -> str:
-        """A time for people: with its day where the window has several."""
-        return (
-            f"{time:%H:%M}" if self.end - self.start <= timedelta(days=1) else f"{time:%m-%d %H:%M}"
-        )
+        """A time for people: with its day where there are several."""
+        near = self.end - min(self.start, time) <= timedelta(days=1)
+        return f"{time:%H:%M}" if near else f"{time:%m-%d %H:%M}"
 
 
 @dataclass(frozen=True, slots=True)

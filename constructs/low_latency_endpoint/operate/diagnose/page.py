@@ -225,8 +225,10 @@ def _finding(finding: Finding, m: Measurements) -> FindingCard:
         Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
         Listed(shown),
     ]
-    if finding.changes:
-        parts += ["In endpoint.yaml:", Code([(each.text, each.why) for each in finding.changes])]
+    settings = [(each.text, each.why) for each in finding.changes if not each.command]
+    commands = [(each.text, each.why) for each in finding.changes if each.command]
+    parts += [Code(commands)] if commands else []
+    parts += ["In endpoint.yaml:", Code(settings)] if settings else []
     if finding.besides:
         parts.append(finding.besides)
     return FindingCard(

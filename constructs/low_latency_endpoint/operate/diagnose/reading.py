@@ -7,8 +7,9 @@ would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetr
 ``application-autoscaling:DescribeScalableTargets``,
 ``application-autoscaling:DescribeScalingPolicies``,
 ``application-autoscaling:DescribeScalingActivities``,
-``cloudformation:DescribeStackResources``, ``cloudformation:GetTemplate``,
-``logs:DescribeLogGroups``; and where no request came ``cloudformation:ListStackResources``,
+``cloudformation:DescribeStackResources``, ``cloudformation:DescribeStacks``,
+``cloudformation:GetTemplate``, ``cloudformation:ListStackResources``,
+``cloudtrail:LookupEvents``, ``logs:DescribeLogGroups``; and where no request came
 ``ec2:DescribeVpcEndpoints`` and ``ec2:DescribeSecurityGroups``.
 """
 
@@ -44,6 +45,7 @@ from ...errors import rule
 from ...plan.container_metrics import server_of
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .diagnosis import Diagnosis
+from .drifted import read_drift
 from .measurements import (
     Measurements,
     ObservedDeployment,
@@ -105,7 +107,9 @@ def diagnose(
     alarms = None if listed_alarms is None else read_alarms(listed_alarms, found)
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
-    plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
+    arn = found.description["EndpointArn"]
+    plan = account.known("the stack's plan", read_plan, arn)
+    drifted, deployed = account.known("what was changed by hand", read_drift, arn) or ((), {})
     described = []
     for name, each in found.variants.items():
         progress(f"Variant {name}")
@@ -189,6 +193,8 @@ def diagnose(
         transitions=transitions,
         plan=plan,
         broken_paths=tuple(broken or ()),
+        drifts=drifted,
+        deployed=deployed,
         unstarted=account.known("the containers' log group", read_unstarted, found, now),
         client_latency=dict(client_latency or {}),
         unknown=(

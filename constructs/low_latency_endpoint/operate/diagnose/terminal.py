@@ -137,7 +137,8 @@ def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
         rows += [("found", Text(each.text)) for each in finding.evidence]
     for change in finding.changes:
         why = (f"  # {change.why}" if change.why else "", "dim")
-        rows.append(("change", Text.assemble((change.text, CODE), why)))
+        word = "run" if change.command else "change"
+        rows.append((word, Text.assemble((change.text, CODE), why)))
     if finding.besides:
         rows.append(("besides", Text(finding.besides)))
     return _block(f"{number}. {finding.id} {finding.kind.title}", rows)

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from ...account.metrics import median
+from .drifted import drifted, unless_deployed
 from .events import cold_start, endpoint_state, new_version
 from .failures import errors, multi_model, silence
 from .findings import Evidence, Finding, most_certain_first
@@ -138,7 +139,8 @@ def walk(measurements: Measurements) -> list[Finding]:
     found += stated_alarms(measurements)
     for variant in measurements.variants:
         found += _variant(VariantView(measurements, variant))
-    return most_certain_first(found)
+    found = [unless_deployed(measurements, each) for each in found]
+    return most_certain_first([*drifted(measurements), *found])
 
 
 def _variant(view: VariantView) -> Iterator[Finding]:
