@@ -497,6 +497,8 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
         if not right:
             assert isinstance(error, ConfigurationError), f"{what}: {error!r}"
             assert parameter.name in str(error) or error.code not in KINDS, f"{what}: {error}"
+            if error.code == "LLE807":
+                assert is_about(parameter, error.fix), f"{what}: {error}"
             # What a limit on text shows is text of the right kind.
             text = "str" in parameter.annotation or "Literal" in parameter.annotation
             assert text or SECRET not in str(error), what
@@ -508,6 +510,41 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
             assert parameter.name in ("scope", "id", "policy_name", "name", "actions"), (
                 f"{what}: {error!r}"
             )
+
+
+#: A word for each kind that is no class, such as the fix of a wrong value has it.
+WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "True", "bytes": "bytes"}
+WORDS |= {"IAlarmAction": "SnsAction(topic)", "IConnectable": "SecurityGroup", "IGrantable": "Role"}
+WORDS |= {"Callable": "function", "Path": "Path", "Thresholds": "mapping"}
+
+
+def is_about(parameter: inspect.Parameter, fix: str) -> bool:
+    """Whether a fix names the argument and each kind that it takes, and no other class of ours."""
+    kinds = re.findall(r"\w+", re.sub(r"\w+\.", "", str(parameter.annotation)))
+    named = [word for kind in kinds if (word := WORDS.get(kind, kind.removeprefix("I"))) in fix]
+    listed = any(each in fix for each in ("list", "[", "mapping", "a key"))  # says of what
+    literals = re.findall(r"'\w+'", str(parameter.annotation))
+    others = {"InstanceType", "Container", "AlarmOptions"} - set(kinds)
+    return (
+        parameter.name in fix
+        and bool(named or listed or any(each in fix for each in literals))
+        and not any(re.search(rf"(Pass|or) \[?{each}\(", fix) for each in others)
+    )
+
+
+@pytest.mark.parametrize("name", public())
+def test_an_unknown_keyword_is_answered_with_the_near_name(things, name):
+    kinds = {each.name: each.kind.name for each in _parameters(public()[name]).values()}
+    if "VAR_KEYWORD" in [
+        each.kind.name for each in inspect.signature(public()[name]).parameters.values()
+    ]:
+        return  # a stack's, which go to CDK
+    names = [each for each, kind in kinds.items() if len(each) > 4 and kind != "VAR_POSITIONAL"]
+    for known in names:
+        error = refusal(things, name, {known.replace("_", "").upper() + "x": 1})
+        assert isinstance(error, ConfigurationError), error
+        assert isinstance(error, TypeError)
+        assert (error.code, error.fix) == ("LLE811", f"Did you mean {known}?")
 
 
 def refusal(things: Things, name: str, changed: dict[str, Any]) -> Exception | None:

@@ -25,6 +25,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 
 import low_latency_endpoint
 from low_latency_endpoint import (
@@ -55,6 +56,7 @@ from low_latency_endpoint import (
     ScalingSteps,
     ShadowAlarms,
     VariantAttributes,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
@@ -65,6 +67,7 @@ from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.plan.pinned_model import PinnedFile
 from tests.pinned_models import QWEN, written_lock
 
+from .conftest import warnings_in
 from .test_limits_of_arguments import TABLE
 
 ROWS: list[Any] = []
@@ -870,6 +873,72 @@ def test_refused(new_stack, parts, code, make, got, allowed):
     assert allowed in error.allowed
     assert error.fix
     assert all(text in str(error) for text in (code, error.got, error.allowed, error.fix))
+
+
+TOPIC = "aws_cloudwatch_actions.SnsAction(topic)"
+FIXES = [
+    (lambda w: w.pattern(instance_type="m5.12xlarge"), "Write ml.m5.12xlarge."),
+    (lambda w: w.pattern(instance_type="ml-m5-12xlarge"), "Write ml.m5.12xlarge."),
+    (
+        lambda w: w.pattern(instance_type=ec2.InstanceType("m5.12xlarge")),
+        'Pass low_latency_endpoint.InstanceType("ml.m5.12xlarge") or text',
+    ),
+    (lambda w: w.pattern(containers=w.parts.container()), "Pass a list, even of one: containers=["),
+    (lambda w: w.pattern(callers=ec2.Peer.any_ipv4()), "Pass a list, even of one: callers=["),
+    (lambda w: AlarmOptions(actions=[sns.Topic(w.stack, "T")]), f"Pass {TOPIC} or AlarmTopic("),
+    (lambda w: AlarmOptions(actions=sns.Topic(w.stack, "T")), f"Pass [{TOPIC}] as actions."),
+    (lambda _: VariantOptions(routing="random"), "Pass RoutingStrategy.RANDOM as routing."),
+    (lambda _: VariantOptions(routing=1), "RANDOM or RoutingStrategy.LEAST_OUTSTANDING_REQUESTS"),
+    (lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "Pass aws_iam.Role.from_role_arn(...)"),
+    (lambda w: w.pattern(vpc="vpc-1"), "Pass aws_ec2.Vpc.from_lookup(...) as vpc."),
+    (lambda _: ScalingOptions(max_instances="4"), "a whole number as max_instances, without"),
+    (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload.from_json("),
+    (lambda w: w.pattern(instancetype="ml.m5.xlarge"), "Did you mean instance_type?"),
+    (lambda w: w.pattern(routing="RANDOM"), "It belongs in variant=VariantOptions(routing=...)"),
+    (lambda w: w.pattern(p99=Duration.millis(200)), "in latency=LatencyTarget(p99=...)."),
+    (lambda _: AlarmOptions(waiting_requests=4), "It belongs in TokenAlarmOptions."),
+    (lambda _: Container(image=IMAGE, data="my-bucket/m.tar.gz"), "Write s3://my-bucket/m.tar.gz."),
+    (lambda _: Container(image=IMAGE, data="./m.tar.gz"), "ModelData.from_asset(path)"),
+    (lambda _: DataCapture(destination="my-bucket/captured"), "Write s3://my-bucket/captured."),
+    (lambda w: w.endpoint(endpoint_name="my_endpoint"), "Write my-endpoint."),
+    (lambda w: w.endpoint(endpoint_name="-" + 70 * "x"), f"Write {63 * 'x'}."),
+    (lambda w: environment(**{"MY-KEY": "v"}), "Write MY_KEY."),
+    (lambda w: w.variant(volume_size_gib=1000), "Give 512 or less."),
+    (lambda w: w.variant(volume_size_gib=1.5), "Give 1 or 2."),
+    (lambda w: w.alarms(cpu_utilization=0.85), "Write 85, in percent."),
+    (lambda w: w.published(frequency=Duration.seconds(15)), "Did you mean 10?"),
+]
+
+
+@pytest.mark.parametrize(("make", "fix"), FIXES)
+def test_the_fix_says_what_to_write(new_stack, parts, make, fix):
+    with pytest.raises(ConfigurationError) as raised:
+        make(World(new_stack(), parts, new_stack))
+    assert fix in raised.value.fix
+
+
+@pytest.mark.parametrize(
+    ("account", "region", "code", "fix"),
+    [
+        ("1234-5678-9012", "us-east-1", "LLE914", "Write 123456789012."),
+        (None, "us-east1", "LLE913", ""),
+    ],
+)
+def test_the_stacks_account_has_twelve_digits(new_stack, parts, account, region, code, fix):
+    stack = cdk.Stack(cdk.App(), "Serving", env=cdk.Environment(account=account, region=region))
+    with pytest.raises(ConfigurationError) as raised:
+        parts.pattern(stack)
+    assert raised.value.code == code
+    assert fix in raised.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("ml.m5.12xlrge", "ml.m5.12xlarge"), ("ml.new9.ultra", "")]
+)
+def test_a_type_that_is_not_known_may_be_misspelt(parts, stack, name, meant):
+    parts.pattern(stack, instance_type=name)
+    (said,) = warnings_in(stack, "not in this version's table")
+    assert f"(did you mean {meant}?)" in said if meant else "did you mean" not in said
 
 
 def registered() -> set[str]:

@@ -35,11 +35,12 @@ from ..plan.latency_plan import (
     Plan,
     ScalingOptions,
 )
-from ..plan.limits import PARAMETER_PREFIX
+from ..plan.limits import ACCOUNT, PARAMETER_PREFIX, REGION
 from ..plan.token_traffic import TokenTraffic
-from ..synthesis.asked_once import path_below
+from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
+from ..synthesis.validation import check
 from .explained import explain_beside_template
 from .for_callers import ForCallers, output, publish, values_for_callers
 from .further_variant import (
@@ -203,6 +204,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
+        check(ACCOUNT, stack_of(self).account, path)
+        check(REGION, region_of(self), path)
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, path)

@@ -14,10 +14,12 @@ import builtins
 import functools
 import inspect
 import math
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from importlib import import_module
 from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -25,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 from ..errors import ConfigurationError, rule
 from .durations import DURATION
 from .limits import Choice, limits
-from .rules import ARGUMENT_KIND
+from .rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 
 OPTIONS = rule(
     "LLE360",
@@ -34,6 +36,7 @@ OPTIONS = rule(
 )
 
 _Class = TypeVar("_Class", bound=type)
+_PACKAGE = __name__.partition(".")[0]
 _TEXTS = (str, bytes, bytearray)
 _WORDS = {
     str: "text",
@@ -95,15 +98,20 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         if code.co_flags & inspect.CO_VARARGS
         else ""
     )
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    takes_all = bool(code.co_flags & inspect.CO_VARKEYWORDS)
     kinds: dict[str, Any] = {}
+
+    def kind_of(name: str) -> Any:
+        if name not in kinds:
+            kinds[name] = _evaluated(annotations[name], _module_of(cls, name))
+        return kinds[name]
 
     def check(name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
         annotation = annotations.get(name)
         if annotation is None or (value is None and str(annotation).endswith("| None")):
             return
-        if name not in kinds:
-            kinds[name] = _evaluated(annotation, _module_of(cls, name))
-        misfit = _misfit(value, kinds[name])
+        misfit = _misfit(value, kind_of(name))
         if misfit is not None:
             raise misfit.error(_owner(cls, function, given), name + path)
 
@@ -111,6 +119,9 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = {**dict(zip(places, args, strict=False)), **kwargs}
         for name, value in given.items():
+            if name not in known and not takes_all:
+                groups = {each: kind_of(each) for each in known if each in annotations}
+                raise _unknown(name, groups, _owner(cls, function, given))
             check(name, value, "", given)
         if rest:
             for index, value in enumerate(args[len(places) :]):
@@ -142,16 +153,125 @@ class _Misfit(NamedTuple):
             return DURATION.error(got=got, allowed="a Duration or a timedelta", where=where)
         choice = next((limit for limit in map(_limit_of, kinds) if limit), None)
         if choice is not None and isinstance(self.value, str):
-            return choice.rule.error(got=repr(self.value), allowed=choice.allowed, where=where)
+            return choice.error(self.value, where)
         options = next((kind for kind in kinds if is_dataclass(kind)), None)
         if isinstance(self.value, Mapping) and options is not None:
             return _mapping_for_options(self.value, options, name, where)
         # Values in mappings may be secrets: environments, build arguments, headers.
         return ARGUMENT_KIND.error(
             got=_described(self.value, shown=not self.path),
-            allowed=_in_words(self.kind),
+            allowed=self._ours(_in_words(self.kind)),
             where=where,
+            fix=self._ours(self._fix(name + self.path, kinds)),
         )
+
+    def _ours(self, text: str) -> str:
+        """Our class by its package where the value's class has the same name: InstanceType."""
+        name = type(self.value).__name__
+        ours = f"low_latency_endpoint.{name}"
+        return (
+            text if _is_ours(type(self.value)) else re.sub(rf"(?<!\.)\b{name}\(", f"{ours}(", text)
+        )
+
+    def _fix(self, name: str, kinds: Sequence[Any]) -> str:
+        """From the value where that can be told, else a value of each kind."""
+        for kind in kinds:
+            if (items := _items_of(kind)) and _misfit(self.value, items[0]) is None:
+                return f"Pass a list, even of one: {name}=[...]."
+            if isinstance(self.value, str):
+                made = _ready_made(kind)
+                meant = get_close_matches(self.value.upper().replace("-", "_"), made, n=1)
+                if meant:
+                    return f"Pass {made[meant[0]]} as {name}."
+                if kind in (int, float) and re.fullmatch(r"-?\d+(\.\d+)?", self.value):
+                    return f"Pass {_WORDS[kind]} as {name}, without quotes."
+        examples = [each for kind in kinds for each in _examples(kind, self.value)]
+        return f"Pass {' or '.join(dict.fromkeys(examples))} as {name}."
+
+
+class UnknownArgument(ConfigurationError, TypeError):
+    """A keyword that nothing takes: also Python's own error for it."""
+
+
+def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationError:
+    """Names the group of options that has it, of these arguments or another, else what is near."""
+    package = import_module(_PACKAGE)
+    public = {each: getattr(package, each) for each in package.__all__}
+    places = [
+        f"{parameter}={kind.__name__}({name}=...)"
+        for parameter, of in groups.items()
+        for kind in _alternatives(of)
+        if kind in public.values() and name in _options(kind)
+    ] or [each for each, kind in public.items() if name in _options(kind)]
+    near = places or get_close_matches(name.lower(), groups, n=1)
+    error = UNKNOWN_ARGUMENT.error(
+        got=name,
+        allowed=", ".join(groups) or "values without a keyword",
+        where=owner,
+        fix=f"{'It belongs in' if places else 'Did you mean'} {' or '.join(near)}{'.' if places else '?'}"
+        if near
+        else "",
+    )
+    return UnknownArgument(**vars(error))
+
+
+def _options(kind: Any) -> Sequence[str]:
+    return [each.name for each in fields(kind) if each.init] if is_dataclass(kind) else ()
+
+
+def _items_of(kind: Any) -> tuple[Any, ...]:
+    """What a list holds; nothing for what is no list."""
+    origin = get_origin(kind)
+    is_list = isinstance(origin, type) and issubclass(origin, Sequence)
+    return get_args(kind) if is_list else ()
+
+
+def _ready_made(kind: Any) -> dict[str, str]:
+    """Values that have names, in capitals, and how each is written."""
+    if get_origin(kind) is Literal:
+        return {str(each).upper(): repr(each) for each in get_args(kind)}
+    members = vars(kind) if isinstance(kind, type) else {}
+    return {
+        name: f"{_name_of(kind)}.{name}" for name, each in members.items() if type(each) is kind
+    }
+
+
+_INTERFACES = {  # those of several classes, none of which has the name
+    "IAlarmAction": ("aws_cloudwatch_actions.SnsAction(topic)", "AlarmTopic(...).action"),
+    "IConnectable": ("aws_ec2.SecurityGroup(...)", "aws_lambda.Function(...)"),
+    "IGrantable": ("aws_iam.Role(...)", "aws_lambda.Function(...)"),
+}
+
+
+def _examples(kind: Any, given: Any) -> Iterable[str]:
+    """Values of the kind, as the docstring of its class or the given text suggests."""
+    if items := _items_of(kind):
+        written = [each for each in _examples(items[0], given) if each.endswith(")")]
+        return [f"[{each}]" for each in written] or [_in_words(kind)]
+    if not isinstance(kind, type) or kind in _WORDS:
+        return [_in_words(kind)] if kind is not NoneType else []
+    name = kind.__name__
+    if name in _INTERFACES or (made := _ready_made(kind)):
+        return _INTERFACES.get(name) or made.values()
+    call = rf"\b{name}(?:\.\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
+    if is_dataclass(kind) and (shown := re.search(call, kind.__doc__ or "")):
+        return [shown[0]]
+    home = sys.modules[_PACKAGE if _is_ours(kind) else kind.__module__]
+    kind = getattr(home, name.removeprefix("I"), kind)
+    by = "arn" if str(given).startswith("arn:") else "name|id|lookup"
+    makers = [each for each in dir(kind) if re.fullmatch(rf"from_(\w+_)?({by})", each)]
+    made_by = makers if isinstance(given, str) and not _is_ours(kind) else []
+    return [f"{_name_of(kind)}.{each}(...)" for each in made_by] or [f"{_name_of(kind)}(...)"]
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith(_PACKAGE)
+
+
+def _name_of(kind: type) -> str:
+    """With its module where that is one of CDK's."""
+    module = kind.__module__.rpartition(".")[2]
+    return f"{module}.{kind.__name__}" if module.startswith("aws_") else kind.__name__
 
 
 def _misfit(value: Any, kind: Any) -> _Misfit | None:
@@ -272,7 +392,7 @@ class _Names(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name):
             return getattr(builtins, name)
-        package = import_module(__name__.partition(".")[0])
+        package = import_module(_PACKAGE)
         if name in package.__all__:
             return getattr(package, name)
         if name.endswith("Settings"):
@@ -325,6 +445,7 @@ def _mapping_for_options(
         got=got,
         where=where,
         allowed=f"{parameter}={options.__name__}({stated}), with {', '.join(known)}",
+        fix=f"Pass {' or '.join(_examples(options, value))} as {parameter}.",
     )
 
 
@@ -346,8 +467,7 @@ def _in_words(kind: Any) -> str:
         return f"a mapping of {_in_words(parts[0])} to {_in_words(parts[1])}"
     if origin is not None:
         return f"a {'tuple' if origin is tuple else 'list'} of {_in_words(parts[0])}, even for one"
-    module = getattr(kind, "__module__", "").rpartition(".")[2]
-    name = f"{module}.{kind.__name__}" if module.startswith("aws_") else str(kind.__name__)
+    name = _name_of(kind)
     return f"{name}(...)" if is_dataclass(kind) or _is_duration(kind) else name
 
 
@@ -359,4 +479,4 @@ def _described(value: Any, *, shown: bool) -> str:
         return repr(value) if shown else "a number"
     if isinstance(value, type):
         return f"the class {value.__name__}, not an instance"
-    return _WORDS.get(type(value)) or f"a value of class {type(value).__name__}"
+    return _WORDS.get(type(value)) or f"a value of class {_name_of(type(value))}"

@@ -17,7 +17,7 @@ from .durations import seconds_of
 from .hub_serving import HubServing
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from .instance_pools import PlannedPool, check_pools
-from .instance_types import InstanceFacts, instance_facts
+from .instance_types import InstanceFacts, instance_facts, not_known
 from .latency_target import LatencyTarget
 from .limits import (
     CLIENT_ZONE_COUNT,
@@ -492,7 +492,7 @@ class EndpointRequest:
         found += [
             PlanWarning(
                 f"unknown-instance-type-{name}",
-                f"{name} is not in this version's table: nothing about it could be checked",
+                f"{not_known(name)}: nothing about it could be checked",
             )
             for name in self.types[1:]
             if instance_facts(name) is None
@@ -507,8 +507,8 @@ class EndpointRequest:
                 0,
                 PlanWarning(
                     "unknown-instance-type",
-                    f"{self.instance_type} is not in this version's table: nothing about its "
-                    "processors, accelerators and storage could be checked",
+                    f"{not_known(self.instance_type)}: nothing about its processors, accelerators "
+                    "and storage could be checked",
                 ),
             )
         elif self.facts.note and self.facts.vcpus and "network card" not in self.facts.note:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
+from .argument_kinds import checked_arguments
 from .durations import milliseconds_of
 from .limits import ALARM_THRESHOLD_MILLISECONDS
 
@@ -47,6 +48,7 @@ _KINDS: Mapping[str, tuple[Mapping[str, str], str]] = {
 }
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class LatencyTarget:
     """How long callers may wait, by percentile; at least one must be given, of any kind.

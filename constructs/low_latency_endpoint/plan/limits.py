@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from ..errors import ConfigurationError, ErrorRule, rule
@@ -80,8 +82,31 @@ class Range:
         if not self.holds(value):
             unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
             kind = "a whole number, " if self.whole and not _is_whole(value) else ""
-            raise self.rule.error(got=f"{value!r}{unit}", allowed=kind + self.allowed, where=where)
+            raise self.rule.error(
+                got=f"{value!r}{unit}",
+                allowed=kind + self.allowed,
+                where=where,
+                fix=self._fix(value),
+            )
         return value
+
+    def _fix(self, value: Any) -> str:
+        """The nearest value; of a share in place of percent, the percentage."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return ""
+        if not math.isfinite(value):
+            return ""
+        if self.unit == "percent" and 0 < value < 1 and self.holds(round(100 * value, 9)):
+            return f"Write {100 * value:g}, in percent."
+        if self.rule.fix != USE_AN_ALLOWED_VALUE:
+            return ""
+        if self.minimum is not None and value < self.minimum:
+            above = f"{digits(self.minimum)} or more" if self.minimum >= 1e-3 else "more than 0"
+            return f"Give {above}."
+        if self.maximum is not None and value > self.maximum:
+            return f"Give {digits(self.maximum)} or less."
+        near = [each for each in (math.floor(value), math.ceil(value)) if self.holds(each)]
+        return f"Give {' or '.join(map(str, near))}." if near else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +122,8 @@ class Pattern:
     form: str  # the regular expression in words
     max_length: int | None = None
     unicode: bool = False
-    prefix: str = ""  # what is often left out
+    prefix: str = ""  # what is often left out, where the rest is like ``bare``
+    bare: str = ".+"
 
     @property
     def allowed(self) -> str:
@@ -117,14 +143,26 @@ class Pattern:
         if is_token(value):
             raise _token_error(self, where)
         if not self.holds(value):
-            meant = f"{self.prefix}{value}"
+            meant = next(filter(self.holds, self._meant(value)), None)
             raise self.rule.error(
                 got=repr(value),
                 allowed=self.allowed,
                 where=where,
-                fix=f"Write {meant}." if self.prefix and self.holds(meant) else "",
+                fix=f"Write {meant}." if meant else "",
             )
         return value
+
+    def _meant(self, value: Any) -> Iterator[str]:
+        """What is near the value, the nearest first."""
+        if not isinstance(value, str):
+            return
+        yield value.strip()
+        if self.prefix and re.fullmatch(self.bare, value):
+            yield self.prefix + value
+        for mark in ("-", "_", ".", ""):
+            marked = re.sub(r"[^a-zA-Z0-9]+", mark, value).strip(mark)
+            for each in (marked, marked.lower(), marked[: self.max_length].rstrip(mark)):
+                yield from (each, f"{self.prefix}{each}" if self.bare == ".+" else each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +188,17 @@ class Choice:
         if is_token(value):
             raise _token_error(self, where)
         if not self.holds(value):
-            raise self.rule.error(got=repr(value), allowed=self.allowed, where=where)
+            raise self.error(value, where)
         return value
+
+    def error(self, value: Any, where: str) -> ConfigurationError:
+        """That a value is none of those named, and which one may be meant."""
+        words = {str(each).lower(): each for each in self.values}
+        meant = [words[each] for each in get_close_matches(str(value).lower(), words, n=1)]
+        if isinstance(value, (int, float)) and isinstance(self.values[0], int):
+            meant = [min(self.values, key=lambda each: abs(each - value))]
+        fix = f"Did you mean {meant[0]}?" if meant else ""
+        return self.rule.error(got=repr(value), allowed=self.allowed, where=where, fix=fix)
 
 
 Limit = Range | Pattern | Choice
@@ -206,10 +253,11 @@ def text_form(
     fix: str = USE_AN_ALLOWED_VALUE,
     unicode: bool = False,
     prefix: str = "",
+    bare: str = ".+",
 ) -> Pattern:
     """A form of text with the rule that it states."""
     made = rule(code, f"{name} is not valid", fix=fix, source=source)
-    return Pattern(made, name, regex, form, max_length, unicode, prefix)
+    return Pattern(made, name, regex, form, max_length, unicode, prefix, bare)
 
 
 def _choice(
@@ -225,7 +273,24 @@ def _choice(
 
 
 _SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+_BUCKET_PATH = r"[a-z0-9][a-z0-9.\-]{2,62}/.+"
 _NAME_FORM = "letters, digits and inner hyphens"
+
+REGION = text_form(
+    "LLE913",
+    "the region",
+    r"[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}",
+    "a region's code such as us-east-1",
+    source="/general/latest/gr/rande.html",
+)
+ACCOUNT = text_form(
+    "LLE914",
+    "the account",
+    r"\d{12}",
+    "twelve digits",
+    fix='Write all twelve, in quotes: "012345678901".',
+    source="/accounts/latest/reference/manage-acct-identifiers.html",
+)
 
 # --- 1 network ---------------------------------------------------------------------------------
 ZONE_ID = text_form(
@@ -325,6 +390,10 @@ MODEL_DATA_URI = text_form(
     r"(https|s3)://[^/]+/?.*",
     "an s3:// or https:// URI",
     max_length=1024,
+    fix="Upload the file to S3 and write s3://<bucket>/<key>; in Python ModelData.from_asset(path) "
+    "does both.",
+    prefix="s3://",
+    bare=_BUCKET_PATH,
     source=_CONTAINER,
 )
 ENVIRONMENT_ENTRIES = number_range(
@@ -488,6 +557,8 @@ S3_URI = text_form(
     r"s3://[^/]+/?.*",
     "an s3:// URI",
     max_length=512,
+    prefix="s3://",
+    bare=_BUCKET_PATH,
     source=_CAPTURE,
 )
 CAPTURE_MODE = _choice(

@@ -515,8 +515,10 @@ ZONE_IMBALANCE = Range(
 ARGUMENT_KIND = rule(
     "LLE807",
     "an argument has the wrong type",
-    fix='Pass an allowed value, such as InstanceType("ml.m5.xlarge"), '
-    'containers=[Container(...)] or environment={"WORKERS": "4"}.',
+    fix="Pass a value of an allowed kind; the error has an example.",
+)
+UNKNOWN_ARGUMENT = rule(
+    "LLE811", "there is no argument of this name", fix="Use one of the names that are allowed."
 )
 ONE_KIND_OF_RISE = rule(
     "LLE609", "from_tps and rise_tps_per_minute are both given", fix="State one of them."

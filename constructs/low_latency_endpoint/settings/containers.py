@@ -21,14 +21,7 @@ from .breach import Finding, finding
 from .container_checks import environment_checks
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional
-from .rules import (
-    ACCOUNT,
-    ECR_REPOSITORY,
-    ENCRYPTION_KEY_ARN,
-    FUNCTION_ARN,
-    IMAGE_TAG,
-    NEEDS_ANOTHER,
-)
+from .rules import ECR_REPOSITORY, ENCRYPTION_KEY_ARN, FUNCTION_ARN, IMAGE_TAG, NEEDS_ANOTHER
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
 Repository = Annotated[str, Limited(ECR_REPOSITORY)]
@@ -44,7 +37,7 @@ class DeepLearningContainerSettings(SettingsModel):
         examples=["2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"],
         description="Tag of the image; with -gpu- or cu in it, it runs on GPU types only.",
     )
-    account: Annotated[str, Limited(ACCOUNT)] | None = optional(
+    account: Annotated[str, Limited(limits.ACCOUNT)] | None = optional(
         "Account that owns the image in the stack's region. Default: known for most regions.",
         example="763104351884",
     )

@@ -83,21 +83,6 @@ STACK_NAME = text_form(
     max_length=128,
     source="/AWSCloudFormation/latest/APIReference/API_CreateStack.html",
 )
-REGION = text_form(
-    "LLE913",
-    "the region",
-    r"[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}",
-    "a region's code such as us-east-1",
-    source="/general/latest/gr/rande.html",
-)
-ACCOUNT = text_form(
-    "LLE914",
-    "the account",
-    r"\d{12}",
-    "twelve digits",
-    fix='Quote an ID that starts with zero: "012345678901".',
-    source="/accounts/latest/reference/manage-acct-identifiers.html",
-)
 ENDPOINT_KEY = text_form(
     "LLE915",
     "an endpoint's key",

@@ -20,13 +20,11 @@ from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .prices import Prices
 from .rules import (
-    ACCOUNT,
     AT_LEAST_ONE,
     ENDPOINT_KEY,
     ENDPOINT_NAME_TWICE,
     NEEDS_ANOTHER,
     NO_SUCH_ENDPOINT,
-    REGION,
     STACK_NAME,
     TOPIC_ARN,
 )
@@ -44,10 +42,10 @@ class Settings(SettingsModel):
         example="LowLatencyEndpoint",
         default="LowLatencyEndpoint",
     )
-    region: Annotated[str, Limited(REGION)] | None = optional(
+    region: Annotated[str, Limited(limits.REGION)] | None = optional(
         "Region to deploy to. Default: that of the AWS CLI's profile.", example="us-east-1"
     )
-    account: Annotated[str, Limited(ACCOUNT)] | None = optional(
+    account: Annotated[str, Limited(limits.ACCOUNT)] | None = optional(
         "Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile.",
         example="123456789012",
     )
@@ -171,7 +169,7 @@ def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterat
     """All client zones lie in the stack's region; without one, in that of the first zone."""
     kind, zones = zones_of(client_zones)
     region = given.get("region") or (region_of_zone(zones[0]) if zones else None)
-    if REGION.holds(region):
+    if limits.REGION.holds(region):
         for index, zone in enumerate(items_of(client_zones, kind)):
             if zone in zones:
                 yield from breaches(

@@ -16,7 +16,7 @@ from .breach import Finding, breaches, finding
 from .endpoint_checks import all_stated_containers
 from .fields import duration_of
 from .model_base import items_of, mapping_of
-from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
+from .rules import STACK_HAS_THE_NAME, VPC_TWICE
 from .variant_checks import stated_variants
 from .variants import container_id
 
@@ -57,7 +57,7 @@ def stack_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
     """What shared settings and the endpoints' own demand of each other."""
     _, zones = zones_of(mapping_of(given, "client_zones"))
     region = given.get("region") or (region_of_zone(zones[0]) if zones else None)
-    region = region if isinstance(region, str) and REGION.holds(region) else None
+    region = region if isinstance(region, str) and limits.REGION.holds(region) else None
     yield from _names(given)
     yield from _hosted_zones(given)
     endpoints = mapping_of(given, "endpoints")
