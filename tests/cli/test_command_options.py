@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from local_sagemaker.cli import app as local_app
 from low_latency_endpoint.cli.application import COMMANDS, app
 from low_latency_endpoint.report.markdown import as_markdown
 from low_latency_endpoint.report.tables import Table
 
-SHIPPED = str(Path(__file__).parents[2] / "endpoint.yaml")
 GROUP: Any = typer.main.get_command(app)
+LOCAL: Any = typer.main.get_command(local_app)
+HELPS: dict[str, Any] = {
+    "low-latency": GROUP,
+    **{f"low-latency {name}": each for name, each in GROUP.commands.items()},
+    "local-sagemaker": LOCAL,
+    **{f"local-sagemaker {name}": each for name, each in LOCAL.commands.items()},
+}
+SHIPPED = str(Path(__file__).parents[2] / "endpoint.yaml")
 
 #: What stands for the value of an option that several commands have; another meaning is another word.
 VALUES = {
@@ -95,7 +104,7 @@ def test_an_option_has_the_same_word_everywhere(command: str) -> None:
             assert option.is_flag, name
             assert FLAGS[name] in option.help, name
         elif name.startswith("--") and not option.is_flag:
-            assert option.metavar or name == "--template", f"{name} <str>"
+            assert option.metavar, name
 
 
 def test_an_option_of_several_commands_is_in_the_table() -> None:
@@ -173,3 +182,37 @@ def test_two_forms_of_output_are_refused(command: str, forms: tuple[str, str]) -
     done = CliRunner().invoke(app, [command, *forms])
     assert done.exit_code == 2
     assert "give --json or --markdown, not both" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("name", HELPS)
+def test_help_has_words_for_types(name: str) -> None:
+    """No ``<list[str]>``: who reads a help writes no Python. Private words of the help are plain."""
+    with HELPS[name].make_context(name, [], resilient_parsing=True) as context:
+        text = HELPS[name].get_help(context)
+        for each in HELPS[name].params:
+            row = each.get_help_record(context) or ("", "")
+            sentence = row[1].partition("  [")[0]
+            assert re.match(r"[A-Z0-9]", sentence) or not sentence, sentence
+            assert sentence.endswith(".") or not sentence, sentence
+            assert not re.search(r"settings' |settings'[.,]|profile's", sentence), sentence
+    assert not re.search(r"<[a-z]|\b(str|int|float|bool|Path|list)\b[\]>.]", text), text
+
+
+@pytest.mark.parametrize("name", HELPS)
+def test_examples_of_help_can_be_copied(name: str) -> None:
+    """Each is a line of 80 columns, or goes on behind a backslash, and its command takes it."""
+    with HELPS[name].make_context(name, [], resilient_parsing=True) as context:
+        text = HELPS[name].get_help(context)
+    found = re.search(r"\n  Examples?:\n((?:    .*\n)+)", text)
+    assert found, text
+    assert max(map(len, found[1].splitlines())) <= 80
+    for line in re.sub(r"\\\n\s*", "", found[1]).splitlines():
+        words = shlex.split(line, comments=True)
+        ends = [index for index, word in enumerate(words) if word in ("|", ">")]
+        words = words[: min(ends, default=len(words))]
+        if words[1:2] == ["local-aws"]:
+            words = ["local-sagemaker", *words[2:]]
+        name = " ".join(words[:2])
+        of_group = name not in HELPS
+        with HELPS[words[0] if of_group else name].make_context(line, words[2 - of_group :]):
+            pass

@@ -75,22 +75,22 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
+    """Plan, check, load-test and diagnose low-latency Amazon SageMaker endpoints.
 
     \b
     Examples:
-      low-latency init                             start a CDK app, or add to one
-      low-latency plan                             every number of the stack, with its reason
-      low-latency plan --against deployed.yaml     what a change of the settings does
-      low-latency plan --against main              what the changes of a branch do
-      low-latency preflight                        would it deploy and work in this account?
-      low-latency verify                           is what is deployed as planned?
-      low-latency list                             what is deployed, and its dashboards
-      low-latency diagnose sentiment               slow? where the time goes, what to change
-      low-latency load-test sentiment --tps 100    load it, and say what limits it
-      low-latency simulate                         what another strategy or fleet would do
-      low-latency errors LLE604                    what a code means
-      low-latency local-aws                        a local AWS to deploy into
+      low-latency init                         # start a CDK app, or add to one
+      low-latency plan                         # what the stack will be, and why
+      low-latency plan --against old.yaml      # what a change of settings does
+      low-latency plan --against main          # what a branch changes
+      low-latency preflight                    # would it deploy in this account?
+      low-latency verify                       # does the stack match its plan?
+      low-latency list                         # what is deployed, and dashboards
+      low-latency diagnose sentiment           # why is it slow, what to change?
+      low-latency load-test sentiment --tps 9  # load it, and find what limits it
+      low-latency simulate                     # predict another fleet or routing
+      low-latency errors LLE604                # explain a code
+      low-latency local-aws                    # run a local AWS to deploy into
 
     Commands read endpoint.yaml; --settings FILE names another settings file.
     """

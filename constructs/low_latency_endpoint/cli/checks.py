@@ -29,7 +29,9 @@ class CheckOptions:
     markdown: Markdown = False
     quiet: Quiet = False
     strict: Strict = False
-    verbose: bool = flag("Tell what passes, too, and name the page behind each check.", short="-v")
+    verbose: bool = flag(
+        "Also list the checks that pass, and the source of each check.", short="-v"
+    )
     profile: Profile = None
 
     def finish(self, report: Report) -> None:

@@ -16,22 +16,28 @@ from .stated_endpoints import stated_sides
 class Blocks:
     """How the sides are loaded in turn."""
 
-    users: int | None = option("Closed loop: callers that each wait for their answer.", metavar="N")
-    tps: float | None = option("Open loop: requests per second, whoever waits.", metavar="TPS")
+    users: int | None = option(
+        "Closed loop: this many callers, each waiting for its response.", metavar="N"
+    )
+    tps: float | None = option(
+        "Open loop: send at this rate, regardless of outstanding requests.", metavar="TPS"
+    )
     pairs: int = option(
-        "How often each side is loaded; more see smaller differences.", 10, metavar="N"
+        "How often each side is loaded. More pairs detect smaller differences.", 10, metavar="N"
     )
     block: str = option(
-        "Length of each block that counts; much longer than an answer takes.", "30s", metavar="TIME"
-    )
-    settle: str = option("Sent after each switch, and not counted.", "3s", metavar="TIME")
-    warm: str | None = option(
-        "Sent to each side before the first pair and not counted, so that prefix caches fill. "
-        "Default: as long as a block where --tokens makes the requests, else 0s.",
+        "Length of each measured block. It should be much longer than a response takes.",
+        "30s",
         metavar="TIME",
     )
-    confidence: float = option("Of each interval.", 0.95, metavar="SHARE")
-    same_routing: bool = flag("Compare sides that route alike: a test of the test.")
+    settle: str = option("Time after each switch that is not measured.", "3s", metavar="TIME")
+    warm: str | None = option(
+        "Time to load each side before measuring, so that prefix caches fill. Default: the length of "
+        "a block with --tokens, otherwise 0s.",
+        metavar="TIME",
+    )
+    confidence: float = option("Confidence level of the intervals.", 0.95, metavar="SHARE")
+    same_routing: bool = flag("Allow sides with the same routing, to test the comparison itself.")
 
 
 @grouped
@@ -44,39 +50,39 @@ def compare_routing(
         typer.Argument(
             metavar="ENDPOINT",
             show_default=False,
-            help="An endpoint of two variants, or two endpoints. Default: the settings' with two "
-            "variants.",
+            help="One endpoint with two variants, or two endpoints. Default: the one with two "
+            "variants in the settings file.",
         ),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Production variant of each side, in turn; give it twice. Default: "
-            "the endpoint's only two, or the first of each endpoint.",
+            help="Production variant of each side; give it twice. Default: both variants of the "
+            "endpoint, or the first variant of each endpoint.",
         ),
     ] = None,
     markdown: Markdown = False,
 ) -> None:
-    """Compare two routing strategies on your model. Costs what the requests cost.
+    """Compare two routing strategies on your model. Requests cost money.
 
-    Sends the same requests to two variants in turn, in blocks, so that a machine or a fleet that
-    becomes slower meets both; says by how much latency and throughput differ, and how sure that is.
-    Answers to --tokens are read token by token.
+    Sends the same requests to two variants in alternating blocks, so that a slowdown of the machine
+    or the fleet affects both. Reports the differences in latency and throughput with confidence
+    intervals. With --tokens it reads responses token by token.
 
     \b
     Exit codes:
-      0  compared, with a difference or without
-      1  the figures are no comparison: errors, client-bound, interrupted early
-      2  usage, or there are no two sides
+      0  compared, with or without a difference
+      1  not a valid comparison: errors, client-bound, or interrupted early
+      2  usage error, or there are not two sides to compare
 
     \b
     Examples:
       low-latency compare-routing sentiment --users 20 --payload body.json
-      low-latency compare-routing --users 20     the two variants of endpoint.yaml
-      low-latency compare-routing sentiment --variant random --variant least --tps 200
-      low-latency compare-routing with-random with-least --users 40 --pairs 20 -o result.json
-      low-latency compare-routing chat --variant least --variant prefix --users 40 \\
+      low-latency compare-routing --users 20
+      low-latency compare-routing sentiment --variant a --variant b --tps 200
+      low-latency compare-routing with-a with-b --users 40 -o result.json
+      low-latency compare-routing chat --variant a --variant b --users 40 \\
         --tokens input=1024,output=128,shared_prefix=0.8,prefixes=40
     """
     results.check()

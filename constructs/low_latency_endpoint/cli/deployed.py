@@ -23,8 +23,8 @@ def list_(
 ) -> None:
     """List the endpoints that this library has deployed in a Region: alarms, drift, dashboards.
 
-    Reads only. An endpoint is listed if its stack's template holds a plan of this library. Drift is
-    what somebody changed by hand. An alarm is OK without requests too: see the requests.
+    Reads only. An endpoint is listed if the template of its stack has a plan of this library. Drift is
+    what somebody changed by hand. An alarm may be OK because no request came: see the requests.
 
     \b
     Exit codes:

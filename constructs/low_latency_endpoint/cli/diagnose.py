@@ -35,13 +35,13 @@ class DiagnosisOptions:
     since: Since = "1h"
     until: Until = None
     target: list[str] | None = option(
-        "How long callers may wait, such as p99=200ms; of a language model ttft-p95=500ms for the "
-        "first token, itl-p95=50ms between tokens. Default: the thresholds of the endpoint's "
-        "alarms, or its stack's plan.",
+        "Latency target, such as p99=200ms. For language models also ttft-p95=500ms (first token) "
+        "and itl-p95=50ms (between tokens). Default: the alarm thresholds of the endpoint, or the "
+        "plan of its stack.",
         metavar="STAT=TIME",
     )
     client_latency: list[str] | None = option(
-        "What callers measured, such as p99=240ms.", metavar="STAT=TIME"
+        "Latency that callers measured, such as p99=240ms.", metavar="STAT=TIME"
     )
     html: Html = None
     json: Json = False
@@ -56,7 +56,7 @@ def diagnose(
 ) -> None:
     """Explain why an endpoint is slow or failing. Reads only.
 
-    Splits the time into client, overhead and model, walks AWS's decision tree, and says what to
+    Splits latency into client, overhead and model, walks AWS's decision tree, and says what to
     change in endpoint.yaml. What the credentials may not read is reported as unknown.
 
     \b
@@ -68,7 +68,7 @@ def diagnose(
 
     \b
     Examples:
-      low-latency diagnose                         the endpoint of endpoint.yaml
+      low-latency diagnose
       low-latency diagnose sentiment --since 2h --until 2026-11-20T03:30Z
       low-latency diagnose sentiment --target p99=200ms --client-latency p99=240ms
       low-latency diagnose sentiment --html report.html --profile production

@@ -164,25 +164,27 @@ def errors(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE", show_default=False, help="Such as LLE604, LLP403. Default: all codes."
+            metavar="CODE",
+            show_default=False,
+            help="Code, such as LLE604 or LLP403. Default: all codes.",
         ),
     ] = None,
     json: Json = False,
     markdown: Markdown = False,
 ) -> None:
-    """Explain a code of an error, a check or a finding; or list them all.
+    """Explain the code of an error, a check or a finding, or list all codes.
 
-    Says what must hold, how to fix it, and where AWS states it.
+    Shows what must hold, how to fix it, and AWS's page about it.
 
     \b
     Exit codes:
       0  explained
-      2  there is no such code
+      2  no such code
 
     \b
     Examples:
-      low-latency errors                       list all codes
-      low-latency errors LLE604                explain one
+      low-latency errors
+      low-latency errors LLE604
       low-latency errors --markdown > docs/reference/errors.md
     """
     if markdown and code is None:

@@ -27,36 +27,35 @@ class InitOptions:
     """What is served, and where; the account has what is not given."""
 
     template: TemplateName = option(
-        "text-classification on CPUs, language-model on a GPU with vLLM, hugging-face with a "
-        "model of the Hub, inferentia2 with one compiled for Neuron.",
+        "What to serve: text-classification on CPUs, language-model on a GPU with vLLM, "
+        "hugging-face with a model from the Hub, or inferentia2 with a model compiled for Neuron.",
         TemplateName.TEXT_CLASSIFICATION,
+        metavar="TEMPLATE",
     )
     model_data: str | None = option(
-        "The model in S3: one .tar.gz; for language-model the prefix of its files.",
+        "Model in S3: a .tar.gz file, or the prefix of its files for language-model.",
         metavar="S3_URI",
     )
     model: str | None = option(
-        "With hugging-face: its name on the Hub, such as Qwen/Qwen3-8B.", metavar="MODEL"
+        "With hugging-face: name of the model on the Hub, such as Qwen/Qwen3-8B.", metavar="MODEL"
     )
-    vpc_id: str | None = option(
-        "The VPC that the callers run in. Without it a new one is made.", metavar="VPC"
-    )
+    vpc_id: str | None = option("VPC that the callers run in. Default: a new VPC.", metavar="VPC")
     zones: str | None = option(
-        "Where the callers run, IDs or names of two zones or more: use1-az1,use1-az2. Default: "
-        "the VPC's; for a new VPC the region's first two.",
+        "Availability Zones that the callers run in, by ID or name, at least two: "
+        "use1-az1,use1-az2. Default: the zones of the VPC; for a new VPC the first two of the Region.",
         metavar="LIST",
     )
     subnets: str | None = option(
-        "With --vpc-id: the subnet of each of the zones, in their order. Default: found with "
-        "credentials; zones by name are looked up at synthesis.",
+        "With --vpc-id: one subnet per zone, in the order of the zones. Default: looked up in the "
+        "account, or at synthesis for zones given by name.",
         metavar="LIST",
     )
     name: str | None = option(
-        "What callers invoke. Default: sentiment, chat, hub or scorer, by the template.",
+        "Name of the endpoint. Default: sentiment, chat, hub or scorer, depending on the template.",
         metavar="NAME",
     )
     account: str | None = option(
-        "Account, twelve digits. Default: that of the credentials.", metavar="ACCOUNT"
+        "AWS account ID, 12 digits. Default: the account of the credentials.", metavar="ACCOUNT"
     )
     profile: Profile = None
     region: Region = None
@@ -84,17 +83,17 @@ def init(
     """Start a CDK app with an endpoint, or add one to an app that exists.
 
     Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI) and a
-    snapshot test. Where a cdk.json is, only the settings file and the test, and says which lines to
-    add. Overwrites nothing.
+    snapshot test. If the folder has a cdk.json, it writes only the settings file and the test, and
+    prints the lines to add to the app. It never overwrites a file.
 
-    With credentials, region, account, zones and subnets that no option states are read from the
-    account (ec2:DescribeAvailabilityZones, DescribeSubnets, DescribeRouteTables and
-    sts:GetCallerIdentity). What is still missing is listed.
+    With AWS credentials it looks up the Region, account, zones and subnets that you do not give
+    (ec2:DescribeAvailabilityZones, DescribeSubnets, DescribeRouteTables and
+    sts:GetCallerIdentity). It lists what is still missing.
 
     \b
     Exit codes:
       0  written
-      2  usage, or something is missing or in the way; nothing is written
+      2  usage error, something is missing, or a file exists; nothing is written
 
     \b
     Examples:
@@ -102,7 +101,7 @@ def init(
       low-latency init serving --vpc-id vpc-0123456789abcdef0 --profile production
       low-latency init --template language-model --model-data s3://my-bucket/qwen/
       low-latency init --template hugging-face --model Qwen/Qwen3-8B
-      low-latency init --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
+      low-latency init --zones use1-az1,use1-az2 --model-data s3://bucket/m.tar.gz
     """
     from .init_files import check_room, has_app, next_steps, write
     from .init_values import init_values

@@ -42,17 +42,17 @@ class JobOptions:
     endpoint: EndpointName = None
     settings: SettingsFile = ENDPOINT_YAML
     job_name: str | None = option(
-        "Name of the new job. Default: made from endpoint and time.", metavar="NAME"
+        "Name of the new job. Default: made from the endpoint and the time.", metavar="NAME"
     )
-    job: str | None = option("Come back to a job: follow it, show its results.", metavar="NAME")
+    job: str | None = option("Job to come back to: follow it and show its results.", metavar="NAME")
     list_: bool = flag("List the newest jobs.")
     stop: bool = flag("With --job: stop it.")
     result: int | None = option(
-        "With --job: show what result N changes in the settings file.", metavar="N"
+        "With --job: show what this result changes in the settings file.", metavar="N"
     )
-    write: bool = flag("With --result: write it into the settings file; comments stay.")
-    no_wait: bool = flag("Do not follow the job to its end.")
-    yes: bool = flag("Do not ask.", short="-y")
+    write: bool = flag("With --result: write it into the settings file. Comments are kept.")
+    no_wait: bool = flag("Do not wait for the job to finish.")
+    yes: bool = flag("Do not ask for confirmation.", short="-y")
     json: Json = False
     markdown: Markdown = False
     profile: Profile = None

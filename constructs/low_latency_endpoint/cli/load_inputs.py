@@ -31,51 +31,49 @@ _TYPES = {
 class Sending:
     settings: OptionalSettings = None
     payload: str | None = option(
-        "File (.jsonl: a request per line), folder, module:function, or a JSON text. Default: "
-        "the settings' warm-up payload.",
+        "Request to send: a file (.jsonl has one request per line), a folder, module:function, or "
+        "JSON text. Default: the warm-up payload of the settings file.",
         metavar="SOURCE",
     )
     tokens: str | None = option(
-        "Prompts for a language model, by their tokens: input=512,output=128, a length that "
-        "varies as input=300:1800 (median:p95), file=lengths.csv for recorded ones; "
-        "shared_prefix=0.5 for the share that requests have in common, of prefixes=N kinds; "
-        "turns=4,conversations=50 for conversations that send what was said before again. "
-        "Default: the settings' tokens, unless there is a --payload.",
+        "Generate prompts for a language model by number of tokens: input=512,output=128; "
+        "input=300:1800 for lengths that vary (median:p95); file=lengths.csv for recorded lengths; "
+        "shared_prefix=0.5,prefixes=N for prompts that share a prefix; turns=4,conversations=50 for "
+        "conversations that repeat earlier turns. Default: tokens of the settings file, unless "
+        "--payload is given.",
         metavar="LENGTHS",
     )
-    openai: bool = flag("Call the endpoint's OpenAI-compatible path, with a bearer token.")
+    openai: bool = flag("Call the OpenAI-compatible path of the endpoint with a bearer token.")
     prefix_aware_id: bool = flag(
-        "With --tokens: name the shared prefix to the router, with turns the conversation."
+        "With --tokens: tell the router the shared prefix, or with turns the conversation."
     )
     sessions: bool = flag(
-        "With turns: open a session for each conversation, which keeps it on one instance."
+        "With turns: open a session per conversation, which keeps it on one instance."
     )
     content_type: str | None = option(
-        "Content type of the payload. Default: the warm-up's; of a .csv, .npy, .jpg or .png file its "
-        "own; else application/json.",
+        "Content type of the payload. Default: from the settings file's warm-up or the file's "
+        "extension (.csv, .npy, .jpg, .png), otherwise application/json.",
         metavar="TYPE",
     )
-    accept: str | None = option("Content type of the answer.", metavar="TYPE")
-    expect: str | None = option("Must occur in every good answer.", metavar="REGEX")
-    stream: bool = flag("Ask for response streams.")
-    timeout: str = option("For a whole request.", "60s", metavar="TIME")
+    accept: str | None = option("Content type of the response to ask for.", metavar="TYPE")
+    expect: str | None = option("Text that every valid response contains.", metavar="REGEX")
+    stream: bool = flag("Invoke with response streaming.")
+    timeout: str = option("Time limit of a request.", "60s", metavar="TIME")
     zonal: list[str] | None = option(
-        "Base URL, such as the interface endpoint's of a zone; repeat it, they are taken in turn.",
+        "Base URL, such as that of the interface endpoint in a zone. If repeated, the URLs take turns.",
         metavar="URL",
     )
     allow_plain_http: bool = flag(
-        "Let http:// URLs lead to other machines, requests and signatures in clear."
+        "Allow http:// URLs of other machines, which sends requests and signatures unencrypted."
     )
     constant: bool = option(
-        "Open loop: send at equal gaps, or at random as many independent callers do.",
+        "Open loop: send at equal intervals, or at random intervals as independent callers do.",
         False,
         names="--constant/--poisson",
     )
-    seed: int = option("The same seed gives the same run.", 1, metavar="N")
+    seed: int = option("Random seed. The same seed gives the same requests.", 1, metavar="N")
     allowed_errors: float = option("Share of requests that may fail.", 0.001, metavar="SHARE")
-    processes: int = option(
-        "Processes on this machine; in a comparison for each side.", 1, metavar="N"
-    )
+    processes: int = option("Processes on this machine; in a comparison, per side.", 1, metavar="N")
     profile: Profile = None
     region: Region = None
 
@@ -186,7 +184,7 @@ class Sending:
 @dataclass
 class Results:
     output: Path | None = option(
-        "Write the result as JSON: plan and simulate read a load test's with --from-load-test.",
+        "Write the result as JSON. plan and simulate read a load test's with --from-load-test.",
         metavar="FILE",
         short="-o",
     )

@@ -29,32 +29,34 @@ class Load:
     """What is sent, step by step."""
 
     tps: list[str] | None = option(
-        "Open loop: requests per second, whoever waits; 10..200 for a ramp. Repeat it for "
-        "further steps.",
+        "Open loop: send at this rate, regardless of outstanding requests; 10..200 for a ramp. "
+        "Repeat for more steps.",
         metavar="TPS",
     )
     users: list[int] | None = option(
-        "Closed loop: callers that each wait for their answer. Repeat it for further steps.",
+        "Closed loop: this many callers, each waiting for its response. Repeat for more steps.",
         metavar="N",
     )
-    replay: Path | None = option("Open loop: a recorded traffic shape.", metavar="FILE")
+    replay: Path | None = option("Open loop: replay recorded traffic.", metavar="FILE")
     find_limit: bool = flag(
-        "Find the highest rate that holds the target: rising, then bisecting, then confirming."
+        "Find the highest rate that meets the target: raise it, bisect, then confirm."
     )
-    confirm: bool = flag("Send what production will: --tps, or the settings' peak_tps.")
+    confirm: bool = flag("Send the load of production: --tps, or peak_tps of the settings file.")
     duration: str | None = option(
-        "Length of each step. Default: 60s; 5m with --confirm.", metavar="TIME"
+        "Length of each step. Default: 60s, or 5m with --confirm.", metavar="TIME"
     )
     alone: str | None = option(
-        "How long one caller at a time is measured first: the service time; 0s for not at all. "
-        "Default: a sixth of a step, at most 10s.",
+        "How long to measure the service time first, with one caller; 0s skips it. Default: a sixth "
+        "of a step, at most 10s.",
         metavar="TIME",
     )
-    up_to: float | None = option("With --find-limit: where rising ends.", metavar="TPS")
-    precision: float = option("With --find-limit: how close to look.", 0.05, metavar="SHARE")
+    up_to: float | None = option("With --find-limit: highest rate to try.", metavar="TPS")
+    precision: float = option(
+        "With --find-limit: precision of the limit, as a share of it.", 0.05, metavar="SHARE"
+    )
     fleet: int | None = option(
-        "Send from N tasks of the endpoint's load-test fleet, in its client zones, instead of "
-        "from here; see docs/how-to/load-test-fleet.md.",
+        "Send from N tasks of the endpoint's load-test fleet in its client zones instead of from "
+        "this machine; see docs/how-to/load-test-fleet.md.",
         metavar="N",
     )
 
@@ -64,25 +66,25 @@ class Measuring:
     """What is judged, and of which part of the endpoint."""
 
     target: list[str] | None = option(
-        "How long callers may wait, such as p99=200ms; of a stream for the first byte, too: "
-        "ttfb-p99=80ms; of a language model for the first token and between tokens: "
-        "ttft-p95=500ms, itl-p95=50ms, or per output token: tpot-p95=50ms. Default: the settings'.",
+        "Latency target, such as p99=200ms. For streams also ttfb-p99=80ms (first byte). For "
+        "language models also ttft-p95=500ms (first token), itl-p95=50ms (between tokens) and "
+        "tpot-p95=50ms (per output token). Default: from the settings file.",
         metavar="STAT=TIME",
     )
     instances: int | None = option(
-        "Instances that serve, or copies of the inference component. Default: what SageMaker "
-        "says; --find-limit needs it where that is not known.",
+        "Number of instances in service, or of copies of the inference component. Default: read "
+        "from SageMaker. --find-limit needs it if SageMaker does not tell.",
         min=1,
         metavar="N",
     )
-    variant: str | None = option("Send to this production variant only.", metavar="NAME")
-    target_model: str | None = option("Model of a multi-model endpoint.", metavar="NAME")
-    inference_component: str | None = option(
-        "Inference component of an endpoint with several.", metavar="NAME"
+    variant: str | None = option(
+        "Production variant to send to. Default: all, by their weights.", metavar="NAME"
     )
+    target_model: str | None = option("Model to invoke on a multi-model endpoint.", metavar="NAME")
+    inference_component: str | None = option("Inference component to invoke.", metavar="NAME")
     metrics_wait: str = option(
-        "How long to wait for CloudWatch, which is a minute or two late; 0s to leave it out. "
-        "With it, steps of a minute or more settle until a full minute begins.",
+        "How long to wait for CloudWatch, which is a minute or two late; 0s skips it. If it waits, "
+        "steps of a minute or more start at a full minute.",
         "3m",
         metavar="TIME",
     )
@@ -97,32 +99,34 @@ def load_test(
     endpoint: EndpointName = None,
     price: Prices = None,
     html: Html = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line per step.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a CSV file with a line per step.")
+    ] = None,
     markdown: Markdown = False,
 ) -> None:
-    """Load an endpoint, and say what it holds and what limits it. Costs what the requests cost.
+    """Load an endpoint, and find out how much it can take and what limits it. Requests cost money.
 
-    Latency counts from the moment at which a request was due, so that a stall shows. A percentile
-    is judged with its interval; a run that the generator limited is called invalid.
+    Latency counts from the moment a request was due, so that a stall shows. Each percentile is
+    judged with its confidence interval. A run that the generator limited is reported as invalid.
 
     \b
     Exit codes:
-      0  held, a limit found, or all up to --up-to held
-      1  not, or the result is invalid
-      2  usage, or nothing could be sent
+      0  target met, limit found, or target met up to --up-to
+      1  target missed or not decided, or the result is invalid
+      2  usage error, or nothing could be sent
 
     \b
     Examples:
-      low-latency load-test sentiment --tps 50 --tps 100 --payload body.json --html report.html
-      low-latency load-test --find-limit -o result.json      the endpoint of endpoint.yaml
+      low-latency load-test sentiment --tps 50 --tps 100 --html report.html
+      low-latency load-test --find-limit -o result.json
       low-latency plan --from-load-test result.json
       low-latency load-test --confirm
-      low-latency load-test chat --find-limit --tokens input=512,output=128 \
+      low-latency load-test chat --find-limit --tokens input=512,output=128 \\
         --target ttft-p95=500ms --target itl-p95=50ms
       low-latency load-test --fleet 4 --find-limit
     """
     if load.fleet is not None and sending.processes != 1:
-        raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
+        raise typer.BadParameter("--processes is for this machine; with --fleet give more tasks")
     results.check(html, csv)
     endpoint = sending.endpoint(endpoint)
     from ..load_test.search.load_testing import load_test as tested

@@ -21,17 +21,17 @@ def register(app: typer.Typer) -> None:
 def local_aws(context: typer.Context) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 
-    It is the command `local-sagemaker`: what follows is given to that, whose `local-sagemaker
-    --help` says more.
+    Runs the command `local-sagemaker` with the arguments that follow; `local-sagemaker --help`
+    describes them.
 
     \b
     Examples:
       low-latency local-aws --port 5000
       low-latency local-aws --model-server '*=simulated' --clock-speed 60
       low-latency local-aws --model-server 'team/ranker=python serve.py --fast'
-      low-latency local-aws --image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
       low-latency local-aws add-model-server 'team/ranker=python serve.py'
-      low-latency local-aws add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
+      low-latency local-aws add-image \\
+        123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
     try:
         from local_sagemaker.cli import app as local_sagemaker

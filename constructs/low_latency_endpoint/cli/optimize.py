@@ -19,56 +19,65 @@ class Optimization:
     """What is done to which model."""
 
     quantize: str | None = option(
-        "fp8, awq, or with --compile smoothquant: smaller weights, other answers.", metavar="TYPE"
+        "Quantize to fp8 or awq, or with --compile to smoothquant. Changes the answers.",
+        metavar="TYPE",
     )
     compile: bool = flag("Compile for the instance type: TensorRT-LLM, or the Neuron SDK.")
-    shard: bool = flag("Split the weights into files that load quickly onto several GPUs.")
-    speculative: bool = flag("Train a head that guesses tokens ahead (EAGLE).")
+    shard: bool = flag("Split the weights into files that load faster onto several GPUs.")
+    speculative: bool = flag("Train a draft head for speculative decoding (EAGLE).")
     training_data: str | None = option(
-        "With --speculative: conversations (ShareGPT, OpenAI). Default: AWS's.", metavar="S3_PREFIX"
+        "With --speculative: conversations in ShareGPT or OpenAI format. Default: AWS's.",
+        metavar="S3_PREFIX",
     )
     role_arn: str | None = option(
-        "Role with which AWS reads the model and writes the result.", metavar="ARN"
+        "IAM role that AWS uses to read the model and write the result.", metavar="ARN"
     )
-    s3_output: str | None = option("Where the optimized model goes.", metavar="S3_PREFIX")
+    s3_output: str | None = option(
+        "S3 prefix to write the optimized model to.", metavar="S3_PREFIX"
+    )
     model_data: str | None = option(
-        "The model's files. Default: the settings' s3_prefix, or the staged model of the Hub.",
+        "S3 prefix of the model. Default: s3_prefix of the settings file, or the staged model of "
+        "the Hub.",
         metavar="S3_PREFIX",
     )
     instance_type: str | None = option(
-        "Type that the result runs on. Default: the settings'.", metavar="TYPE", short="-t"
+        "Instance type to optimize for. Default: from the settings file.",
+        metavar="TYPE",
+        short="-t",
     )
-    image: str | None = option("LMI image that does the work. Default: AWS's.", metavar="URI")
+    image: str | None = option("LMI image to run the job with. Default: AWS's.", metavar="URI")
     env: list[str] | None = option(
-        "Variable of that image, such as OPTION_TENSOR_PARALLEL_DEGREE=8; again for each.",
+        "Environment variable of that image, such as OPTION_TENSOR_PARALLEL_DEGREE=8. Can be "
+        "repeated.",
         metavar="NAME=VALUE",
     )
-    max_duration: str = option("AWS ends the job after this time.", "10h", metavar="TIME")
-    dry_run: bool = flag("Show what AWS would be asked for, and ask nothing.")
+    max_duration: str = option("Time after which AWS stops the job.", "10h", metavar="TIME")
+    dry_run: bool = flag("Show the request to AWS without sending it.")
 
 
 @grouped
 def optimize(optimization: Optimization, options: JobOptions) -> None:
-    """Quantize, compile or shard the model, or let it guess tokens ahead. Costs GPU hours.
+    """Quantize, compile or shard the model, or speed up its decoding. Costs GPU hours.
 
-    AWS's optimization jobs: a step before the deployment. The settings' model is read from S3, the
-    result lies under --s3-output, and --write writes it into the settings. Says what it will do and
-    asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
+    Runs an optimization job of SageMaker before a deployment. It reads the model from S3 and writes
+    the result to --s3-output; --write names the result in the settings file. Shows what it will do
+    and asks before it starts. Ctrl-C stops watching, not the job: come back to it with --job.
 
     \b
     Exit codes:
-      0    the job is complete; or it was started, listed, stopped
+      0    the job is complete; or it was started, listed or stopped
       1    the job failed or was stopped
-      2    usage, settings, or AWS refused
-      130  interrupted; the job goes on
+      2    usage error, invalid settings file, or AWS refused
+      130  interrupted; the job continues
 
     \b
     Examples:
-      low-latency optimize chat --quantize awq --role-arn ARN --s3-output s3://my-bucket/llm-awq/
+      low-latency optimize chat --quantize awq --role-arn ARN \\
+        --s3-output s3://my-bucket/llm-awq/
       low-latency optimize chat --compile -t ml.inf2.24xlarge --role-arn ARN \\
-          --s3-output s3://my-bucket/llm-inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
-      low-latency optimize chat --speculative --role-arn ARN --s3-output s3://my-bucket/eagle/ \\
-          --max-duration 48h --dry-run
+        --s3-output s3://my-bucket/inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
+      low-latency optimize chat --speculative --role-arn ARN --dry-run \\
+        --s3-output s3://my-bucket/eagle/ --max-duration 48h
       low-latency optimize chat --job NAME --result 1 --write
     """
     if optimization.dry_run and (options.job is not None or options.list_):

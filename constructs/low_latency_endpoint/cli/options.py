@@ -72,7 +72,9 @@ Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 1 on warnings and unknown results, too.")
 ]
 
-Since = Annotated[str, typer.Option(metavar="TIME", help="Length of the window: 30m, 1h, 2d.")]
+Since = Annotated[
+    str, typer.Option(metavar="TIME", help="Length of the window, at least 5m: 30m, 1h, 2d.")
+]
 
 Until = Annotated[
     str | None,

@@ -23,21 +23,22 @@ class PinOptions:
     """What is pinned, of it, and where it is written."""
 
     revision: str | None = option(
-        "A branch, a tag or a commit. Default: the one that the lock file has for the model, "
-        "else main.",
+        "Branch, tag or commit. Default: the one in the lock file, or main for a new model.",
         metavar="REVISION",
     )
     lock: Path = option(
-        "The lock file; its other models stay.", Path("models.lock.yaml"), metavar="FILE"
+        "Lock file to write. Its other models are kept.", Path("models.lock.yaml"), metavar="FILE"
     )
-    check: bool = flag("Compare the lock file with the Hub; nothing is written.")
+    check: bool = flag("Compare the lock file with the Hub. Writes nothing.")
     allow_pickle: bool = flag(
-        "Take pickle files where there are no safetensors. They run code when they are loaded."
+        "Accept pickle files if there are no safetensors. Pickle files run code when loaded."
     )
     include: list[str] | None = option(
-        "Stage files like this too, as in '*Q4_K_M.gguf'. Repeat it.", metavar="PATTERN"
+        "Also include files that match, such as '*Q4_K_M.gguf'. Can be repeated.", metavar="PATTERN"
     )
-    exclude: list[str] | None = option("Leave files like this out. Repeat it.", metavar="PATTERN")
+    exclude: list[str] | None = option(
+        "Leave out files that match. Can be repeated.", metavar="PATTERN"
+    )
     json: Json = False
 
 
@@ -47,19 +48,22 @@ def pin(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="MODEL", show_default=False, help="On the Hub, as in Qwen/Qwen3-8B."
+            metavar="MODEL",
+            show_default=False,
+            help="Name of a model on the Hub, such as Qwen/Qwen3-8B.",
         ),
     ] = None,
 ) -> None:
     """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.
 
-    Alone needs the network, and a token for what is private or gated: HF_TOKEN, or hf auth login.
+    Only this command needs the network. Private and gated models need a token: set HF_TOKEN or run
+    hf auth login.
 
     \b
     Exit codes:
-      0  pinned; with --check: the same
+      0  pinned; with --check: nothing differs
       1  with --check: something differs
-      2  usage, or nothing was written
+      2  usage error, or nothing was written
 
     \b
     Examples:

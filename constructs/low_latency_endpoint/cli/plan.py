@@ -53,57 +53,54 @@ class PlanOptions:
         ),
     ] = None
     against: str | None = option(
-        "Show what deploying the file over this one does, difference by difference: a file that "
-        "ends in .yaml, or a revision of Git. BASE...HEAD compares two commits, where HEAD left "
-        "BASE; a revision alone is compared with the files as they are.",
+        "Show each difference from this version and what deploying it does. OLD is a settings file "
+        "that ends in .yaml. REVISION is a Git revision to compare with the working tree, or "
+        "BASE...HEAD to compare HEAD with its merge base.",
         metavar="OLD|REVISION",
     )
     fail_on: list[str] | None = option(
-        "With --against, exit with 1 on: refused, replacement, deletion, new-warning, "
-        "cost-increase or cost-increase=PERCENT. Repeat it. Against a revision, mistakes in the "
-        "settings do so in any case.",
+        "With --against: exit with 1 on refused, replacement, deletion, new-warning, cost-increase "
+        "or cost-increase=PERCENT. Can be repeated. Against a revision, invalid settings always "
+        "exit with 1.",
         metavar="WHAT",
     )
     detailed_exitcode: bool = flag(
-        "With --against, exit as terraform plan does: 0 no difference, 1 error, 2 differences."
+        "With --against: exit codes of terraform plan: 0 no difference, 1 error, 2 differences."
     )
     from_load_test: Path | None = option(
-        "Plan with the throughput that low-latency load-test --find-limit measured; its result "
-        "file.",
+        "Plan with the throughput in a result file of low-latency load-test --find-limit.",
         metavar="FILE",
     )
     peak_tps: float | None = option(
-        "With --from-load-test: the peak to hold, where the settings do not state it.",
+        "With --from-load-test: peak to plan for, if the settings file does not state it.",
         metavar="TPS",
     )
     accept_lower_bound: bool = flag(
-        "With --from-load-test: plan with the highest rate that was tried, though the limit "
-        "was not reached."
+        "With --from-load-test: plan with the highest rate tried, even if the load test did not "
+        "reach the limit."
     )
     write: bool = flag(
-        "With --from-load-test: write that throughput into the settings file, and raise "
-        "numbers of instances that are too low for it; comments stay."
+        "With --from-load-test: write the throughput into the settings file and raise instance "
+        "counts that are too low. Comments are kept."
     )
     cost: bool = flag(
-        "Show only what the stack costs for an hour, at least, at first, at most and in an update."
+        "Show only the hourly cost of the stack: at least, at first, at most and in an update."
     )
     traffic: str | None = option(
-        "A usual day, to say what a month costs: daily-wave, or another shape of low-latency "
-        "simulate.",
+        "Traffic of a usual day, to estimate the monthly cost: daily-wave, or another shape of "
+        "low-latency simulate.",
         metavar="SHAPE",
     )
     traffic_from: Path | None = option(
-        "The same as it was recorded: CSV of times and counts, or CloudWatch's answer with sums "
-        "of Invocations (JSON).",
+        "Recorded traffic instead of --traffic: CSV of times and counts, or CloudWatch JSON with "
+        "sums of Invocations.",
         metavar="FILE",
     )
     period: TrafficPeriod = None
-    minutes: bool = flag("Show only how long AWS takes to create and to delete the stack.")
+    minutes: bool = flag("Show only how long AWS takes to create and delete the stack.")
     price: Prices = None
     strict: Strict = False
-    verbose: bool = flag(
-        "Show every decision too, with its rule, its inputs, notes and source.", short="-v"
-    )
+    verbose: bool = flag("Show every decision with its rule, inputs, notes and source.", short="-v")
     json: Json = False
     markdown: Markdown = False
 
@@ -160,23 +157,22 @@ class PlanOptions:
 
 @grouped
 def plan(options: PlanOptions) -> None:
-    """Show what follows from a settings file. Needs neither Node.js nor AWS.
+    """Show the plan of a settings file. Needs neither Node.js nor AWS.
 
-    Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
-    with its reason. With --against, what deploying the file over another one does, or over what a
-    revision of Git has: settings and the files that they name are read from Git's objects, and no
-    code is run.
+    Prints a summary and the warnings of each endpoint. --verbose, --json and --markdown explain
+    every number. --against shows what deploying the file changes, compared with another file or a
+    Git revision. It reads settings and the files they name from Git's objects, and runs no code.
 
     \b
     Exit codes:
       0  planned; with --detailed-exitcode: no difference
-      1  what --fail-on names; with --strict: a warning; with --detailed-exitcode: usage, or a
-         file is wrong
-      2  usage, or the settings file is wrong; with --detailed-exitcode: differences
+      1  something that --fail-on names; with --strict: a warning;
+         with --detailed-exitcode: usage error or invalid file
+      2  usage error or invalid settings file; with --detailed-exitcode: differences
 
     \b
     Examples:
-      low-latency plan                             endpoint.yaml of this folder
+      low-latency plan
       low-latency plan sentiment --json
       low-latency plan --against production.yaml
       low-latency plan --settings new.yaml --against old.yaml --detailed-exitcode

@@ -16,8 +16,8 @@ class PreflightOptions(CheckOptions):
 
     region: Region = None
     wait: str | None = option(
-        "Wait up to this long, such as 15m, while a scaling action runs on the deployed "
-        "endpoint; default: not at all.",
+        "If a scaling action is running on the deployed endpoint, wait up to this long, such as "
+        "15m. Default: do not wait.",
         metavar="TIME",
     )
 
@@ -26,18 +26,18 @@ class PreflightOptions(CheckOptions):
 def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
-    Changes nothing. What the credentials may not read is "unknown", never "pass".
+    Changes nothing. Checks that the credentials may not read are "unknown", never "pass".
 
     \b
     Exit codes:
-      0  everything passes, or only warns, or could not be read
-      1  something fails; with --strict also a warning or an unknown
-      2  the settings file is wrong, or AWS cannot be asked
+      0  nothing fails; there may be warnings and unknown results
+      1  something fails; with --strict also a warning or an unknown result
+      2  invalid settings file, or AWS cannot be reached
 
     \b
     Examples:
       low-latency preflight --quiet
-      low-latency preflight --settings production.yaml --profile production --strict
+      low-latency preflight --settings production.yaml --profile production
       low-latency preflight --wait 15m
       low-latency preflight --json | jq '.results[] | select(.status == "fail")'
     """

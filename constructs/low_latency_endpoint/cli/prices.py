@@ -21,18 +21,20 @@ class PriceOptions:
 
     region: Region = None
     instance_type: list[str] | None = option(
-        "This instance type too. Repeat it.", metavar="TYPE", short="-t"
+        "Another instance type to look up. Can be repeated.", metavar="TYPE", short="-t"
     )
-    all: bool = flag("All instance types that can host.")
+    all: bool = flag("Look up all instance types that can host.")
     from_: list[str] | None = option(
-        "A CSV offer file of AWS's that you downloaded, or a URL under which they lie as AWS has "
-        "them. Repeat it for several files. Default: AWS's, without credentials.",
+        "CSV offer file that you downloaded from AWS, or base URL of a mirror of AWS's Price List. "
+        "Can be repeated. Default: AWS's public Price List.",
         names="--from",
         metavar="FILE|URL",
     )
-    timeout: str = option("For all of it; SageMaker's file is large.", "15m", metavar="TIME")
+    timeout: str = option(
+        "Time limit for all downloads. SageMaker's file is large.", "15m", metavar="TIME"
+    )
     output: Path | None = option(
-        "Where to write. Default: prices-REGION.csv beside the settings file.",
+        "File to write. Default: prices-REGION.csv next to the settings file.",
         metavar="FILE",
         short="-o",
     )
@@ -52,20 +54,20 @@ def prices(
         ),
     ] = None,
 ) -> None:
-    """Read what things cost from AWS's Price List into a dated file. Needs no credentials.
+    """Write current prices from AWS's Price List to a file. Needs no credentials.
 
-    The settings name the file under prices; plan, simulate and load-test take it from there.
+    Name the file in the settings under prices; plan, simulate and load-test then use it.
 
     \b
     Exit codes:
-      0  all found
-      1  written, and something has no price
-      2  usage, or nothing written
+      0  all prices found
+      1  file written, but some prices are missing
+      2  usage error, or nothing written
 
     \b
     Examples:
       low-latency prices
-      low-latency prices --instance-type ml.g5.xlarge --instance-type ml.g6.xlarge
+      low-latency prices -t ml.g5.xlarge -t ml.g6.xlarge
       low-latency prices --region eu-west-1 --all -o prices.csv
       low-latency prices --from AmazonSageMaker.csv --from AmazonVPC.csv
     """

@@ -22,36 +22,36 @@ class Tests:
     """What is tried, and with which traffic."""
 
     instance_type: list[str] | None = option(
-        "Type to try; again for each, up to ten. Makes it a load test (Advanced job). Default: "
-        "the settings' recommendation; without any, AWS chooses (Default job).",
+        "Instance type to try, up to ten. Can be repeated. Runs a load test (Advanced job). Default: "
+        "recommendation in the settings file; if it has none, AWS chooses (Default job).",
         metavar="TYPE",
         short="-t",
     )
-    any_type: bool = flag("Let AWS choose the types, though the settings name some.")
+    any_type: bool = flag("Let AWS choose the types, even if the settings file names some.")
     phase: list[str] | None = option(
-        "users=1,spawn-rate=3,duration=10m; again for each phase. Default: the settings' "
-        "recommendation, else this one.",
+        "Phase of the traffic. Can be repeated. Default: from the settings file, otherwise "
+        "users=1,spawn-rate=3,duration=10m.",
         metavar="SHAPE",
     )
     stairs: str | None = option(
-        "steps=5,users-per-step=3,duration=10m, instead of phases.", metavar="SHAPE"
+        "Stairs instead of phases: steps=5,users-per-step=3,duration=10m.", metavar="SHAPE"
     )
     vary: list[str] | None = option(
-        "Environment variable of the container to try with several values; each combination is "
-        "a test.",
+        "Environment variable of the container to try with several values. Each combination is a "
+        "test.",
         metavar="NAME=A,B",
     )
     target: str | None = option(
-        "How long callers may wait, such as p95=150ms: beyond it a test ends. Default: the "
-        "settings'.",
+        "Latency target, such as p95=150ms. A test ends when it is exceeded. Default: from the "
+        "settings file.",
         metavar="STAT=TIME",
     )
     max_invocations: int = option("Requests per minute at which a test ends.", 30_000, metavar="N")
     max_duration: str = option(
-        "AWS stops the load test after this time, at most 5h.", "2h", metavar="TIME"
+        "Time after which AWS stops the load test, at most 5h.", "2h", metavar="TIME"
     )
-    max_parallel: int = option("Tests at the same time.", 3, metavar="N")
-    continue_when_flat: bool = flag("Go on when the rate no longer rises.")
+    max_parallel: int = option("Number of tests to run at the same time.", 3, metavar="N")
+    continue_when_flat: bool = flag("Continue when the rate no longer rises.")
 
 
 @dataclass
@@ -59,37 +59,40 @@ class TestedModel:
     """The model that is tested, and what it is asked."""
 
     role_arn: str | None = option(
-        "Role with which AWS makes the endpoints under test.", metavar="ARN"
+        "IAM role that AWS uses to create the endpoints under test.", metavar="ARN"
     )
     payload: str | None = option(
-        "Request to send: s3://bucket/name.tar.gz, or a file. Default: the settings' warm-up "
-        "payload.",
+        "Request to send: s3://bucket/name.tar.gz, or a file. Default: the warm-up payload of the "
+        "settings file.",
         metavar="SOURCE",
     )
     upload_to: str | None = option(
-        "Where a payload goes that is not in S3 yet.", metavar="S3_PREFIX"
+        "S3 prefix to upload the payload to, if it is a local file.", metavar="S3_PREFIX"
     )
     content_type: str | None = option(
-        "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
+        "Content type of the payload. Default: that of the warm-up payload, or application/json.",
+        metavar="TYPE",
     )
     model_name: str | None = option(
-        "Model in SageMaker. Default: the deployed endpoint's.", metavar="NAME"
+        "SageMaker model to test. Default: the model of the deployed endpoint.", metavar="NAME"
     )
     model_package_arn: str | None = option(
-        "Version in the model registry, instead of a model.", metavar="ARN"
+        "Model package in the model registry, instead of --model-name.", metavar="ARN"
     )
     domain: str | None = option(
-        "Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
-        "Default, here and below: what image and HF_TASK say.",
+        "Domain of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING or MACHINE_LEARNING. "
+        "Default, here and below: derived from the image and HF_TASK.",
         metavar="NAME",
     )
     task: str | None = option(
-        "Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER.", metavar="NAME"
+        "Task of the model, such as CLASSIFICATION, TEXT_GENERATION or OTHER.", metavar="NAME"
     )
     framework: str | None = option(
-        "TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.", metavar="NAME"
+        "Framework: TENSORFLOW, PYTORCH, XGBOOST or SAGEMAKER-SCIKIT-LEARN.", metavar="NAME"
     )
-    framework_version: str | None = option("Such as 2.6.0.", metavar="VERSION")
+    framework_version: str | None = option(
+        "Version of the framework, such as 2.6.0.", metavar="VERSION"
+    )
 
 
 @grouped
@@ -98,28 +101,31 @@ def recommend(
     model: TestedModel,
     options: JobOptions,
     scaling: Annotated[
-        bool, typer.Option("--scaling", help="With --result: ask for AWS's scaling policy, too.")
+        bool,
+        typer.Option(
+            "--scaling", help="With --result: also show the scaling policy that AWS recommends."
+        ),
     ] = False,
 ) -> None:
     """Find the instance type with SageMaker Inference Recommender. Costs instance hours.
 
-    Tests the deployed model, with the latency target of the settings. Says what it will do and
-    asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
+    Tests the deployed model against the latency target in the settings file. Shows what it will do
+    and asks before it starts. Ctrl-C stops watching, not the job: come back to it with --job.
 
     \b
     Exit codes:
-      0    there are results within the target; or the job was started, listed, stopped
-      1    the job failed or was stopped, or no result is within the target
-      2    usage, settings, or AWS refused
-      130  interrupted; the job goes on
+      0    results within the target; or the job was started, listed or stopped
+      1    the job failed or was stopped, or no result is known to meet the target
+      2    usage error, invalid settings file, or AWS refused
+      130  interrupted; the job continues
 
     \b
     Examples:
       low-latency recommend --role-arn ARN --upload-to s3://my-bucket/recommender/
       low-latency recommend -t ml.c6i.4xlarge -t ml.g5.xlarge --role-arn ARN \\
-          --payload s3://my-bucket/payload.tar.gz --max-duration 90m
+        --payload s3://my-bucket/payload.tar.gz --max-duration 90m
       low-latency recommend --list
-      low-latency recommend --job NAME                 follow it, show its results
+      low-latency recommend --job NAME
       low-latency recommend --job NAME --result 2 --write
       low-latency recommend --job NAME --stop
     """

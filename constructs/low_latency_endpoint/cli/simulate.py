@@ -45,75 +45,81 @@ class SimulationOptions:
     ] = None
     settings: SettingsFile = ENDPOINT_YAML
     compare_routing: bool = flag("Compare the routing strategies.")
-    search: bool = flag("Search the cheapest fleet and policy that hold the target.")
-    fastest: bool = flag("With --search: the fastest instead of the cheapest.")
+    search: bool = flag("Search for the cheapest fleet and scaling policy that meet the target.")
+    fastest: bool = flag("With --search: search for the fastest instead of the cheapest.")
     target: list[str] | None = option(
-        "With --search: how long callers may wait, such as p99=200ms. Default: the settings', of "
-        "its highest percentile.",
+        "With --search: latency target, such as p99=200ms. Default: the highest percentile in the "
+        "settings file.",
         metavar="STAT=TIME",
     )
     traffic: str | None = option(
-        "Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or all; with the "
-        "plan's scaling, or with the policies of --search, which takes spike without it.",
+        "Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or all. Simulates the "
+        "scaling of the plan, or the policies of --search (default there: spike).",
         metavar="SHAPE",
     )
     traffic_from: Path | None = option(
-        "Recorded traffic over time: CSV of times and counts, or CloudWatch's answer with sums "
-        "of Invocations (JSON).",
+        "Recorded traffic over time: CSV of times and counts, or CloudWatch JSON with sums of "
+        "Invocations.",
         metavar="FILE",
     )
     period: TrafficPeriod = None
     from_load_test: Path | None = option(
-        "Service times and throughput as a load test measured them.", metavar="FILE"
+        "Result file of a load test: use its service times and throughput.", metavar="FILE"
     )
     tps: float | None = option(
-        "Requests per second at the peak. Default: the settings'.", metavar="TPS"
+        "Requests per second at the peak. Default: from the settings file.", metavar="TPS"
     )
-    instances: int | None = option("Instances. Default: the plan's at the peak.", metavar="N")
+    instances: int | None = option(
+        "Number of instances. Default: the plan's at the peak.", metavar="N"
+    )
     routing: str | None = option("Routing strategy. Default: the plan's.", metavar="STRATEGY")
     service_time: str | None = option(
-        "Mean time of a request that has an instance to itself, such as 45ms.", metavar="TIME"
+        "Mean service time of a request alone on an instance, such as 45ms.", metavar="TIME"
     )
     variation: float | None = option(
-        "Standard deviation of service times divided by their mean.", metavar="SHARE"
+        "Standard deviation of the service time divided by its mean.", metavar="SHARE"
     )
-    concurrency: int | None = option("Requests that an instance works on at once.", metavar="N")
+    concurrency: int | None = option(
+        "Requests that an instance processes at the same time.", metavar="N"
+    )
     slope: float | None = option(
-        "By how much each neighbour lengthens a request: batching.", metavar="SHARE"
+        "Share by which each concurrent request slows the others down, as in batching.",
+        metavar="SHARE",
     )
     instance_start: str | None = option(
-        "How long a new instance takes until it serves: 258s, or its phases: "
-        "provision=60s,image=333s,model=168s,container=127s,warm=10s. Default: 5m.",
+        "Time from the scaling decision until a new instance takes traffic, such as 258s, or by "
+        "phase: provision=60s,image=333s,model=168s,container=127s,warm=10s. Default: 5m.",
         metavar="TIME",
     )
-    replications: int | None = option("Independent runs. Default: 8; 4 over time.", metavar="N")
+    replications: int | None = option(
+        "Number of independent runs. Default: 8, or 4 for traffic over time.", metavar="N"
+    )
     requests: int | None = option(
-        "Requests of each run at a steady load. Default: as many as p99 needs at that load, up to "
-        "two million.",
+        "Requests per run at a steady load. Default: as many as p99 needs, at most two million.",
         metavar="N",
     )
-    seed: int = option("The same seed gives the same run.", 1, metavar="N")
+    seed: int = option("Random seed. The same seed gives the same result.", 1, metavar="N")
     processes: int | None = option(
-        "Processes on this machine. Default: one for each processor.", metavar="N"
+        "Processes on this machine. Default: one per processor.", metavar="N"
     )
     price: Prices = None
     json: Json = False
     markdown: Markdown = False
     html: Html = None
     result: int | None = option(
-        "With --search: show what this result of its tables changes in the settings file. "
-        "Default: the best fixed fleet.",
+        "With --search: show what this result changes in the settings file. Default: the best fixed "
+        "fleet.",
         metavar="N",
     )
     safety_factor: float | None = option(
-        "With --search: share of its measured limit that an instance may be loaded with at the "
-        "peak. Default: the settings'.",
+        "With --search: highest load of an instance at the peak, as a share of its measured limit. "
+        "Default: from the settings file.",
         metavar="SHARE",
     )
     without_zone_reserve: bool = flag(
-        "With --search: try fleets too that cannot hold the peak when a zone is lost."
+        "With --search: also try fleets that cannot serve the peak after losing a zone."
     )
-    write: bool = flag("With --search: write the result into the settings file; comments stay.")
+    write: bool = flag("With --search: write the result into the settings file. Comments are kept.")
 
     def check(self) -> None:
         over_time = self.traffic is not None or self.traffic_from is not None
@@ -158,16 +164,16 @@ class SimulationOptions:
 
 @grouped
 def simulate(options: SimulationOptions) -> None:
-    """Say what would happen: latency, use and cost of an endpoint, without renting it.
+    """Predict latency, utilization and cost of an endpoint without deploying it.
 
-    Answers with a sentence, then a table, then what it assumed. Quicker with the extra
-    [simulation]; the results are the same.
+    Prints a sentence, a table, and the assumptions. The extra [simulation] makes it faster with the
+    same results.
 
     \b
     Exit codes:
       0  simulated
-      1  with --search: nothing holds the target
-      2  usage, or the settings file is wrong
+      1  with --search: nothing meets the target
+      2  usage error or invalid settings file
 
     \b
     Examples:

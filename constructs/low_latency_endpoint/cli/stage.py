@@ -29,8 +29,8 @@ _USER = "by-hand"
 class StageOptions:
     """Where from, and where to."""
 
-    bucket: str = option("The bucket, in the Region of the endpoints.", ..., metavar="BUCKET")
-    lock: Path = option("The lock file.", Path("models.lock.yaml"), metavar="FILE")
+    bucket: str = option("S3 bucket, in the Region of the endpoints.", ..., metavar="BUCKET")
+    lock: Path = option("Lock file with the models.", Path("models.lock.yaml"), metavar="FILE")
     json: Json = False
     profile: Profile = None
     region: Region = None
@@ -39,31 +39,34 @@ class StageOptions:
 Models = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="MODEL", show_default=False, help="Of the lock file. Default: all of it."
+        metavar="MODEL",
+        show_default=False,
+        help="Name of a model in the lock file. Default: all models.",
     ),
 ]
 
 
 @grouped
 def stage(options: StageOptions, models: Models = None) -> None:
-    """Copy pinned models from the Hugging Face Hub into a bucket, each file held against its hash.
+    """Copy pinned models from the Hugging Face Hub into a bucket, and verify each file's hash.
 
-    A deployment does it by itself, unless a file takes longer than a Lambda function may run.
-    Files that are there are left alone: after an interruption, start it again. What is staged
-    here is never removed by a stack; s3://BUCKET/users/MODEL/COMMIT/by-hand says so.
+    A deployment does this itself, unless a file takes longer than a Lambda function can run.
+    Files already in the bucket are skipped, so you can run it again after an interruption. No stack
+    ever removes what you stage here; s3://BUCKET/users/MODEL/COMMIT/by-hand marks it.
 
-    Gated and private models need a token: HF_TOKEN, or hf auth login. HF_ENDPOINT names a mirror.
+    Private and gated models need a token: set HF_TOKEN or run hf auth login. HF_ENDPOINT names a
+    mirror.
 
     \b
     Exit codes:
-      0  all files are there
-      1  a file is not what the lock file pins, or the Hub or AWS refused
-      2  the lock file or an argument is wrong, or AWS cannot be asked
+      0  all files are in the bucket
+      1  a file differs from the lock file, or the Hub or AWS refused access
+      2  usage error, invalid lock file, or AWS cannot be reached
 
     \b
     Examples:
       low-latency stage Qwen/Qwen3-8B --bucket my-models
-      low-latency stage --bucket my-models --lock models.lock.yaml --profile production
+      low-latency stage --bucket my-models --profile production
     """
     from ..account.sessions import aws_errors_in_words, open_clients
     from ..hugging_face.lock_file import read_lock

@@ -18,7 +18,8 @@ def verify(
         typer.Argument(
             metavar="STACK",
             show_default=False,
-            help="The CloudFormation stack. Default: the settings'.",
+            help="Name of the CloudFormation stack, or of an endpoint in it. Default: the stack of "
+            "the settings file.",
         ),
     ] = None,
     settings: OptionalSettings = None,
@@ -26,18 +27,18 @@ def verify(
 ) -> None:
     """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
 
-    Changes nothing. Run it in the VPC, in each client zone, to check names and TLS too: from
-    outside these are "unknown".
+    Changes nothing. DNS names and TLS can be checked only from inside the VPC: run it there, once
+    in each client zone. From outside they are "unknown".
 
     \b
     Exit codes:
-      0  everything passes, or only warns, or could not be read
-      1  something fails; with --strict also a warning or an unknown
-      2  there is no such stack, or AWS cannot be asked
+      0  nothing fails; there may be warnings and unknown results
+      1  something fails; with --strict also a warning or an unknown result
+      2  the stack does not exist, or AWS cannot be reached
 
     \b
     Examples:
-      low-latency verify                           the stack of endpoint.yaml
+      low-latency verify
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
     from ..account.sessions import open_clients

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .server import LocalAws
 
 _SERVER = (
-    "What answers for endpoints with that image (URI, repository, or with *): simulated, "
-    "language-model (tokens in a stream), a URL on loopback, a command such as 'python serve.py', a "
+    "Model server of endpoints with this image (URI, repository, or pattern with *): simulated, "
+    "language-model (streams tokens), a URL on loopback, a command such as 'python serve.py', a "
     "script with SageMaker's model_fn, or a JSON file."
 )
 
@@ -47,23 +47,27 @@ def _version(wanted: bool) -> None:
 def serve(
     context: typer.Context,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Port on loopback; 0 takes a free one."
+        ),
     ] = 0,
-    region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
+    region: Annotated[
+        str, typer.Option(metavar="REGION", help="Region of the AWS variables.")
+    ] = "us-east-1",
     model_server: Annotated[
         list[str] | None,
         typer.Option(
             metavar="IMAGE=SERVER",
-            help=f"{_SERVER} May be repeated. Without it endpoints answer with "
-            "the request itself, and are neither measured nor scaled.",
+            help=f"{_SERVER} Can be repeated. Without it endpoints echo the request and are neither "
+            "measured nor scaled.",
         ),
     ] = None,
     image: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URI",
-            help="A container image that is to be in its registry (ECR's), as if it had "
-            "been pushed. May be repeated.",
+            help="Container image in its registry (ECR), as if it had been pushed. Can be repeated.",
         ),
     ] = None,
     clock_speed: Annotated[
@@ -71,17 +75,18 @@ def serve(
         typer.Option(
             min=0,
             max=10_000,
-            help="How many times faster than real time cold starts, cooldowns, "
-            "alarms and deployments pass.",
+            metavar="FACTOR",
+            help="How much faster than real time cold starts, cooldowns, alarms and deployments "
+            "run.",
         ),
     ] = 1,
     behave: Annotated[
         list[str] | None,
         typer.Option(
             metavar="OPTION=VALUE",
-            help="How AWS behaves where it leaves that open, as docs/limits.md "
-            "lists it: endpoint_handler=compares. May be repeated. The defaults are the worst that AWS "
-            "documents or its users report.",
+            help="Behaviour that AWS leaves open, such as endpoint_handler=compares; docs/limits.md "
+            "lists all. Can be repeated. The defaults are the worst that AWS documents or its users "
+            "report.",
         ),
     ] = None,
     version: Annotated[
@@ -93,8 +98,8 @@ def serve(
 ) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 
-    Prints the variables that point the AWS CLI, boto3 and the CDK CLI at it, and to standard error
-    the URL of each zone's interface endpoint.
+    Prints the environment variables for the AWS CLI, boto3 and the CDK CLI, and to standard error
+    the URL of the interface endpoint in each zone.
 
     \b
     Examples:
@@ -102,8 +107,9 @@ def serve(
       local-sagemaker --model-server '*=simulated' --clock-speed 60
       local-sagemaker --model-server 'team/ranker=ranker.json'
       local-sagemaker --model-server 'team/ranker=python serve.py --fast'
-      local-sagemaker --image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
-      local-sagemaker --behave unchanged_configuration=deployed --behave interfaces_stay=60
+      local-sagemaker --image \\
+        123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
+      local-sagemaker --behave unchanged_configuration=deployed
     """
     if context.invoked_subcommand is not None:
         return
@@ -158,12 +164,12 @@ def _stopped_by_signals() -> threading.Event:
 
 @app.command("add-model-server")
 def add_model_server(
-    model_server: Annotated[list[str], typer.Argument(metavar="IMAGE=SERVER", help=_SERVER)],
+    model_server: Annotated[list[str], typer.Argument(metavar="IMAGE=SERVER", hidden=True)],
 ) -> None:
-    """Put model servers into a local AWS that runs: endpoints made from now on have them.
+    """Add model servers to a running local AWS, for endpoints created from now on.
 
-    It is the one that the environment names with what `local-sagemaker` printed. Commands run
-    in the current folder.
+    IMAGE=SERVER is the same as for --model-server. Set the variables that `local-sagemaker` printed
+    first. Commands run in the current folder.
 
     \b
     Example:
@@ -180,14 +186,15 @@ def add_model_server(
 
 
 @app.command("add-image")
-def add_image(
-    uri: Annotated[list[str], typer.Argument(metavar="URI", help="An image's URI in ECR.")],
-) -> None:
-    """Put images into the registry of a local AWS that runs, as if they had been pushed.
+def add_image(uri: Annotated[list[str], typer.Argument(metavar="URI", hidden=True)]) -> None:
+    """Add images to the registry of a running local AWS, as if they had been pushed.
+
+    URI is the image's URI in ECR. Set the variables that `local-sagemaker` printed first.
 
     \b
     Example:
-      local-sagemaker add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
+      local-sagemaker add-image \\
+        123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
     with _explained():
         from .images import check_image

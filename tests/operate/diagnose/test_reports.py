@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
+from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate import diagnose as diagnosis
 from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.options import TARGET_FORM, parse_targets, parse_window
 from tests.fake_aws import Refused
 
 from .account import FakeAccount
@@ -439,3 +441,13 @@ def test_operations_do_not_need_the_report_extra() -> None:
         if re.search(r"^(from|import) jinja2", path.read_text("utf-8"), re.M)
     }
     assert importing == set()
+
+
+def test_the_fix_states_what_is_allowed_not_what_was_given() -> None:
+    for given in ("4m", "0h", "456d"):
+        with pytest.raises(ConfigurationError) as caught:
+            parse_window(given, None, END)
+        assert "at least 5m and at most 455d" in caught.value.fix
+    with pytest.raises(ConfigurationError) as caught:
+        parse_targets(["p99=0ms"], TARGET_FORM, ())
+    assert "in this range" in caught.value.fix

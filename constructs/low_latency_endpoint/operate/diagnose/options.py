@@ -12,13 +12,13 @@ from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 SINCE_FORM = rule(
     "LLD902",
     "the time window is not valid",
-    fix="Write a number and m, h or d: 30m, 1h, 2d.",
+    fix="Write at least 5m and at most 455d, with m, h or d as its unit: 30m, 1h, 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
     "LLD903",
     "the end of the time window is not in the past",
-    fix="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is local time.",
+    fix="Give a time that has passed, such as 2026-11-20T03:30Z. Without Z or +01:00 it is local time.",
 )
 TARGET_FORM = rule(
     "LLD904",
@@ -121,6 +121,7 @@ def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
             raise rule.error(
                 got=repr(text),
                 allowed=f"each statistic once, {ALARM_THRESHOLD_MILLISECONDS.allowed}",
+                fix="Give each statistic once, with a time in this range.",
             )
         found[statistic] = value
     return found
