@@ -169,7 +169,7 @@ def test_a_stumble_alone_is_told_and_spoils_nothing() -> None:
     found = verdicts(done, FLEET, JoinedMetrics())
     assert [(each.kind, each.severity) for each in found] == [
         ("client-bound", "risk"),
-        ("not-saturated", "fine"),
+        ("not-read", "risk"),  # CloudWatch gave nothing
     ]
     assert done.held
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.target import Target
-from ..load_test.report.page import follows, verdict
+from ..load_test.report.page import follows, tone, verdict
 from ..load_test.search.measured_steps import MeasuredStep, turns_line
 from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.run_plans import RunPlan
@@ -21,6 +21,7 @@ from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
 
+_COLOURS = {"good": "green", "careful": "yellow", "bad": "red"}
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 
@@ -105,10 +106,7 @@ class LoadTestDisplay(LiveDisplay):
 
 def summary(report: LoadTestReport, output: Path | None, *, markdown: bool = False) -> None:
     """The answer for people: a sentence, the steps, what limits, what follows."""
-    good = report.run.held and not report.invalid
-    parts: list[RenderableType] = [
-        Text(verdict(report), style="bold green" if good else "bold red")
-    ]
+    parts: list[RenderableType] = [Text(verdict(report), style=f"bold {_COLOURS[tone(report)]}")]
     if report.run.limit is not None:
         parts.append(Text(report.run.limit.how))
     if report.run.steps:

@@ -91,12 +91,13 @@ class SimulationReport:
         from ..simulate import simulate as run
         from ..simulate.wording import conditional_sentences, conditional_table
 
-        found = {}
+        found, requests = {}, 0
         for seconds in self.model.possible_service_seconds:
             for variation in (0.5, 1.0):
                 result = run(self.model.taking(seconds, variation).steady(), **self._run_options(8))
                 found[seconds, variation] = result.percentile(99.0)
-        self.sentences += conditional_sentences(self.model, found)
+                requests = max(requests, result.requests_needed(99.0))
+        self.sentences += conditional_sentences(self.model, found, requests)
         self.assumed = [
             "a call's time is its mean, alone on an instance; it varies like a lognormal law with "
             "that coefficient of variation (CV); an instance works on as many at once as keep "
@@ -219,7 +220,7 @@ class SimulationReport:
             **self.options,
         )
         self.sentences += search_sentences(result)
-        self._judge(missed=result.best is None)
+        self._judge(missed=result.none_holds, sure=result.best is not None)
         self._say_prefix_aware("searched")
         tables = points_tables(result)
         if self.cost.known:
@@ -256,8 +257,8 @@ class SimulationReport:
             if write:
                 self.failed = True
                 self.sentences.append(
-                    "Nothing holds the target, so nothing was written; --result takes one all the "
-                    "same."
+                    "No result is known to hold the target, so nothing was written; --result takes one "
+                    "all the same."
                 )
             return
         self._adopt(found, points.index(found) + 1, result, write=write)

@@ -119,9 +119,9 @@ class Found:
     shape: str = ""  # on which the latency was the worst; none at the steady peak
 
     @property
-    def holds(self) -> bool:
-        """Whether it certainly holds the goal."""
-        return self.verdict == HOLDS
+    def holds(self) -> bool | None:
+        """Whether it holds the goal; ``None`` where that cannot be told."""
+        return {HOLDS: True, MISSES: False}.get(self.verdict)
 
     def rank(self, wish: str) -> tuple[float, float]:
         """What the wish looks at, the best first."""
@@ -156,6 +156,11 @@ class SearchResult:
     def best_over_time(self) -> Found | None:
         """The same on the shapes."""
         return best_of(self.over_time, self.goal)
+
+    @property
+    def none_holds(self) -> bool:
+        """Whether every fleet tried at the steady peak certainly misses the goal."""
+        return all(each.holds is False for each in self.steady)
 
     @property
     def front(self) -> tuple[Found, ...]:

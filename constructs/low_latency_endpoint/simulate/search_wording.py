@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..plan.capacity import HELD_SHARE
-from .search_goals import NEAR, Found, Goal, SearchResult
+from .search_goals import NEAR, SHORT, Found, Goal, SearchResult
 from .wording import milliseconds
 
 
@@ -27,8 +27,12 @@ def search_sentences(result: SearchResult) -> list[str]:
         asked += f" ({1000 * goal.seconds * result.model_share:g} ms of it for the model)"
     if best is None:
         most = max(each.candidate.maximum for each in result.steady)
+        which = f"up to {most} instances"
         first = (
-            f"No fleet up to {most} instances certainly holds {asked} at {goal.tps:,g} TPS"
+            f"Too few requests to tell whether a fleet {which} holds {asked} at {goal.tps:,g} TPS: "
+            "give more --requests."
+            if all(each.verdict == SHORT for each in result.steady)
+            else f"No fleet {which} certainly holds {asked} at {goal.tps:,g} TPS"
             f"{_nearest(result.steady, goal)}."
         )
     else:
@@ -77,10 +81,12 @@ def _nearest(found: Iterable[Found], goal: Goal) -> str:
     """What comes nearest: too near to tell, or the quickest that misses it."""
     found = list(found)
     near = min(
-        (each for each in found if each.verdict == NEAR),
-        key=lambda each: each.rank(goal.wish),
+        (each for each in found if each.verdict in (NEAR, SHORT)),
+        key=lambda each: (each.verdict != NEAR, each.rank(goal.wish)),
         default=None,
     )
+    if near and near.verdict != NEAR:
+        return f"; too few requests to tell of {near.candidate}: give more --requests"
     if near:
         return (
             f"; {near.candidate}, with {milliseconds(near.latency)}, is too near to tell: "

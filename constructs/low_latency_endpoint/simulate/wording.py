@@ -131,9 +131,9 @@ def _column(result: SimulationResult) -> dict[str, str]:
 
 
 def conditional_sentences(
-    model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate]
+    model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate], requests: int
 ) -> list[str]:
-    """What follows if a call takes so long, where nobody measured it."""
+    """What follows if a call takes so long, where nobody measured it; ``requests`` would tell."""
     target = next((each for each in model.targets if each.percentile == 99.0), None)
     first = (
         "Nobody has measured how long a call takes on one of these instances, so there is no "
@@ -141,27 +141,34 @@ def conditional_sentences(
     )
     if target is None:
         return [first]
-    holding = [seconds for seconds, _ in found if _within(found, seconds, target)]
-    if not holding:
-        held = "None of the times tried keeps p99"
-    else:
-        held = f"Up to {1000 * max(holding):.3g} ms on average, of those tried, keep p99"
+    verdicts = {
+        seconds: {verdict(each, target.model) for (own, _), each in found.items() if own == seconds}
+        for seconds, _ in sorted(found)
+    }
+    held = [seconds for seconds, each in verdicts.items() if each == {"within"}]
+    unknown = [s for s, each in verdicts.items() if "above" not in each and each != {"within"}]
+    said = []
+    if held:
+        said.append(
+            f"Up to {1000 * max(held):.3g} ms on average, of those tried, keep p99 within the "
+            f"{target}, whichever variation is tried."
+        )
+    elif not unknown:
+        said.append(
+            f"None of the times tried keeps p99 within the {target}, whichever variation is tried."
+        )
+    if unknown:
+        times = ", ".join(f"{1000 * seconds:.3g} ms" for seconds in unknown)
+        said.append(
+            f"Too few requests to tell whether a mean of {times} keeps p99 within the {target}: give "
+            f"--requests {_rounded_up(requests)}, or more --replications."
+        )
     return [
         first,
-        f"{held} within the {target}, whichever variation is tried.",
+        *said,
         "Measure it: low-latency load-test --find-limit, then --from-load-test; or state it: "
         "--service-time.",
     ]
-
-
-def _within(
-    found: Mapping[tuple[float, float], Estimate], seconds: float, target: ModelTarget
-) -> bool:
-    return all(
-        verdict(each, target.model) == "within"
-        for (own, _), each in found.items()
-        if own == seconds
-    )
 
 
 def conditional_table(
@@ -186,7 +193,7 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     change = both.percentile_change(LEAST, 99.0)
     if not change.tells:
         return (
-            f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)} "
+            f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)}: "
             + _too_short(both.results["RANDOM"], 99.0)
         )
     head = f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)} {LEAST} "

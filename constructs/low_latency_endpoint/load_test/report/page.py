@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...report.pages import FindingCard, Listed, Part, Section, Soft
+from ...report.pages import FindingCard, Listed, Part, Section, Soft, Tone
 from ...report.pages import page as page_of
 from ...report.tables import Table
 from ..search.limit_search import Limit
@@ -124,7 +124,7 @@ def page(report: LoadTestReport) -> str:
         head=f"Load test of {report.target.endpoint_name}",
         under=f"{about}; {_clock(run.started_at, '%Y-%m-%d %H:%M:%S')} to "
         f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
-        tone="good" if run.held and not report.invalid else "bad",
+        tone=tone(report),
     )
 
 
@@ -187,7 +187,9 @@ def verdict(report: LoadTestReport) -> str:
     if not run.loads:
         return "Nothing was sent"
     if not run.goal.targets:
-        return "No errors; there was no latency target to judge by"
+        failed = sum(each.result.failed for each in run.loads)
+        errors = f"{failed:,} requests failed" if failed else "No errors"
+        return f"{errors}; there was no latency target to judge by"
     highest = max(run.loads, key=lambda each: each.offered or each.result.step.users or 0)
     name = highest.result.step.name
     if highest.judgement.outcome == "unclear":
@@ -196,6 +198,13 @@ def verdict(report: LoadTestReport) -> str:
         why = "too few requests" if few else "too near the target"
         return f"{name} {seen} the goal in this step; {why} to say more"
     return f"{name} hold" if name.endswith("users") else f"{name} holds"
+
+
+def tone(report: LoadTestReport) -> Tone:
+    """Good and bad are what was found out; an invalid result is neither."""
+    if report.invalid:
+        return "bad"
+    return "careful" if report.held is None else "good" if report.held else "bad"
 
 
 def _limit(limit: Limit, search: SearchPlan | None) -> str:

@@ -86,6 +86,16 @@ class LoadTestReport:
         return any(each.severity == "invalid" for each in self.verdicts)
 
     @property
+    def held(self) -> bool | None:
+        """Whether the goal was held; ``None`` where that was not found out."""
+        outcomes = {each.judgement.outcome for each in self.run.loads}
+        if self.invalid or (self.run.held and "unclear" in outcomes and self.run.limit is None):
+            return None
+        if self.run.held:
+            return True
+        return False if "broken" in outcomes else None
+
+    @property
     def throughput(self) -> MeasuredThroughput | None:
         """What was measured, as the plan and the constructs take it; needs a peak to hold.
 
@@ -165,7 +175,7 @@ class LoadTestReport:
             "ended_at": iso_time(run.ended_at),
             "interrupted": run.interrupted,
             "failure": run.failure,
-            "held": run.held and not self.invalid,
+            "held": self.held,
             "payload": self.payload,
             "target": self.target.to_dict(),
             "fleet": self.fleet.to_dict(),

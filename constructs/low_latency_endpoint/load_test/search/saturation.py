@@ -25,7 +25,16 @@ Severity = Literal["invalid", "limit", "risk", "fine"]
 KINDS = (
     *("client-bound", "fleet-changed", "fleet-scales", "fleet-not-planned"),
     *("throttled", "loading", "refused", "sagemaker", "errors"),
-    *("cpu", "gpu", "queueing", "before-the-model", "overhead", "not-saturated", "unexplained"),
+    *(
+        "cpu",
+        "gpu",
+        "queueing",
+        "before-the-model",
+        "overhead",
+        "not-saturated",
+        "not-read",
+        "unexplained",
+    ),
 )
 
 
@@ -401,6 +410,14 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
     used = [
         f"{name} at {percent:.0f} %{_shared(window)}" for name, percent in _used(window).items()
     ]
+    if not used:
+        return Verdict(
+            "not-read",
+            "risk",
+            f"CPU and GPU use at {_name(step)} was not read: what is near its limit is not known",
+            step.judgement.reasons,
+            "CloudWatch tells after a minute or two: steps of two minutes, without --metrics-wait 0s.",
+        )
     return Verdict(
         "not-saturated",
         "fine",
