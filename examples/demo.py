@@ -51,7 +51,7 @@ from examples.demo_traffic import (
     TRAFFIC_SECONDS,
     diagnose,
     endpoint_names,
-    nothing_may_be_added,
+    lower_the_maximum,
     traffic,
     warm_up_reports,
 )
@@ -217,18 +217,27 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             aws.set_model_servers({"*": HEALTHY})
             say(f"its page: {LOAD_TEST_PAGE.relative_to(ROOT)}")
             say("Without CloudWatch's side, whose clock runs faster here than the load test's.")
-        with (
-            next_step("Fault: the fleet is full, and at its maximum"),
-            nothing_may_be_added(aws) as number,
-        ):
+        with next_step("Fault: the fleet is full, and somebody has set its maximum by hand"):
             say(
-                f"the model takes fifteen times as long, one request at a time; somebody has set "
-                f"the maximum to {number} instances by hand"
+                f"the model takes fifteen times as long, one request at a time; the maximum is now "
+                f"{lower_the_maximum(aws)} instances"
             )
             aws.set_model_servers({"*": FULL})
             say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
-            diagnose(aws, "LLD102")
+            diagnose(aws, "1. LLD704")
             aws.set_model_servers({"*": HEALTHY})
+            say("as the diagnosis says: a deployment that puts back what was changed by hand")
+            with faster(aws):
+                cdk.run(
+                    "deploy",
+                    "--all",
+                    "--revert-drift",
+                    "--require-approval",
+                    "never",
+                    "--app",
+                    assembly,
+                )
+            low_latency(aws, "verify", *before, "--quiet", expected=0)
         with next_step("Change two settings, see the difference, deploy it"):
             say(f"routing: random, metrics.enhanced: true; in a copy of {settings.name}")
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")

@@ -89,29 +89,23 @@ def diagnose(aws: LocalAws, *expected: str) -> None:
             )
 
 
-@contextlib.contextmanager
-def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
-    """Lower every variant's maximum to the instances it has; gives their number."""
+def lower_the_maximum(aws: LocalAws) -> int:
+    """Lower every variant's maximum by hand to the instances it has; gives their number."""
     scaling, sagemaker = aws.client("application-autoscaling"), aws.client("sagemaker")
-    before = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
     number = 0
-
-    def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
-        scaling.register_scalable_target(
-            **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
-            MinCapacity=smallest,
-            MaxCapacity=largest,
-        )
-
-    for target in before:
+    for target in scaling.describe_scalable_targets(ServiceNamespace="sagemaker")[
+        "ScalableTargets"
+    ]:
         _, name, _, variant = target["ResourceId"].split("/")
         variants = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
         (found,) = [v for v in variants if v["VariantName"] == variant]
         number = found["CurrentInstanceCount"]
-        limit(target, min(target["MinCapacity"], number), number)
-    yield number
-    for target in before:
-        limit(target, target["MinCapacity"], target["MaxCapacity"])
+        scaling.register_scalable_target(
+            **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
+            MinCapacity=min(target["MinCapacity"], number),
+            MaxCapacity=number,
+        )
+    return number
 
 
 def warm_up_reports(aws: LocalAws) -> Iterator[dict[str, Any]]:

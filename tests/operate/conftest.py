@@ -16,11 +16,9 @@ STACK = "LowLatencyEndpoint"
 NAME = "sentiment"
 
 
-# Once per module: a package's fixture lives on among the other tests of a worker, which reset the
-# state that all in-process local AWSs share.
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    """A local AWS that has the stack of endpoint.yaml, but for the warm-up.
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stack of endpoint.yaml, synthesised but for the warm-up.
 
     The warm-up really sends its thousands of requests; nothing here depends on it.
     """
@@ -41,10 +39,18 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
         env=Environment(account="123456789012", region="us-east-1"),
     )
     app.synth()
+    return folder
+
+
+# Once per module: a package's fixture lives on among the other tests of a worker, which reset the
+# state that all in-process local AWSs share.
+@pytest.fixture(scope="module")
+def shipped(assembly: Path) -> Iterator[LocalAws]:
+    """A local AWS that has the stack of endpoint.yaml."""
     # Every in-process local AWS of this process has the same state: leave none behind.
     with LocalAws.in_process(region="us-east-1") as aws:
         aws.reset()
-        deploy_template(aws, folder, STACK)
+        deploy_template(aws, assembly, STACK)
         yield aws
         delete_stack(aws, STACK)
         aws.reset()
