@@ -34,7 +34,7 @@ def test_the_documented_lines_run(
         lambda *given: FakeGenerator(),
     )
     exec(compile(code, "docs/how-to/load-tests.md", "exec"), {})
-    assert "Nothing is saturated at 100 TPS" in capsys.readouterr().out
+    assert "CPU and GPU use at 100 TPS was not read" in capsys.readouterr().out
     assert "<figure id=" in Path("report.html").read_text("utf-8")
 
 

@@ -118,25 +118,15 @@ def test_what_looks_at_one_variant_says_so(tested: Path, tmp_path: Path) -> None
     assert "mood has b beside primary: this is about primary alone" in answer.output
 
 
-def test_a_comparison_needs_two_variants_in_the_file(tmp_path: Path) -> None:
+def test_a_comparison_needs_one_endpoint_of_the_file(tmp_path: Path) -> None:
+    """How many variants that has says AWS: ``LLT118`` of test_compare_routing.py."""
     path = tmp_path / "endpoint.yaml"
-    for text, code in (
-        (FILE, "LLT118"),
-        (FILE + "    variants: {b: {}, c: {}}\n", "LLT118"),
-        (FILE + FILE[FILE.index("  mood") :].replace("mood", "topics"), "LLT111"),
-    ):
-        path.write_text(
-            text.replace(
-                "    instance_type", "    endpoint_name: NAME\n    instance_type", 1
-            ).replace("NAME", "mood"),
-            encoding="utf-8",
-        )
-        arguments = ["compare-routing", "--settings", str(path), "--users", "2", "--payload", "{}"]
-        answer = CliRunner().invoke(app, arguments)
-        assert answer.exception.code == code
+    path.write_text(FILE + FILE[FILE.index("  mood") :].replace("mood", "topics"), "utf-8")
+    arguments = ["compare-routing", "--users", "2", "--payload", "{}"]
     with chdir(tmp_path):  # without an endpoint: the endpoint.yaml of the folder
-        answer = CliRunner().invoke(app, ["compare-routing", "--users", "2", "--payload", "{}"])
-    assert answer.exception.code == "LLT111"
+        for more in ([], ["--settings", str(path)]):
+            answer = CliRunner().invoke(app, [*arguments, *more])
+            assert answer.exception.code == "LLT111"
 
 
 def test_without_an_endpoint_its_payload_is_the_settings_too(
@@ -151,7 +141,7 @@ def test_without_an_endpoint_its_payload_is_the_settings_too(
     )
     with chdir(tmp_path):
         CliRunner().invoke(app, ["compare-routing", "--users", "2"])
-    assert asked == [(["scores"], (b'{"inputs":"a"}',), ["primary", "b"])]
+    assert asked == [(["scores"], (b'{"inputs":"a"}',), ())]
 
 
 def test_of_several_endpoints_none_is_taken_unasked(tmp_path: Path) -> None:

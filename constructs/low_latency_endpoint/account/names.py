@@ -30,15 +30,13 @@ def meant_endpoint(account: Account, name: str) -> str:
         return name
     with suppress(Unreadable):
         if stack_description(account, name) is not None:
-            inside = [each.name for each in stack_endpoints(account, name) if each.arn]
-            if len(inside) > 1:
-                raise ENDPOINT_EXISTS.error(
-                    got=name,
-                    allowed=", ".join(inside),
-                    what="a stack of several endpoints is named",
-                    fix="Name one of its endpoints.",
-                )
-            return (inside or [name])[0]
+            match [each.name for each in stack_endpoints(account, name) if each.arn]:
+                case [only]:
+                    return only
+                case [_, *_] as several:
+                    raise ENDPOINT_EXISTS.error(
+                        got=f"{name}, a stack of several endpoints", allowed=", ".join(several)
+                    )
     return name
 
 

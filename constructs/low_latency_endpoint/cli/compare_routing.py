@@ -49,7 +49,6 @@ def compare_routing(
         list[str] | None,
         typer.Argument(
             metavar="ENDPOINT",
-            show_default=False,
             help="One endpoint with two variants, or two endpoints. Default: the one with two "
             "variants in the settings file.",
         ),
@@ -90,9 +89,8 @@ def compare_routing(
     from ..load_test.compare.compare_routing import compare_routing as compared
     from ..load_test.search.result_file import write_text
 
-    endpoints, variants, meant = stated_sides(
+    endpoints, meant = stated_sides(
         endpoints or [],
-        variant or [],
         sending.settings if endpoints else sending.needed_settings("compare-routing"),
         sending.profile,
         sending.region,
@@ -121,7 +119,7 @@ def compare_routing(
             endpoints,
             payloads,
             plan,
-            variants=variants,
+            variants=variant or (),
             target=target,
             processes=sending.processes,
             profile=sending.profile,

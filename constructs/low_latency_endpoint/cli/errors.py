@@ -163,11 +163,7 @@ def _no_tags(text: str) -> str:
 def errors(
     code: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CODE",
-            show_default=False,
-            help="Code, such as LLE604 or LLP403. Default: all codes.",
-        ),
+        typer.Argument(metavar="CODE", help="Code, such as LLE604 or LLP403. Default: all codes."),
     ] = None,
     json: Json = False,
     markdown: Markdown = False,

@@ -28,16 +28,13 @@ OptionalSettings = Annotated[
         "--settings",
         metavar="FILE",
         help="The settings file. Default: endpoint.yaml, if no endpoint or stack is named.",
-        show_default=False,
     ),
 ]
 
 EndpointName = Annotated[
     str | None,
     typer.Argument(
-        metavar="ENDPOINT",
-        help="Name of the endpoint. Default: the one in the settings file.",
-        show_default=False,
+        metavar="ENDPOINT", help="Name of the endpoint. Default: the one in the settings file."
     ),
 ]
 
@@ -79,9 +76,7 @@ Since = Annotated[
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME",
-        help="End of the window, such as 2026-11-20T03:30Z. Default: now.",
-        show_default=False,
+        metavar="TIME", help="End of the window, such as 2026-11-20T03:30Z. Default: now."
     ),
 ]
 
@@ -92,7 +87,6 @@ Prices = Annotated[
         metavar="ITEM=USD",
         help="Hourly price of an instance type, or of interface_endpoint in one zone. Overrides the "
         "settings file. Can be repeated.",
-        show_default=False,
     ),
 ]
 
@@ -102,13 +96,10 @@ TrafficPeriod = Annotated[
         metavar="TIME",
         help="With --traffic-from: length of the periods. Default: the shortest gap between two "
         "times; 60s for a trace with a line per request.",
-        show_default=False,
     ),
 ]
 
-Profile = Annotated[
-    str | None, typer.Option(metavar="NAME", help="AWS CLI profile.", show_default=False)
-]
+Profile = Annotated[str | None, typer.Option(metavar="NAME", help="AWS CLI profile.")]
 
 Region = Annotated[
     str | None,
@@ -116,7 +107,6 @@ Region = Annotated[
         metavar="REGION",
         help="AWS Region. Default: from the settings file if one is used, otherwise from the "
         "profile.",
-        show_default=False,
     ),
 ]
 
@@ -214,14 +204,15 @@ class Command(TyperCommand):
         others = [each for each in names if each not in files]
         several, many = settings.multiple, bool(argument and argument.nargs < 0)
         most = len(others) if many else int(argument is not None)
-        if extra := [*others[most:], *files[len(files) if several else 1 :]]:
+        if extra := [*others[most:], *([] if several else files[1:])]:
             ctx.fail(f"Got unexpected extra argument(s) ({' '.join(extra)})")
         if files:
-            stated = ctx.params["settings"]
-            if ctx.get_parameter_source("settings").name == "DEFAULT":
-                ctx.params["settings"] = files if several else Path(files[0])
-            elif files != (stated if several else [str(stated)]):
+            given = ctx.get_parameter_source("settings").name != "DEFAULT"
+            if given and files != (
+                ctx.params["settings"] if several else [str(ctx.params["settings"])]
+            ):
                 ctx.fail(f"--settings names one settings file, and {' '.join(files)} is another")
+            ctx.params["settings"] = files if several else Path(files[0])
             if argument is not None:
                 ctx.params[argument.name] = others if many else next(iter(others), None)
         return []

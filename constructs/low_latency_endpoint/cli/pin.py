@@ -47,11 +47,7 @@ def pin(
     options: PinOptions,
     models: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            show_default=False,
-            help="Name of a model on the Hub, such as Qwen/Qwen3-8B.",
-        ),
+        typer.Argument(metavar="MODEL", help="Name of a model on the Hub, such as Qwen/Qwen3-8B."),
     ] = None,
 ) -> None:
     """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.

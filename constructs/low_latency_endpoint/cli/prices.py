@@ -48,7 +48,6 @@ def prices(
         Path | None,
         typer.Option(
             metavar="FILE",
-            show_default=False,
             help="Settings file with the instance types to look up. Default: endpoint.yaml, unless "
             "--region and instance types are given.",
         ),

@@ -40,7 +40,6 @@ class SimulationOptions:
         typer.Argument(
             metavar="ENDPOINT",
             help="Name of the endpoint. Default: the first in the settings file.",
-            show_default=False,
         ),
     ] = None
     settings: SettingsFile = ENDPOINT_YAML

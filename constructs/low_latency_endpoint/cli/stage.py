@@ -38,11 +38,7 @@ class StageOptions:
 
 Models = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="MODEL",
-        show_default=False,
-        help="Name of a model in the lock file. Default: all models.",
-    ),
+    typer.Argument(metavar="MODEL", help="Name of a model in the lock file. Default: all models."),
 ]
 
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .options import ENDPOINT_YAML
 
 if TYPE_CHECKING:
     from ..settings import Settings
-
-
-class StatedSides(NamedTuple):
-    """What is compared."""
-
-    endpoints: list[str]  # names at AWS: one of two variants, or two
-    variants: list[str]  # of each side in turn; empty where AWS is asked
-    meant: str  # by which the settings file knows the endpoint
 
 
 def usual_settings(
@@ -61,35 +53,24 @@ def stated_key(settings: Settings, given: str | None, path: Path) -> str:
 
 
 def stated_sides(
-    endpoints: Sequence[str],
-    variants: Sequence[str],
-    path: Path | None,
-    profile: str | None,
-    region: str | None,
-) -> StatedSides:
-    """What the options name, and for the rest the settings file: its endpoint, and its variants."""
-    if path is None:
-        return StatedSides(list(endpoints), list(variants), endpoints[0])
+    endpoints: Sequence[str], path: Path | None, profile: str | None, region: str | None
+) -> tuple[list[str], str]:
+    """The names at AWS of what is compared, and how the settings file calls the first."""
+    if path is None or len(endpoints) > 1:
+        return list(endpoints), endpoints[0]
     from ..settings import load_settings
 
     settings = load_settings(path)
-    if len(endpoints) > 1:  # two of them, of which the file may say one
-        return StatedSides(list(endpoints), list(variants), endpoints[0])
-    key = _key(settings, endpoints, path)
+    given = next(iter(endpoints), None)
+    several = [key for key, each in settings.endpoints.items() if each.variants]
+    key = stated_key(settings, given, path) if given or not several else _only(several, path)
     name = settings.endpoints[key].endpoint_name or (
         # A name that the stack derived is known at AWS alone.
-        endpoints[0]
-        if endpoints and endpoints[0] not in settings.endpoints
+        given
+        if given and given not in settings.endpoints
         else _deployed_name(settings, key, profile, region)
     )
-    return StatedSides([name], list(variants) or _variants(settings, key), key)
-
-
-def _key(settings: Settings, endpoints: Sequence[str], path: Path) -> str:
-    if endpoints:
-        return stated_key(settings, endpoints[0], path)
-    several = [key for key, each in settings.endpoints.items() if each.variants]
-    return _only(several or list(settings.endpoints), path)
+    return [name], key
 
 
 def _only(keys: Sequence[str], path: Path) -> str:
@@ -100,19 +81,6 @@ def _only(keys: Sequence[str], path: Path) -> str:
     raise SETTINGS_ENDPOINT.error(
         got="none named", allowed=f"one of {', '.join(keys)}", where=str(path)
     )
-
-
-def _variants(settings: Settings, key: str) -> list[str]:
-    from ..load_test.compare.sides import TWO_SIDES
-    from ..settings import planned_variants
-
-    found = [each.variant for each in planned_variants(settings, key) if not each.shadow]
-    if len(found) != 2:
-        raise TWO_SIDES.error(
-            got=f"endpoints.{key} with {', '.join(found)}",
-            allowed="two variants, --variant given twice, or two endpoints",
-        )
-    return found
 
 
 def _deployed_name(settings: Settings, key: str, profile: str | None, region: str | None) -> str:

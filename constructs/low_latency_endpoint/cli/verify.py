@@ -17,7 +17,6 @@ def verify(
         str | None,
         typer.Argument(
             metavar="STACK",
-            show_default=False,
             help="Name of the CloudFormation stack, or of an endpoint in it. Default: the stack of "
             "the settings file.",
         ),

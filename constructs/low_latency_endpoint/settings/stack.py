@@ -127,16 +127,12 @@ class Settings(SettingsModel):
 
     def key_of(self, name: str) -> str:
         """The key of an endpoint, by that key or by its name at AWS."""
-        named = {each.endpoint_name: key for key, each in self.endpoints.items()}
-        key = name if name in self.endpoints else named.get(name)
-        if key is None:
-            known = [*self.endpoints, *filter(None, named)]
-            raise NO_SUCH_ENDPOINT.error(
-                got=name,
-                allowed=", ".join(dict.fromkeys(known)),
-                fix=f"{did_you_mean(name, known)} {NO_SUCH_ENDPOINT.fix}".strip(),
-            )
-        return key
+        named = {each.endpoint_name or key: key for key, each in self.endpoints.items()}
+        named |= {key: key for key in self.endpoints}
+        if name not in named:
+            fix = f"{did_you_mean(name, named)} {NO_SUCH_ENDPOINT.fix}".strip()
+            raise NO_SUCH_ENDPOINT.error(got=name, allowed=", ".join(named), fix=fix)
+        return named[name]
 
 
 def region_of(settings: Settings) -> str | None:
