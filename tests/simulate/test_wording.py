@@ -35,7 +35,7 @@ def traffic(*names: str) -> Any:
         (_rounded_up(200_000), 200_000),
         (
             _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0)),
-            "rolling, in batches of 10 %, 1200 s apart",
+            "rolling, in batches of 10 %, 1,200 s apart",
         ),
         (Candidate("RANDOM", 4, 4).brief, "4, random"),
         (

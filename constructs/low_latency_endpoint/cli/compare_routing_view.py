@@ -11,6 +11,7 @@ from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnde
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.steps import StepResult
+from ..report.numbers import readable
 from .live_display import LiveDisplay
 from .output import print_parts
 
@@ -73,10 +74,10 @@ def _line(event: PairEnded) -> str:
 
 def _shown(result: StepResult) -> str:
     if (tokens := result.tokens) is None:
-        return f"p99 {milliseconds(result.latency.percentile(99))}, {result.rate:,.4g}/s"
+        return f"p99 {milliseconds(result.latency.percentile(99))}, {readable(result.rate, 4)}/s"
     return (
         f"TTFT p99 {milliseconds(tokens.first_token.percentile(99))}, "
-        f"{result.token_rate:,.4g} tokens/s"
+        f"{readable(result.token_rate, 4)} tokens/s"
     )
 
 

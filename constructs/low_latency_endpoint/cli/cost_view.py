@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..plan.capacity import counted_instances
+from ..report.numbers import readable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -86,7 +87,7 @@ def cost_parts(
                 *(
                     f"{each.instances(moment)} x"
                     if each.price is None
-                    else f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
+                    else f"{each.instances(moment)} x {readable(each.price.usd)} = {_usd(each.usd(moment))}"
                     for moment in MOMENTS
                 ),
             ]
@@ -146,7 +147,7 @@ def _per_million(cost: StackCost) -> Iterator[str]:
             way = f" and {counted_instances(copied)} of its shadow" if copied else ""
             way += f", {sent.what}" if sent and sent.price else ""
             yield (
-                f"{key}: a million requests cost {_usd(usd)} US dollars at {each.peak_tps:,.6g} "
+                f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(each.peak_tps)} "
                 f"requests a second on {counted_instances(each.at_peak)}, with the rest of the stack{way}."
             )
         yield from _data(key, each)
@@ -160,7 +161,7 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
         usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
         size = "" if sent else " for each KB of a request, whose size warm_up.payload says"
         yield (
-            f"{key}: {gb:,.3g} GB of requests in an hour at the peak come through the interface endpoint"
+            f"{key}: {readable(gb, 3)} GB of requests in an hour at the peak come through the interface endpoint"
             f"{size}: {usd} US dollars, beside the sums above."
         )
 
@@ -171,12 +172,12 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     from ..settings import fleets_along
 
     fleets = fleets_along(settings, day)
-    days = f"Along {day.name} ({day.seconds / 3600:,.4g} h, repeated, its peak the planned one)"
+    days = f"Along {day.name} ({readable(day.seconds / 3600, 4)} h, repeated, its peak the planned one)"
     planned = [each.peak_tps for each in cost.endpoints.values() if each.peak_tps]
     if said := day.far_from(*planned):
         days = f"{said} {days}"
     counted = [
-        f"{key} {fleet.least} to {fleet.most} instances, {fleet.mean:,.4g} on average, "
+        f"{key} {fleet.least} to {fleet.most} instances, {readable(fleet.mean, 4)} on average, "
         f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"
         for key, fleet in fleets.items()
         if fleet

@@ -17,6 +17,7 @@ from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.run_plans import RunPlan
 from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
 from ..load_test.search.search_plan import TimeLeft
+from ..report.numbers import readable
 from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
@@ -132,9 +133,13 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
         low, high = limit.to_dict()["low"], limit.to_dict()["high"]
         sure = limit.confidence
         yield (
-            f"One instance held {low:,.4g} requests a second "
+            f"One instance held {readable(low, 4)} requests a second "
             + ("in what was measured" if sure is None else f"with {sure:.0%} confidence")
-            + ("; no rate tried missed the goal." if high is None else f", not {high:,.4g}.")
+            + (
+                "; no rate tried missed the goal."
+                if high is None
+                else f", not {readable(high, 4)}."
+            )
         )
     yield from follows(report)
     for each in report.run.loads:
@@ -158,6 +163,6 @@ def _line(each: MeasuredStep) -> str:
     outcome = f"{each.shown}; " if each.shown else ""
     return (
         f"{each.result.step.name} ({each.purpose}): {outcome}"
-        f"{each.result.rate:,.4g}/s answered, p50 {milliseconds(p50)}, "
+        f"{readable(each.result.rate, 4)}/s answered, p50 {milliseconds(p50)}, "
         f"p99 {milliseconds(p99)}, {each.result.failed:,} failed"
     )

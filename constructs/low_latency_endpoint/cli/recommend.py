@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..report.numbers import readable
 from .job_command import JobCommand, JobOptions, opened
 from .options import flag, grouped, option
 
@@ -288,5 +289,7 @@ def _scaling(command: JobCommand, job: Job, result: Recommendation) -> dict[str,
         typer.echo(as_yaml(advice))
         policy = plan_endpoint(command.settings, command.key).scaling
         if policy and policy.metric == INVOCATIONS_METRIC:
-            typer.echo(f"The plan's target: {policy.target:g} invocations per instance and minute")
+            typer.echo(
+                f"The plan's target: {readable(policy.target)} invocations per instance and minute"
+            )
     return advice

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..report.charts import Chart, Line, Panel
+from ..report.numbers import milliseconds, readable
 from ..simulate import Shape, SimulationResult
 from ..simulate.assumptions import SimulatedEndpoint
 from ..simulate.search_goals import Found, SearchResult
@@ -78,7 +79,7 @@ def timeline_chart(shape: Shape, result: SimulationResult, model: SimulatedEndpo
 def front_chart(result: SearchResult) -> Chart:
     """Cost against the goal's percentile: all that was tried, and the fronts."""
     goal = result.goal
-    lines = [*_points(result.steady, result.front, f"steady {goal.tps:,g} TPS", "blue")]
+    lines = [*_points(result.steady, result.front, f"steady {readable(goal.tps)} TPS", "blue")]
     if result.over_time:
         lines += _points(result.over_time, result.front_over_time, traffic_name(result), "red")
     return Chart(
@@ -88,7 +89,7 @@ def front_chart(result: SearchResult) -> Chart:
                 f"p{goal.percentile:g} against cost: up and to the right is worse",
                 lines,
                 " ms",
-                [(f"goal: {1000 * goal.seconds:g} ms", 1000 * goal.seconds)],
+                [(f"goal: {milliseconds(1000 * goal.seconds, 6)}", 1000 * goal.seconds)],
                 logarithmic=True,
             )
         ],
@@ -119,5 +120,5 @@ def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: s
 
 
 def _target(model: SimulatedEndpoint, name: str) -> list[tuple[str, float]]:
-    milliseconds = 1000 * (model.latency_target or 0)
-    return [(f"{name}: {milliseconds:g} ms", milliseconds)] if milliseconds else []
+    target = 1000 * (model.latency_target or 0)
+    return [(f"{name}: {milliseconds(target, 6)}", target)] if target else []

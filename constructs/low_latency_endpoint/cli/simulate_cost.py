@@ -10,6 +10,7 @@ from typing import Any
 from ..plan.capacity import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
 from ..plan.prices import HOURS_PER_MONTH
+from ..report.numbers import readable
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class SimulatedCost:
         if hour is None or million is None:
             kind = self.stack.endpoints[self.key].instance_type
             return (
-                f"{counted}: {instances / tps / 3600 * MILLION:,.3g} instance hours for a million "
+                f"{counted}: {readable(instances / tps / 3600 * MILLION, 3)} instance hours for a million "
                 f"requests; the price of {kind} "
                 f"is not known: low-latency prices reads it, or --price {kind}=USD states it."
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import LowLatencyEndpointError
+from ..report.numbers import readable
 from ..report.tables import Table
 from .output import print_json, print_parts
 
@@ -101,7 +102,7 @@ class SimulationReport:
         self.assumed = [
             "a call's time is its mean, alone on an instance; it varies like a lognormal law with "
             "that coefficient of variation (CV); an instance works on as many at once as keep "
-            f"it 90% busy at {self.model.tps_per_instance:g} requests per second",
+            f"it 90% busy at {readable(self.model.tps_per_instance)} requests per second",
             *(each for each in self.assumed if each not in self.model.assumed_service),
         ]
         self.tables.append(Table(*conditional_table(found, self.model)))
@@ -243,7 +244,7 @@ class SimulationReport:
             result.shapes,
             result.goal.tps,
             [
-                f"a new instance serves {self.model.instance_seconds:g} s after the decision; "
+                f"a new instance serves {readable(self.model.instance_seconds)} s after the decision; "
                 "metrics arrive 60 s after their minute; instances are paid for from their launch"
             ],
         )
@@ -320,7 +321,7 @@ class SimulationReport:
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         self.assumed += [
             f"the traffic of {each.name} ({each.description}) has its peak at "
-            f"{peak_tps:,g} requests per second. {each.far_from(peak_tps)}".rstrip(". ")
+            f"{readable(peak_tps)} requests per second. {each.far_from(peak_tps)}".rstrip(". ")
             for each in shapes
             if each.name not in made()
         ]

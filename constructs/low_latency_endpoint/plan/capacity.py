@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ..report.numbers import readable
 from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
 
 HELD_SHARE = 0.9
@@ -35,7 +36,7 @@ def zone_count(client_zones: int | Sequence[str]) -> int:
 
 def counted_instances(count: float) -> str:
     """A number of instances in words; a mean may have a fraction."""
-    text = f"{count:,}" if float(count).is_integer() else f"{count:,.4g}"
+    text = f"{count:,}" if float(count).is_integer() else readable(count, 4)
     return f"{text.removesuffix('.0')} instance" + ("s" if count != 1 else "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..report.numbers import milliseconds, readable
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
 from .token_values import is_token
@@ -27,7 +28,9 @@ def contradictions(plan: Plan) -> Iterator[PlanWarning]:
     """Each with the right number; said before all else, as what follows rests on it."""
     for name, what, stated, why, right in _pairs(plan):
         if contradicts(stated, right):
-            text = f"{what} {stated:,.6g}, and {why} {right:,.6g}: is one in another unit?"
+            text = (
+                f"{what} {readable(stated)}, and {why} {readable(right)}: is one in another unit?"
+            )
             yield PlanWarning(f"contradiction-{name}", text)
 
 
@@ -36,22 +39,22 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     request, given, measured = plan.request, plan.request.scaling, plan.request.throughput
     start, loading = given.instance_seconds or 0, start_floor(request.weight_bytes)
     if start < loading:
-        why = f"loading {request.weight_bytes / 1e9:,.3g} GB of weights at 1 GB/s alone makes it"
+        why = f"loading {readable(request.weight_bytes / 1e9, 3)} GB of weights at 1 GB/s alone makes it"
         yield "start", "instance_start in seconds is", start, why, loading
     if measured is None:
         return
     tps, factor = measured.tps_per_instance, measured.safety_factor
     busy = measured.concurrency_per_instance or 0
-    why = f"one instance holds {tps:,.6g} per second: with the safety factor a minute's are"
+    why = f"one instance holds {readable(tps)} per second: with the safety factor a minute's are"
     target = given.target_invocations_per_instance
     yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
-    why = f"one instance was measured to hold {busy:,.6g}: with the safety factor they are"
+    why = f"one instance was measured to hold {readable(busy)}: with the safety factor they are"
     target = given.max_concurrency_per_instance
     yield "concurrency", "the target in requests in flight is", target, why, busy * factor
     what = "one instance is said to hold a second's calls of"
     slowest = request.latency.slowest if request.latency else None
     if slowest and slowest[0] not in ("p50", "p90") and tps < (alone := 1000 / slowest[1]):
-        why = f"within {slowest[0]} of {slowest[1]:,.6g} ms it answers, one after another,"
+        why = f"within {slowest[0]} of {milliseconds(slowest[1], 6)} it answers, one after another,"
         yield "throughput", what, tps, why, alone
     vcpus = (request.facts.vcpus if request.facts else None) or 0
     if tps > (most := vcpus * _CALLS_OF_VCPU):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..report.numbers import milliseconds, readable
 from .dashboard_panel import PERIOD, Panel
 from .dashboard_shadow import shadow_panels
 from .dashboard_tokens import TokenPanels
@@ -47,7 +48,7 @@ class _Limit(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"{self.severity}alarm: {self.statistic} above {self.value:g} ms"
+        return f"{self.severity}alarm: {self.statistic} above {milliseconds(self.value, 6)}"
 
 
 class PoolType(NamedTuple):
@@ -169,8 +170,12 @@ def _limits(thresholds: Limits) -> Iterator[_Limit]:
 
 
 def _header(endpoint_name: str, limits: Sequence[_Limit], targets: Mapping[str, float]) -> str:
-    target = ", ".join(f"{statistic} {value:g} ms" for statistic, value in targets.items())
-    alarms = ", ".join(f"{each.severity}{each.statistic} {each.value:g} ms" for each in limits)
+    target = ", ".join(
+        f"{statistic} {milliseconds(value, 6)}" for statistic, value in targets.items()
+    )
+    alarms = ", ".join(
+        f"{each.severity}{each.statistic} {milliseconds(each.value, 6)}" for each in limits
+    )
     return (
         f"# {endpoint_name}\n"
         f"Callers' target: **{target or 'none'}**. Alarm on ModelLatency above: "
@@ -210,7 +215,9 @@ class _Panels:
             panel.line(limit.value, limit.label)
         for statistic, value in targets.items():
             panel.line(
-                value, f"callers' target of the whole call: {statistic} {value:g} ms", _CALLERS
+                value,
+                f"callers' target of the whole call: {statistic} {milliseconds(value, 6)}",
+                _CALLERS,
             )
         return panel.properties()
 
@@ -258,7 +265,7 @@ class _Panels:
         panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
         panel.formula("each * 60 / PERIOD(each)", "load", "invocations per instance", _MODEL)
         if target is not None:
-            panel.line(target, f"scaling target {target:g}")
+            panel.line(target, f"scaling target {readable(target)}")
         return panel.properties()
 
     def instances(self) -> dict[str, Any]:
@@ -266,11 +273,12 @@ class _Panels:
         panel = self._panel("Instances", "instances that serve")
         panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
         panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
+        # Without requests nobody knows how many serve: a gap, and no 0.
         panel.formula(
-            "IF(each > 0, invocations / each, 0)", "instances", "instances that serve", _CALLERS
+            "IF(each > 0, invocations / each)", "instances", "instances that serve", _CALLERS
         )
         if most is not None:
-            panel.line(most, f"at most {most}")
+            panel.line(most, f"maximum, as deployed: {most}")
         return panel.properties()
 
     def utilization(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..report.numbers import milliseconds
 from .container_metrics import container_metric, fullest_query, percentile_query
 
 _PERCENTILES = (0.5, 0.95, 0.99)
@@ -42,7 +43,7 @@ class TokenPanels:
             }
             lines = [(label, f"1000 * ({query})") for label, query in queries.items()]
             limits = [
-                (f"alarm: {name} above {value:g} ms", value)
+                (f"alarm: {name} above {milliseconds(value, 6)}", value)
                 for name, value in self.limits.get(meaning, {}).items()
             ]
             return _chart(title + suffix, region, "ms, in the server", lines, limits)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..report.numbers import readable
+
 # Titles where the name alone does not read well
 _TITLES = {
     "call_duration": "Duration of a call",
@@ -106,7 +108,7 @@ def _text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.6g}"
+        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else readable(value)
     if isinstance(value, (list, tuple)):
         return ", ".join(_text(item) for item in value)
     return str(value)

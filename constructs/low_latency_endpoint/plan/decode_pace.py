@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import rule
+from ..report.numbers import milliseconds, readable
 from .instance_types import instance_facts
 from .model_config import attention, count_of
 from .served_model import served_task, weight_bytes
@@ -95,9 +96,9 @@ def check_itl(latency: LatencyTarget, serving: HubServing) -> None:
         for percentile, target in latency.itl_milliseconds.items():
             if target < pace.milliseconds:
                 raise ITL_BELOW_FLOOR.error(
-                    got=f"itl_{percentile} {target:g} ms on {pace.instance_type}: a token reads "
-                    f"{pace.token_bytes / 1e9:,.3g} GB of weights at {pace.accelerators} x "
-                    f"{pace.gb_per_second:,g} GB/s",
-                    allowed=f"more than {pace.milliseconds:.3g} ms",
+                    got=f"itl_{percentile} {milliseconds(target, 6)} on {pace.instance_type}: a token reads "
+                    f"{readable(pace.token_bytes / 1e9, 3)} GB of weights at {pace.accelerators} x "
+                    f"{readable(pace.gb_per_second)} GB/s",
+                    allowed=f"more than {milliseconds(pace.milliseconds, 3)}",
                     where=f"itl_{percentile}",
                 )

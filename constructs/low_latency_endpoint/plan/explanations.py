@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
+from ..report.numbers import milliseconds, plain_number, readable
 from . import subnets
 from .capacity import HELD_SHARE, instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
@@ -369,8 +370,8 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "minimum": fleet.minimum,
             "initial": fleet.initial,
             "client zones": zones,
-            "worked out": f"{most} x {float(HEADROOM):g} = {float(most * HEADROOM):g}, "
-            f"{most} x {zones} / ({zones} - 1) = {most * zones / (zones - 1):.4g}",
+            "worked out": f"{most} x {plain_number(float(HEADROOM))} = {plain_number(float(most * HEADROOM))}, "
+            f"{most} x {zones} / ({zones} - 1) = {plain_number(most * zones / (zones - 1), 4)}",
         },
         overridden=given.max_instances is not None,
         note=(f"{fixed}; " if fixed else "")
@@ -388,7 +389,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "lost": plan.lost_with_a_zone,
         },
         source=_PRACTICES,
-        note=f"they hold {held:,.6g} of {measured.peak_tps:,.6g} TPS at the measured limit"
+        note=f"they hold {readable(held)} of {readable(measured.peak_tps)} TPS at the measured limit"
         if measured and held is not None
         else "",
     )
@@ -450,7 +451,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             rule="your number: the invocations per minute that scaling keeps one instance at",
             source=_LOAD_TEST,
             overridden=True,
-            note=f"from the measured throughput it would be {planned:,.6g}" if planned else "",
+            note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
         )
     elif by_invocations:
         assert measured is not None
@@ -465,7 +466,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             },
             source=_LOAD_TEST,
             note="at saturation the target would be "
-            f"{float(stated(measured.tps_per_instance) * 60):,.6g}",
+            + plain_number(float(stated(measured.tps_per_instance) * 60)),
         )
     elif not stated_concurrency and plan.tokens and plan.tokens.in_flight:
         yield explain_in_flight(plan.tokens.in_flight)
@@ -532,7 +533,7 @@ def _by_littles_law(request: EndpointRequest) -> str:
     )
     return (
         f"{max(concurrent, 1)} (TPS per instance x safety factor x {statistic} of "
-        f"{milliseconds / 1000:g} s)"
+        f"{plain_number(milliseconds / 1000)} s)"
     )
 
 
@@ -616,9 +617,11 @@ def _callers(plan: Plan) -> Iterator[Decision]:
     slowest = request.latency.slowest if request.latency else None
     if measured and plan.caller_connections is not None:
         taken = (
-            {slowest[0]: f"{slowest[1]:g} ms"}
+            {slowest[0]: milliseconds(slowest[1], 6)}
             if slowest
-            else {"call at the targets": f"{plan.tokens and plan.tokens.call_seconds:,.6g} s"}
+            else {
+                "call at the targets": f"{readable(plan.tokens.call_seconds if plan.tokens else None)} s"
+            }
         )
         yield Decision(
             name="caller_connections",
@@ -666,14 +669,12 @@ def _rises(request: EndpointRequest) -> dict[str, Any]:
     if measured.from_tps is not None:
         told["jumps from TPS"] = measured.from_tps
         held = limit * HELD_SHARE
-        worked = (
-            f"{measured.peak_tps:g} / ({limit:g} x {HELD_SHARE:g}) = {measured.peak_tps / held:.3g}"
-        )
+        worked = f"{plain_number(measured.peak_tps)} / ({plain_number(limit)} x {plain_number(HELD_SHARE)}) = {plain_number(measured.peak_tps / held, 3)}"
     else:
         rise, lag = measured.rise_tps_per_minute or 0, rise_seconds(starts) / 60
         told |= {"rise in TPS per minute": rise, "an instance's start in seconds": starts}
         told["scaling's lag in minutes"] = lag
         free = limit * (1 - share)
-        worked = f"{rise:g} x {lag:g} / ({limit:g} x (1 - {share:g}))"
-        worked += f" = {rise * lag / free:.3g}" if free else ""
+        worked = f"{plain_number(rise)} x {plain_number(lag)} / ({plain_number(limit)} x (1 - {plain_number(share)}))"
+        worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
     return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, starts)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import rule
+from ..report.numbers import plain_number, readable
 from .limits import GUIDE, INSTANCE_POOL_PRIORITY, INSTANCE_TYPE, TPS_PER_INSTANCE
 from .throughput import MeasuredThroughput
 
@@ -46,7 +47,7 @@ class PlannedPool:
         """The pool in words."""
         if self.tps_per_instance is None:
             return self.instance_type
-        return f"{self.instance_type} ({self.tps_per_instance:,.6g} TPS)"
+        return f"{self.instance_type} ({readable(self.tps_per_instance)} TPS)"
 
 
 def planned_for(pools: Sequence[PlannedPool]) -> PlannedPool:
@@ -74,7 +75,7 @@ def check_pools(
     if instance_type != slowest.instance_type or (
         throughput is not None and throughput.tps_per_instance != slowest.tps_per_instance
     ):
-        stated = f", {throughput.tps_per_instance:g} TPS" if throughput else ""
+        stated = f", {plain_number(throughput.tps_per_instance)} TPS" if throughput else ""
         raise SIZED_FOR_ANOTHER.error(
             got=f"{instance_type}{stated}", allowed=slowest.text, where="throughput"
         )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
+from ..report.numbers import milliseconds
 from .argument_kinds import checked_arguments
 from .durations import milliseconds_of
 from .limits import ALARM_THRESHOLD_MILLISECONDS
@@ -151,8 +152,8 @@ class LatencyTarget:
         for (lower, faster), (higher, slower) in pairwise(percentiles):
             if slower < faster:
                 raise TARGET_RISES.error(
-                    got=f"{higher} {slower:g} ms after {lower} {faster:g} ms",
-                    allowed=f"{higher} of at least {faster:g} ms",
+                    got=f"{higher} {milliseconds(slower, 6)} after {lower} {milliseconds(faster, 6)}",
+                    allowed=f"{higher} of at least {milliseconds(faster, 6)}",
                     where="" if statistics is _STATISTICS else words.removesuffix(","),
                 )
         return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..report.numbers import readable
 from .hourly_cost import MILLION
 from .prices import Price
 
@@ -45,7 +46,7 @@ class LoadTestCost:
 
     @property
     def _hours(self) -> str:
-        return f"{self.instance_hours:.2g}" if self.instance_hours >= 0.01 else "less than 0.01"
+        return readable(self.instance_hours, 2) if self.instance_hours >= 0.01 else "less than 0.01"
 
     def lines(self) -> Iterator[str]:
         """For people."""
@@ -54,11 +55,11 @@ class LoadTestCost:
             most = "at most " if self.lower_bound else ""
             yield (
                 f"A million requests cost {most}{million:,.2f} US dollars at the limit: "
-                f"{self.instance_type} for {self.price.usd:g} an hour ({self.price.origin})."
+                f"{self.instance_type} for {readable(self.price.usd)} an hour ({self.price.origin})."
             )
         elif self.tps_per_instance and self.price is None:
             yield (
-                f"A million requests take {_usd_per_million(1, self.tps_per_instance):,.3g} instance "
+                f"A million requests take {readable(_usd_per_million(1, self.tps_per_instance), 3)} instance "
                 "hours at the limit."
             )
         serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"

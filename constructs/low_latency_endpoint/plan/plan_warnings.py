@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from ..report.numbers import milliseconds, plain_number, readable
 from .capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from .contradictions import contradictions
 from .decisions import PlanWarning
@@ -60,7 +61,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     if tightest is not None and tightest[1] < SHORT_TARGET_MS:
         yield PlanWarning(
             "short-latency-target",
-            f"the target {tightest[0]} {tightest[1]:g} ms leaves little beside the model: a change of "
+            f"the target {tightest[0]} {milliseconds(tightest[1], 6)} leaves little beside the model: a change of "
             "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
             "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
             "set the overhead share to what you find, and only then page somebody with it. Of routing "
@@ -69,7 +70,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     if slowest is not None and slowest[1] > request.response_limit_seconds * 1000:
         yield PlanWarning(
             "latency-above-response-limit",
-            f"the target {slowest[0]} {slowest[1] / 1000:g} s is longer than the "
+            f"the target {slowest[0]} {plain_number(slowest[1] / 1000)} s is longer than the "
             f"{request.response_limit_seconds} s after which SageMaker ends the invocation",
         )
     if request.streaming and not request.latency.of_tokens:
@@ -89,7 +90,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
         if beyond < SAMPLES_BEYOND:
             yield PlanWarning(
                 f"few-samples-{name}",
-                f"even at peak only {float(beyond):.2g} requests a minute lie beyond {name}: "
+                f"even at peak only {plain_number(float(beyond), 2)} requests a minute lie beyond {name}: "
                 "the alarm needs longer periods, or it follows single requests",
             )
 
@@ -119,8 +120,8 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     elif request.is_rare:
         yield PlanWarning(
             "rare-calls",
-            f"at most {request.throughput.peak_tps * 60:.2g} calls a minute, and an instance holds "
-            f"{request.throughput.tps_per_instance * 60:,.6g}: a fixed fleet of {fleet.initial} serves "
+            f"at most {plain_number(request.throughput.peak_tps * 60, 2)} calls a minute, and an instance holds "
+            f"{readable(request.throughput.tps_per_instance * 60)}: a fixed fleet of {fleet.initial} serves "
             "them, kept warm with warm_up.keep_warm, and no alarm watches latency, as a percentile "
             "would be that of a single call. Serverless inference, asynchronous inference and "
             "inference components that scale to zero cost nothing between calls; their first call waits",
@@ -166,7 +167,7 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
         if fleet.minimum < fewest:
             yield PlanWarning(
                 "minimum-below-rise",
-                f"a minimum of {counted_instances(fleet.minimum)} holds {held:,.6g} TPS until scaling has "
+                f"a minimum of {counted_instances(fleet.minimum)} holds {readable(held)} TPS until scaling has "
                 f"followed; traffic that rises as stated asks for {fewest}, and "
                 f"is {late} with fewer",
             )
@@ -174,7 +175,7 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
         enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
         yield PlanWarning(
             "jumps-unknown",
-            f"the minimum of {fleet.minimum} holds {kept:,.6g} of {measured.peak_tps:,.6g} TPS at "
+            f"the minimum of {fleet.minimum} holds {readable(kept)} of {readable(measured.peak_tps)} TPS at "
             f"{HELD_SHARE:.0%} of its limit: a jump beyond that is {late}. State "
             "throughput.rise_tps_per_minute or from_tps, or raise the minimum, to "
             f"{enough} for a jump to the peak, with scaling.schedule where its hour is known",
@@ -187,9 +188,9 @@ def _start(plan: Plan) -> Iterator[PlanWarning]:
     if request.weight_bytes > LARGE_WEIGHT_BYTES and plan.scaling is not None and stated is None:
         yield PlanWarning(
             "start-not-stated",
-            f"an instance loads {request.weight_bytes / 1e9:,.3g} GB of weights: state "
-            f"scaling.instance_start as you saw it; {request.start_seconds / 60:.3g} minutes are assumed, "
-            f"{start_floor(request.weight_bytes) / 60:.3g} are the least at 1 GB/s from S3 and into memory",
+            f"an instance loads {readable(request.weight_bytes / 1e9, 3)} GB of weights: state "
+            f"scaling.instance_start as you saw it; {plain_number(request.start_seconds / 60, 3)} minutes are assumed, "
+            f"{plain_number(start_floor(request.weight_bytes) / 60, 3)} are the least at 1 GB/s from S3 and into memory",
         )
 
 
@@ -227,12 +228,13 @@ def _outage(plan: Plan) -> Iterator[PlanWarning]:
         left = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
         enough = -(-left * zones // (zones - 1))
         factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
-        lower = f" to {factor:g}" if 0 < factor < measured.safety_factor else ""
+        lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""
         yield PlanWarning(
             "zone-outage",
             f"if a zone fails at peak, {plan.left_by_zone_outage} of "
-            f"{counted_instances(plan.fleet.serving_at_peak)} remain ({held:,.6g} of {measured.peak_tps:,.6g} "
-            f"TPS) until {replaced}: {float(load):.0%} of their limit, and {HELD_SHARE:.0%} is safe; lower "
+            f"{counted_instances(plan.fleet.serving_at_peak)} remain ({readable(held)} of "
+            f"{readable(measured.peak_tps)} TPS) until {replaced}: {float(load):.0%} of their limit, and "
+            f"{HELD_SHARE:.0%} is safe; lower "
             f"the safety factor{lower} for {enough:,} instances, raise the minimum, or serve from "
             "more zones",
         )

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from ..errors import rule
+from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .durations import seconds_of
 from .limits import COOLDOWN_SECONDS, MAX_INSTANCES, MIN_CAPACITY, Range, text_form
@@ -205,7 +206,9 @@ class ScalingSteps:
     def text(self) -> str:
         """The steps in words."""
         what = "in flight" if self.metric == "concurrency" else "a minute"
-        parts = (f"{self.adds[at]:g} from {at:g}" for at in sorted(self.adds))
+        parts = (
+            f"{plain_number(self.adds[at])} from {plain_number(at)}" for at in sorted(self.adds)
+        )
         return f"{', '.join(parts)} requests {what} per instance on"
 
 
@@ -257,7 +260,7 @@ def check_adds(adds: Sequence[tuple[float, int]]) -> None:
     if any(b <= a for a, b in pairwise(changes)) or len(places) < len(adds):
         raise SCALING_STEPS.error(
             what="a higher step adds more instances than a lower one",
-            got=", ".join(f"{change} from {at:g} on" for at, change in sorted(adds)),
+            got=", ".join(f"{change} from {plain_number(at)} on" for at, change in sorted(adds)),
             allowed="rising, each from another value on",
             fix="Let each step add more than the one below it; taking away is target tracking's.",
             where="adds",

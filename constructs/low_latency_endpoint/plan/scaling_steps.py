@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..errors import ConfigurationError, rule
+from ..report.numbers import plain_number
 from .limits import Range
 
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
@@ -42,7 +43,7 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
         if lower is None and upper is None:
             raise broken("a step that is open on both sides", "a bound on at least one side")
         if lower is not None and upper is not None and lower >= upper:
-            got = f"a step from {lower:g} to {upper:g}"
+            got = f"a step from {plain_number(lower)} to {plain_number(upper)}"
             raise broken(got, "a lower bound below the upper one")
     for side, name in ((0, "below"), (1, "above")):
         if [step[side] for step in bounds].count(None) > 1:
@@ -54,14 +55,16 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
     for (_, end), (begin, _) in pairwise(ordered):
         if begin != end:
             raise broken(
-                f"one step to {end:g}, the next from {begin:g}",
-                f"the next from {end:g}" if end < math.inf else "the open step last",
+                f"one step to {plain_number(end)}, the next from {plain_number(begin)}",
+                f"the next from {plain_number(end)}" if end < math.inf else "the open step last",
             )
     if -math.inf < ordered[0][0] < 0:
         raise broken(
-            f"a lowest step from {ordered[0][0]:g}", "none below it: leave its lower bound out"
+            f"a lowest step from {plain_number(ordered[0][0])}",
+            "none below it: leave its lower bound out",
         )
     if 0 < ordered[-1][1] < math.inf:
         raise broken(
-            f"a highest step to {ordered[-1][1]:g}", "none above it: leave its upper bound out"
+            f"a highest step to {plain_number(ordered[-1][1])}",
+            "none above it: leave its upper bound out",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..report.numbers import readable
 from .capacity import FEWEST_INSTANCES, counted_instances
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
@@ -55,7 +56,9 @@ def _hub_model(plan: Plan) -> Iterator[SummaryLine]:
 def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) -> str:
     """Thresholds in milliseconds by metric and statistic, and how many other alarms, in words."""
     parts = [
-        f"{metric} " + ", ".join(f"{name} {value:,.6g}" for name, value in found.items()) + " ms"
+        f"{metric} "
+        + ", ".join(f"{name} {readable(value)}" for name, value in found.items())
+        + " ms"
         for metric, found in thresholds.items()
         if found
     ]
@@ -114,7 +117,7 @@ def _tokens(plan: Plan) -> Iterator[SummaryLine]:
             f"{made.output_tokens_per_instance:,.0f} at one instance's limit"
         )
     if made.call_seconds is not None:
-        parts.append(f"{made.call_seconds:,.3g} s for a call at the targets")
+        parts.append(f"{readable(made.call_seconds, 3)} s for a call at the targets")
     if made.room is not None:
         parts.append(f"KV cache for {made.room:,} such requests on an instance")
     yield SummaryLine("Tokens", "; ".join(parts))
@@ -136,15 +139,15 @@ def _scaling(plan: Plan) -> str:
         return "none: no throughput is measured"
     limit = measured.tps_per_instance * 60 if measured else 0
     if policy.metric == CONCURRENCY_METRIC:
-        share = f", {measured.safety_factor * 100:.4g} % of its limit" if measured else ""
+        share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
         found = plan.tokens.in_flight if plan.tokens else None
         if found is None or plan.request.scaling.max_concurrency_per_instance is not None:
             share = ""  # a number of your own
         elif found.bound_by_cache:
             share = ", as many as the KV cache holds"
-        return f"{policy.target:,.6g} requests in flight per instance{share}"
-    share = f", {policy.target / limit * 100:.4g} % of its limit" if limit else ""
-    return f"{policy.target:,.6g} invocations per instance and minute{share}"
+        return f"{readable(policy.target)} requests in flight per instance{share}"
+    share = f", {readable(policy.target / limit * 100, 4)} % of its limit" if limit else ""
+    return f"{readable(policy.target)} invocations per instance and minute{share}"
 
 
 def _cost(plan: Plan, cost: EndpointCost | None) -> str:
@@ -169,7 +172,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
     request = plan.request
     split = plan.alarms or (plan.tokens and request.latency and request.latency.ttft_milliseconds)
     if split and request.overhead_share is None:
-        yield f"{DEFAULT_OVERHEAD_SHARE * 100:.3g} % of the target is overhead"
+        yield f"{readable(DEFAULT_OVERHEAD_SHARE * 100, 3)} % of the target is overhead"
     if request.throughput is None:
         yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
     if request.instance_pools:
@@ -180,7 +183,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
         if not told:
             yield "no jumps"
         elif request.scaling.instance_seconds is None:
-            minutes = f"{request.start_seconds / 60:.3g} minutes"
+            minutes = f"{readable(request.start_seconds / 60, 3)} minutes"
             yield f"a new instance takes traffic {minutes} after scaling decides"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
 from .limits import (
@@ -62,14 +63,14 @@ class MeasuredThroughput:
             check_known(FROM_TPS, self.from_tps, "from_tps")
             if self.from_tps > self.peak_tps:
                 raise FROM_TPS.rule.error(
-                    got=f"{self.from_tps:g} with a peak of {self.peak_tps:g}",
-                    allowed=f"0 to {self.peak_tps:g}",
+                    got=f"{plain_number(self.from_tps)} with a peak of {plain_number(self.peak_tps)}",
+                    allowed=f"0 to {plain_number(self.peak_tps)}",
                     where="from_tps",
                 )
             if self.rise_tps_per_minute is not None:
                 raise ONE_KIND_OF_RISE.error(
-                    got=f"from_tps {self.from_tps:g} and rise_tps_per_minute "
-                    f"{self.rise_tps_per_minute:g}",
+                    got=f"from_tps {plain_number(self.from_tps)} and rise_tps_per_minute "
+                    + plain_number(self.rise_tps_per_minute),
                     allowed="one of the two",
                     where="from_tps",
                 )

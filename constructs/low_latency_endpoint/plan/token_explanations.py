@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AWS_DOCS
+from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision
 from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
 
@@ -73,12 +74,16 @@ def _call(plan: Plan, seconds: float) -> Decision:
     first, gap = request.latency.typical_ttft, request.latency.typical_itl
     inputs: dict[str, Any] = {}
     if first is not None:
-        inputs[f"time to first token, {first[0]}"] = f"{first[1]:g} ms"
+        inputs[f"time to first token, {first[0]}"] = milliseconds(first[1], 6)
     if gap is not None:
-        inputs[f"inter-token latency, {gap[0]}"] = f"{gap[1]:g} ms"
+        inputs[f"inter-token latency, {gap[0]}"] = milliseconds(gap[1], 6)
     inputs["mean output tokens"] = round(request.tokens.mean_output, 1)
     long = made.long_call_seconds or seconds
-    notes = [f"with {request.tokens.long_output:,} tokens {long:,.3g} s"] if long > seconds else []
+    notes = (
+        [f"with {request.tokens.long_output:,} tokens {readable(long, 3)} s"]
+        if long > seconds
+        else []
+    )
     if first is None:
         notes.append("from the first token on: no target says how long that takes")
     if STREAM_SECONDS >= long > WHOLE_SECONDS:
@@ -106,7 +111,7 @@ def explain_in_flight(found: InFlight) -> Decision:
         "room in the KV cache": "not known" if found.room is None else found.room,
     }
     if found.bound_by_cache:
-        note = f"the KV cache binds: the load test would allow {found.safe:,.6g}"
+        note = f"the KV cache binds: the load test would allow {readable(found.safe)}"
     elif found.room is None:
         note = "how many the KV cache holds is not known, so the load test alone says it"
     else:
@@ -173,8 +178,8 @@ def cache_note(plan: Plan) -> str:
     if found is None or not found.bound_by_cache or held != found.target:
         return ""
     return (
-        f"; the KV cache holds {found.room:,} of the {found.safe:,.6g} requests in flight that "
-        f"would be in reach, so {float(found.share):.3g} of the limit is counted with, and not "
+        f"; the KV cache holds {found.room:,} of the {readable(found.safe)} requests in flight that "
+        f"would be in reach, so {plain_number(float(found.share), 3)} of the limit is counted with, and not "
         "the safety factor"
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import rule
+from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .limits import Range, number_range
 from .token_values import check_known
@@ -160,7 +161,9 @@ class TokenTraffic:
     def text(self) -> str:
         """In words, for people."""
         shared = (
-            f", {self.shared_prefix * 100:.4g} % of the prompt shared" if self.shared_prefix else ""
+            f", {plain_number(self.shared_prefix * 100, 4)} % of the prompt shared"
+            if self.shared_prefix
+            else ""
         )
         return f"{_text(self.input)} tokens in, {_text(self.output)} out{shared}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..report.numbers import readable
 from .capacity import stated
 from .decisions import PlanWarning
 from .latency_plan import INVOCATIONS_METRIC
@@ -99,9 +100,9 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
     if longest is not None and seconds > longest:
         yield PlanWarning(
             "concurrency-contradicts-targets",
-            f"{in_flight:,.6g} in flight at {measured.tps_per_instance:,.6g} calls per second are "
-            f"{seconds:,.3g} s for each call (Little's law), and calls that keep the targets take "
-            f"{longest:,.3g} s: lengths, targets or load test are of different traffic",
+            f"{readable(in_flight)} in flight at {readable(measured.tps_per_instance)} calls per second are "
+            f"{readable(seconds, 3)} s for each call (Little's law), and calls that keep the targets take "
+            f"{readable(longest, 3)} s: lengths, targets or load test are of different traffic",
         )
 
 
@@ -111,4 +112,4 @@ def _estimate(plan: Plan) -> str:
     if made is None or measured is None or made.call_seconds is None:
         return ""
     most = measured.tps_per_instance * made.call_seconds
-    return f". By Little's law it is at most {most:,.3g} while calls keep the targets"
+    return f". By Little's law it is at most {readable(most, 3)} while calls keep the targets"

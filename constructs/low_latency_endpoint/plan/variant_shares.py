@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
+from ..report.numbers import plain_number
 from .capacity import stated
 from .hub_serving import HubServing, also_on
 from .instance_pools import PlannedPool, planned_for
@@ -58,9 +59,7 @@ class VariantShare:
     def text(self) -> str:
         """The share in words."""
         what = "the requests, copied" if self.shadow else "the requests"
-        return (
-            f"{float(self.fraction * 100):.4g} % of {what} (weight {self.weight:g} of {self.of:g})"
-        )
+        return f"{plain_number(float(self.fraction * 100), 4)} % of {what} (weight {plain_number(self.weight)} of {plain_number(self.of)})"
 
     def throughput(self, measured: MeasuredThroughput | None) -> MeasuredThroughput | None:
         """What the variant has to hold of the endpoint's load; None for no requests at all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..errors import rule
+from ..report.numbers import plain_number
 from .limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range, number_range
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
@@ -152,7 +153,9 @@ def check_whole_minutes(limit: Range, seconds: float, where: str = "") -> int:
     """Return seconds that are whole minutes within a limit."""
     limit.check(seconds, where)
     if seconds % 60:
-        raise WHOLE_MINUTES.error(got=f"{seconds:g} seconds", allowed="whole minutes", where=where)
+        raise WHOLE_MINUTES.error(
+            got=f"{plain_number(seconds)} seconds", allowed="whole minutes", where=where
+        )
     return int(seconds)
 
 
@@ -169,8 +172,8 @@ def keep_warm_threshold(
     threshold = max(1.0, 2 * own) if below_tps is None else BELOW_TPS.check(below_tps, where)
     if threshold <= own:
         raise OWN_TRAFFIC.error(
-            got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
-            allowed=f"more than {own:g}",
+            got=f"below_tps={plain_number(threshold)}, keep-warm sends {plain_number(own)} per second",
+            allowed=f"more than {plain_number(own)}",
             where=where,
         )
     return float(threshold)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 
 
-def number(value: float, digits: int = 6) -> str:
-    """A number with so many significant digits; never in powers of ten, and whole where it is long.
+def readable(value: float | None, digits: int = 6) -> str:
+    """A number with so many significant digits; no powers of ten; a dash for none.
 
     Examples
     --------
-    >>> number(31_370, 4), number(999.96, 3), number(1_000_000), number(0.25), number(0.0000123, 2)
+    >>> readable(31_370, 4), readable(999.96, 3), readable(1_000_000), readable(0.25), readable(0.0000123, 2)
     ('31,370', '1,000', '1,000,000', '0.25', '0.000012')
     """
+    if value is None:
+        return "-"
     size = abs(value)
     if not math.isfinite(value) or size >= 10 ** (digits - 1):
         return f"{value:,.0f}"
@@ -21,7 +23,7 @@ def number(value: float, digits: int = 6) -> str:
     return f"{value:,.{digits}g}"
 
 
-def plain_number(value: float, digits: int = 6) -> str:
+def plain_number(value: float | None, digits: int = 6) -> str:
     """The same for settings files and command lines, which know no commas.
 
     Examples
@@ -29,7 +31,7 @@ def plain_number(value: float, digits: int = 6) -> str:
     >>> plain_number(1_250_000), plain_number(1234.5)
     ('1250000', '1234.5')
     """
-    return number(value, digits).replace(",", "")
+    return readable(value, digits).replace(",", "")
 
 
 def milliseconds(value: float | None, digits: int = 2) -> str:
@@ -45,8 +47,8 @@ def milliseconds(value: float | None, digits: int = 2) -> str:
     if value is None or not math.isfinite(value):
         return "-"
     if value >= 9_999.5:
-        return f"{number(value / 1000, digits)} s" if digits > 3 else f"{value / 1000:,.1f} s"
-    return f"{number(value, digits)} ms"
+        return f"{readable(value / 1000, digits)} s" if digits > 3 else f"{value / 1000:,.1f} s"
+    return f"{readable(value, digits)} ms"
 
 
 def percent(share: float | None) -> str:
@@ -61,7 +63,7 @@ def percent(share: float | None) -> str:
         return "-"
     value = abs(100 * share)
     if 0 < value < 1:
-        return f"{number(100 * share, 2)} %"
+        return f"{readable(100 * share, 2)} %"
     return f"{100 * share:,.{0 if value >= 9.95 or not value else 1}f} %"
 
 
@@ -73,4 +75,4 @@ def rate(tps: float) -> str:
     >>> rate(1358.3), rate(0.0333)
     ('1,358', '0.033')
     """
-    return number(tps, 2)
+    return readable(tps, 2)

@@ -13,6 +13,7 @@ from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
 from ..plan.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..plan.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
+from ..report.numbers import readable
 from ..simulate.traffic import Shape
 from .endpoint import EndpointSettings
 from .planned import PlannedVariant
@@ -21,7 +22,7 @@ from .stack_parts import billed_alarms
 
 _FUNCTION_SECONDS = 1.0
 _LOG_BYTES = 1000
-_ASSUMED_SECONDS = f"each invocation takes {_FUNCTION_SECONDS:g} s"
+_ASSUMED_SECONDS = f"each invocation takes {readable(_FUNCTION_SECONDS)} s"
 _ASSUMED_LOG = f"each invocation logs {_LOG_BYTES:,} bytes"
 
 
@@ -132,8 +133,10 @@ def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[Bille
     item = partial(_function_item, settings)
     runs = 2 * 3600 / keep.every.total_seconds()
     memory = runs / 2 * _FUNCTION_SECONDS * (CONTROLLER_MIB + SENDER_MIB) / 1024
-    yield item("function_request", runs, f"{runs:g} invocations to keep warm", "")
-    yield item("function_memory", memory, f"{memory:.4g} GB-seconds of them", _ASSUMED_SECONDS)
+    yield item("function_request", runs, f"{readable(runs)} invocations to keep warm", "")
+    yield item(
+        "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
+    )
     yield item("logs", runs * _LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from ..plan import limits
 from ..plan.rules import EXECUTION_TIME_TOO_SHORT
+from ..report.numbers import readable
 from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, excludes, mapping_of, optional
@@ -122,8 +123,8 @@ class DeploymentSettings(SettingsModel):
         if waits >= most:  # whatever maximum_execution is, or is by default
             yield finding(
                 EXECUTION_TIME_TOO_SHORT,
-                got=f"waits of {waits.total_seconds():g} seconds together",
-                allowed=f"less than {most.total_seconds():g} seconds",
+                got=f"waits of {readable(waits.total_seconds())} seconds together",
+                allowed=f"less than {readable(most.total_seconds())} seconds",
                 fix="Shorten the waits, or take larger steps.",
             )
         elif longest is not None and waits >= longest:
@@ -131,7 +132,7 @@ class DeploymentSettings(SettingsModel):
                 EXECUTION_TIME_TOO_SHORT,
                 "maximum_execution",
                 got=given["maximum_execution"],
-                allowed=f"more than the waits' {waits.total_seconds():g} seconds",
+                allowed=f"more than the waits' {readable(waits.total_seconds())} seconds",
             )
 
 

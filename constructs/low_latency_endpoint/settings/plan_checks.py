@@ -29,6 +29,7 @@ from ..plan.subnets import (
     network_blocks,
 )
 from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
+from ..report.numbers import readable
 from .breach import Finding, Place, breaches, finding
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
@@ -246,7 +247,7 @@ def _size(
                     ("endpoints", key),
                     limit.rule.error(
                         got=f"{total:,} {limit.unit}: {key} is the first that does not fit, {fitting}",
-                        allowed=f"at most {limit.maximum:g}",
+                        allowed=f"at most {readable(limit.maximum)}",
                     ),
                 )
                 break

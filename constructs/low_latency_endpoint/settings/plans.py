@@ -15,6 +15,7 @@ from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_warnings import NO_TOKEN_ALARMS
+from ..report.numbers import readable
 from ..simulate.traffic import Shape
 from .costs import cost_of_plans, fleets_of_plans, variant_cost
 from .endpoint import EndpointSettings
@@ -145,8 +146,8 @@ def _contradictions(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWa
             if contradicts(value, right):
                 yield PlanWarning(
                     f"contradiction-{metric}-{statistic}",
-                    f"the alarm on {metric} {statistic} stands at {value:,.6g} ms, and from the target "
-                    f"follow {right:,.6g} ms: is one of the two in another unit?",
+                    f"the alarm on {metric} {statistic} stands at {readable(value)} ms, and from the target "
+                    f"follow {readable(right)} ms: is one of the two in another unit?",
                 )
 
 

@@ -11,6 +11,7 @@ from ..errors import rule
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
 from ..plan.latency_plan import CONCURRENCY_METRIC
+from ..report.numbers import milliseconds, plain_number, readable
 from ..simulate.search_goals import Candidate, Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
@@ -129,7 +130,7 @@ def _values(
                 where=where,
                 got=f"metric: {stated.scaling.metric}"
                 if own_target is None
-                else f"invocations_target: {own_target:g}",
+                else f"invocations_target: {plain_number(own_target)}",
                 allowed="metric: invocations, without a target",
                 fix="Remove metric and target from scaling, or adopt a fixed fleet.",
             )
@@ -153,7 +154,7 @@ def _values(
             values["throughput", "tps_per_instance"] = result.tps_per_instance
     if not one.fixed:
         values["throughput", "safety_factor"] = one.safety_factor
-        values["scaling", "scale_out_cooldown"] = f"{one.scale_out_cooldown:g}s"
+        values["scaling", "scale_out_cooldown"] = f"{plain_number(one.scale_out_cooldown)}s"
         if not stated.scaling.enabled:
             values["scaling", "enabled"] = True
     return values
@@ -172,7 +173,7 @@ def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation
     rule = f"found by simulation for {result.goal}"
     on = f" on the shape '{found.shape}'" if found.shape else ""
     inputs = {
-        f"simulated p{result.goal.percentile:g}{on}": f"{1000 * found.latency.mean:.4g} ± {1000 * found.latency.half_width:.2g} ms",
+        f"simulated p{result.goal.percentile:g}{on}": f"{readable(1000 * found.latency.mean, 4)} ± {milliseconds(1000 * found.latency.half_width, 2)}",
         "holds the goal": found.verdict,
         "paid instances": round(found.cost, 2),
         "replications": found.replications,

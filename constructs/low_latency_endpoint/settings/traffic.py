@@ -18,6 +18,7 @@ from ..plan.rules import (
     SCALING_IS_OFF,
 )
 from ..plan.throughput import MeasuredThroughput
+from ..report.numbers import readable
 from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, optional
@@ -151,8 +152,8 @@ class ThroughputSettings(SettingsModel):
             yield finding(
                 limits.FROM_TPS.rule,
                 "from_tps",
-                got=f"{start:g} with a peak of {peak:g}",
-                allowed=f"0 to {peak:g}",
+                got=f"{readable(start)} with a peak of {readable(peak)}",
+                allowed=f"0 to {readable(peak)}",
             )
 
     @property

@@ -12,6 +12,7 @@ from ..plan.capacity import counted_instances
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.throughput import MeasuredThroughput
+from ..report.numbers import milliseconds, readable
 from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
@@ -48,10 +49,10 @@ class ModelTarget(NamedTuple):
 
     def __str__(self) -> str:
         if self.model == self.callers:
-            return f"{1000 * self.model:g} ms"
+            return milliseconds(1000 * self.model, 6)
         return (
-            f"{1000 * self.model:g} ms that the model may take of the callers' "
-            f"{1000 * self.callers:g} ms"
+            f"{milliseconds(1000 * self.model, 6)} that the model may take of the callers' "
+            + milliseconds(1000 * self.callers, 6)
         )
 
 
@@ -97,7 +98,7 @@ class SimulatedEndpoint:
         """What everything rests on where nobody measured the service time; else empty."""
         if self.measured:
             return ""
-        return f"If a call takes {1000 * self.service.mean_seconds:.3g} ms on average: "
+        return f"If a call takes {milliseconds(1000 * self.service.mean_seconds, 3)} on average: "
 
     @property
     def possible_service_seconds(self) -> tuple[float, ...]:
@@ -195,11 +196,11 @@ class SimulatedEndpoint:
             )
             said = [
                 f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
-                f"{scaling.target:g} {what}; cooldowns {scaling.scale_out_cooldown:g} s out and "
-                f"{scaling.scale_in_cooldown:g} s in",
-                f"a new instance serves {scaling.instance_seconds:g} s after the decision; metrics "
-                f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}",
-                f"taking instances away is an update of {scaling.scale_in_seconds:g} s, in which "
+                f"{readable(scaling.target)} {what}; cooldowns {readable(scaling.scale_out_cooldown)} s out and "
+                f"{readable(scaling.scale_in_cooldown)} s in",
+                f"a new instance serves {readable(scaling.instance_seconds)} s after the decision; metrics "
+                f"arrive {readable(scaling.metric_delay)} s after their {readable(scaling.period)} s; {start}",
+                f"taking instances away is an update of {readable(scaling.scale_in_seconds)} s, in which "
                 "nothing else scales (assumed: AWS states no number)",
             ]
         said += self.left_out
@@ -231,14 +232,16 @@ def _left_out(plan: Plan) -> Iterator[str]:
 
 def _in_words(how: Rollout) -> str:
     """A deployment."""
-    share, wait = f"{100 * how.step_share:g} %", f"{how.wait_seconds:g} s"
+    share, wait = f"{readable(100 * how.step_share)} %", f"{readable(how.wait_seconds)} s"
     text = {
         "all_at_once": "blue/green, all at once",
         "canary": f"blue/green, a canary of {share}, the rest {wait} later",
         "linear": f"blue/green, in steps of {share}, {wait} apart",
         "rolling": f"rolling, in batches of {share}, {wait} apart",
     }[how.kind]
-    return text + (f", the old fleet kept for {how.bake_seconds:g} s" if how.bake_seconds else "")
+    return text + (
+        f", the old fleet kept for {readable(how.bake_seconds)} s" if how.bake_seconds else ""
+    )
 
 
 def _default_deployment(instance_type: str) -> Rollout:
@@ -285,7 +288,7 @@ def model_of_plan(
     if measured is None:
         measured = BUSY_AT_MEASURED * own
         assumed.append(
-            f"an instance holds {measured:.4g} requests per second: "
+            f"an instance holds {readable(measured, 4)} requests per second: "
             f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle"
         )
     if peak_tps is None:
@@ -362,13 +365,13 @@ def _measured(
         return found
     if found is not None and (stated is None or stated < found):
         assumed.append(
-            f"an instance holds {found:g} requests per second: it held them in the load "
+            f"an instance holds {readable(found)} requests per second: it held them in the load "
             "test, which did not reach its limit; it may hold more"
         )
         return found
     if stated is not None:
         assumed.append(
-            f"an instance holds {stated:g} requests per second, as the settings state: "
+            f"an instance holds {readable(stated)} requests per second, as the settings state: "
             "the load test did not find its limit"
         )
     return stated
@@ -422,18 +425,20 @@ def _instance(
             per_second = max(1.0, concurrency / (1 + slope * (concurrency - 1)))
             seconds = BUSY_AT_MEASURED * per_second / measured
             assumed.append(
-                f"a request alone takes {1000 * seconds:.3g} ms on average and an instance works "
+                f"a request alone takes {milliseconds(1000 * seconds, 3)} on average and an instance works "
                 f"on {concurrency} at once: so it is {BUSY_AT_MEASURED:.0%} busy at the measured "
-                f"{measured:g} requests per second, and slow requests alone stay within the "
+                f"{readable(measured)} requests per second, and slow requests alone stay within the "
                 "target. It is made from the target, and says nothing about it. Measure it: "
                 "--from-load-test"
             )
         else:
-            assumed.append(f"a request alone takes {1000 * seconds:.3g} ms on average, as given")
+            assumed.append(
+                f"a request alone takes {milliseconds(1000 * seconds, 3)} on average, as given"
+            )
         law = Lognormal(MEAN_SECONDS.check(seconds, "service_time"), cv)
         if variation is None:
             assumed.append(
-                f"service times vary like a lognormal law, coefficient of variation {cv:g}"
+                f"service times vary like a lognormal law, coefficient of variation {readable(cv)}"
             )
     if concurrency is None:
         if measured is None and load_test:

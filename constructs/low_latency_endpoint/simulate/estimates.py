@@ -9,6 +9,8 @@ from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean
 
+from ..report.numbers import readable
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -50,8 +52,8 @@ class Estimate:
 
     def __str__(self) -> str:
         if not self.tells:
-            return f"about {self.mean:.4g}, too short to tell"
-        return f"{self.mean:.4g} ± {self.half_width:.3g}"
+            return f"about {readable(self.mean, 4)}, too short to tell"
+        return f"{readable(self.mean, 4)} ± {readable(self.half_width, 3)}"
 
 
 def estimate(

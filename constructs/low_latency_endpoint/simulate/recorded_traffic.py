@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..report.numbers import readable
 from .traffic import Shape, shape_of_counts
 
 RECORDED_TRAFFIC = rule(
@@ -79,9 +80,9 @@ def recorded_traffic(
         is_json = text.lstrip()[0] in "{["
         counts, seconds = _counts(*(_of_json(text) if is_json else _of_lines(text)), period)
         if (low := min(counts)) < 0 or max(counts) <= 0:
-            raise ValueError(f"a count of {low:g}" if low < 0 else "not one request")
+            raise ValueError(f"a count of {readable(low)}" if low < 0 else "not one request")
         if len(counts) < 2:
-            raise ValueError(f"one period of {seconds:g} s, where two or more are needed")
+            raise ValueError(f"one period of {readable(seconds)} s, where two or more are needed")
     except (ValueError, RecursionError, csv.Error, KeyError, TypeError, AttributeError) as problem:
         got = str(problem)
         if isinstance(problem, KeyError | TypeError | AttributeError):
@@ -90,7 +91,7 @@ def recorded_traffic(
     peak = max(counts) / seconds
     return replace(
         shape_of_counts(name, counts, seconds),
-        description=f"recorded: {len(counts):,} periods of {seconds:g} s, at most {peak:,.4g} "
+        description=f"recorded: {len(counts):,} periods of {readable(seconds)} s, at most {readable(peak, 4)} "
         "requests per second",
         recorded_peak=peak,
     )
@@ -179,7 +180,7 @@ def _counts(
     """Counts in order, one for each period, and the seconds of a period."""
     times, stated = _seconds(moments), stated if told is None else told
     if stated is not None and stated <= 0:
-        raise ValueError(f"periods of {stated:g} s")
+        raise ValueError(f"periods of {readable(stated)} s")
     if len(times) < 2:
         raise ValueError(f"{len(times)} times, where two or more are needed")
     begin = min(times)
@@ -191,14 +192,16 @@ def _counts(
         period = _period([time for time, _ in points], stated)
     size = round((points[-1][0] - begin) / period) + 1
     if size > MOST_PERIODS:
-        raise ValueError(f"{size:,} periods of {period:g} s, where {MOST_PERIODS:,} are the most")
+        raise ValueError(
+            f"{size:,} periods of {readable(period)} s, where {MOST_PERIODS:,} are the most"
+        )
     counts = [0.0] * size
     for time, count in points:
         at = (time - begin) / period
         if abs(at - round(at)) > 0.01:
             raise ValueError(
-                f"a step of {time - begin:g} s from the first, no multiple of the period, "
-                f"{period:g} s"
+                f"a step of {readable(time - begin)} s from the first, no multiple of the period, "
+                f"{readable(period)} s"
             )
         counts[round(at)] += count
     return counts, period
@@ -214,11 +217,13 @@ def _period(times: Sequence[float], told: float | None) -> float:
         raise ValueError(f"one time twice, {twice:.15g} s{day}")
     if told is None and max(steps) > 1.01 * shortest and abs(shortest / _USUAL - 1) > 0.01:
         raise ValueError(
-            f"times with gaps, the shortest step {shortest:g} s: is that the period, or a gap too? "
+            f"times with gaps, the shortest step {readable(shortest)} s: is that the period, or a gap too? "
             "Say it with --period (the period CloudWatch was asked for; 60s is usual)"
         )
     if told is not None and shortest < 0.99 * told:
-        raise ValueError(f"steps of {shortest:g} s, shorter than the period, {told:g} s")
+        raise ValueError(
+            f"steps of {readable(shortest)} s, shorter than the period, {readable(told)} s"
+        )
     return told or shortest
 
 

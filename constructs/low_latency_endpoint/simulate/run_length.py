@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import rule
 from ..plan.limits import number_range
+from ..report.numbers import readable
 from .replication import RunLength
 from .scenario import Scenario
 from .service_laws import SECONDS
@@ -201,9 +202,9 @@ def _run_length(
             )
         if not (window > 0 and seconds / window <= _MOST_LINES):
             raise TIMELINE.error(
-                got=f"{window!r} seconds of {seconds:g}",
+                got=f"{window!r} seconds of {readable(seconds)}",
                 where="window",
-                allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
+                allowed=f"{readable(seconds / _MOST_LINES)} seconds or more, above 0",
             )
     if by_load and requests is not None and seconds is None:
         discard = warm_up_requests(scenario, requests) / requests

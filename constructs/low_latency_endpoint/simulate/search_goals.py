@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import rule
 from ..plan.capacity import counted_instances
+from ..report.numbers import milliseconds, readable
 from .estimates import Estimate
 from .traffic import Shape
 
@@ -30,9 +31,7 @@ class Goal:
     wish: str = "cheapest"  # or fastest
 
     def __str__(self) -> str:
-        return (
-            f"p{self.percentile:g} < {1000 * self.seconds:g} ms at {self.tps:,g} TPS, {self.wish}"
-        )
+        return f"p{self.percentile:g} < {milliseconds(1000 * self.seconds, 6)} at {readable(self.tps)} TPS, {self.wish}"
 
 
 def goal(targets: Mapping[str, float], tps: float | None, *, fastest: bool = False) -> Goal:
@@ -40,7 +39,7 @@ def goal(targets: Mapping[str, float], tps: float | None, *, fastest: bool = Fal
     known = {name: ms for name, ms in targets.items() if name in _PERCENTILES}
     if not known or not tps or tps <= 0:
         raise SEARCH_GOAL.error(
-            got=f"{', '.join(targets) or 'no target'} at {f'{tps:g} TPS' if tps else 'no rate'}",
+            got=f"{', '.join(targets) or 'no target'} at {f'{readable(tps)} TPS' if tps else 'no rate'}",
             allowed=f"one of {', '.join(_PERCENTILES)}, at more than 0 TPS",
         )
     highest = max(known, key=lambda name: float(name[1:]))
@@ -70,8 +69,8 @@ class Candidate:
         if self.fixed:
             return f"{self.minimum}, {strategy}"
         return (
-            f"{self.minimum} to {self.maximum}, {strategy}, {self.safety_factor:g}, "
-            f"{self.scale_out_cooldown:g} s"
+            f"{self.minimum} to {self.maximum}, {strategy}, {readable(self.safety_factor)}, "
+            f"{readable(self.scale_out_cooldown)} s"
         )
 
     def __str__(self) -> str:
@@ -80,7 +79,7 @@ class Candidate:
             return f"{counted_instances(self.minimum)}, {strategy}"
         return (
             f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
-            f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s"
+            f"{readable(self.safety_factor)}, scale-out cooldown {readable(self.scale_out_cooldown)} s"
         )
 
 

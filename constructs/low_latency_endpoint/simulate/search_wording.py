@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..plan.capacity import HELD_SHARE
+from ..report import numbers
+from ..report.numbers import readable
 from .search_goals import NEAR, SHORT, Found, Goal, SearchResult
 from .wording import milliseconds
 
@@ -22,22 +24,22 @@ def traffic_name(result: SearchResult) -> str:
 def search_sentences(result: SearchResult) -> list[str]:
     """What a search found."""
     goal, best, moving = result.goal, result.best, result.best_over_time
-    asked = f"p{goal.percentile:g} under {1000 * goal.seconds:g} ms"
+    asked = f"p{goal.percentile:g} under {numbers.milliseconds(1000 * goal.seconds, 6)}"
     if result.model_share < 1:
-        asked += f" ({1000 * goal.seconds * result.model_share:g} ms of it for the model)"
+        asked += f" ({numbers.milliseconds(1000 * goal.seconds * result.model_share, 6)} of it for the model)"
     if best is None:
         most = max(each.candidate.maximum for each in result.steady)
         which = f"up to {most} instances"
         first = (
-            f"Too few requests to tell whether a fleet {which} holds {asked} at {goal.tps:,g} TPS: "
+            f"Too few requests to tell whether a fleet {which} holds {asked} at {readable(goal.tps)} TPS: "
             "give more --requests."
             if all(each.verdict == SHORT for each in result.steady)
-            else f"No fleet {which} certainly holds {asked} at {goal.tps:,g} TPS"
+            else f"No fleet {which} certainly holds {asked} at {readable(goal.tps)} TPS"
             f"{_nearest(result.steady, goal)}."
         )
     else:
         first = (
-            f"{goal.wish.capitalize()} for {asked} at {goal.tps:,g} TPS: {best.candidate}, "
+            f"{goal.wish.capitalize()} for {asked} at {readable(goal.tps)} TPS: {best.candidate}, "
             f"with {milliseconds(best.latency)}{_reserve(best)}."
         )
     said = [result.condition + first, _limits_sentence(result)]
@@ -103,7 +105,7 @@ def points_tables(result: SearchResult) -> list[tuple[str, list[str], list[list[
     steady = [each for each in points if not each.shape]
     tables = [
         (
-            f"Pareto front at a steady {result.goal.tps:,g} TPS "
+            f"Pareto front at a steady {readable(result.goal.tps)} TPS "
             f"({result.replications} replications); each point: instances, routing",
             steady,
             1,

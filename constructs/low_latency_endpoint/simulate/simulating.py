@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import rule
 from ..plan.limits import number_range
+from ..report.numbers import readable
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
@@ -268,7 +269,7 @@ def _check_percentile(percentile: float) -> None:
         raise PERCENTILE.error(
             got=f"{percentile!r}",
             where="percentile",
-            allowed=", ".join(f"{each:g}" for each in PERCENTILES),
+            allowed=", ".join(readable(each) for each in PERCENTILES),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import rule
 from ..plan.contradictions import contradicts
 from ..plan.limits import number_range
+from ..report.numbers import readable
 from .service_laws import SECONDS, Constant, ServiceLaw
 
 RATE = number_range(
@@ -168,8 +169,8 @@ class Shape:
         if peak is None or not planned or not all(contradicts(each, peak) for each in planned):
             return ""
         return (
-            f"The recorded peak of {peak:,.4g} requests per second is not in the order of "
-            f"magnitude of the planned {max(planned):,.4g}: are its numbers counts of whole "
+            f"The recorded peak of {readable(peak, 4)} requests per second is not in the order of "
+            f"magnitude of the planned {readable(max(planned), 4)}: are its numbers counts of whole "
             "periods, and of this endpoint?"
         )
 
@@ -268,7 +269,7 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
     peak = max(counts, default=0)
     if peak <= 0 or seconds <= 0 or min(counts) < 0:
         raise TRACE.error(
-            got=f"{len(counts)} counts, the largest {peak:g}",
+            got=f"{len(counts)} counts, the largest {readable(peak)}",
             allowed="counts of requests, not below zero, one above",
         )
     return Shape(

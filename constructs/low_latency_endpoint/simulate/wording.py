@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..plan.capacity import counted_instances
+from ..report import numbers
+from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
 from .simulating import Comparison, SimulationResult
@@ -22,10 +24,10 @@ def milliseconds(value: Estimate) -> str:
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
     if half == 0:
-        return f"{mean:,.3g} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
+        return f"{readable(mean, 3)} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
     digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
     return (
-        f"{mean:,.{digits}f} ± {half:,.2g} {unit}"
+        f"{mean:,.{digits}f} ± {readable(half, 2)} {unit}"
         if half < 100
         else (f"{mean:,.0f} ± {half:,.0f} {unit}")
     )
@@ -34,7 +36,9 @@ def milliseconds(value: Estimate) -> str:
 def minutes(seconds: Estimate) -> str:
     """A time in minutes, with its interval."""
     value = seconds.scaled(1 / 60)
-    return f"{value.mean:.4g}" + (f" ± {value.half_width:.2g}" if value.half_width else "")
+    return readable(value.mean, 4) + (
+        f" ± {readable(value.half_width, 2)}" if value.half_width else ""
+    )
 
 
 def percent(value: Estimate) -> str:
@@ -59,7 +63,7 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
     """What the fleet does at the peak, and where that lies against each target."""
     p99 = result.percentile(99.0)
     head = (
-        f"{counted_instances(model.instances)} with {model.routing} at {model.peak_tps:,g} requests "
+        f"{counted_instances(model.instances)} with {model.routing} at {readable(model.peak_tps)} requests "
         "per second: "
     )
     used = f"{result.utilisation.mean:.0%} of the workers in use"
@@ -120,11 +124,11 @@ def _column(result: SimulationResult) -> dict[str, str]:
         "Mean wait in line": milliseconds(result.waiting),
         "Workers in use": f"{result.utilisation.mean:.1%}",
         "Requests in flight": f"{result.estimate(lambda run: run.in_system).mean:,.1f}",
-        "TPS per instance": f"{result.throughput.mean:,.4g}",
+        "TPS per instance": readable(result.throughput.mean, 4),
     }
     if result.scenario.latency_target is not None:
         late = result.slow_share
-        cells[f"Later than {1000 * result.scenario.latency_target:g} ms"] = (
+        cells[f"Later than {numbers.milliseconds(1000 * result.scenario.latency_target, 6)}"] = (
             f"{late.mean:.2%}" if late.tells else TOO_SHORT
         )
     return cells
@@ -150,7 +154,7 @@ def conditional_sentences(
     said = []
     if held:
         said.append(
-            f"Up to {1000 * max(held):.3g} ms on average, of those tried, keep p99 within the "
+            f"Up to {numbers.milliseconds(1000 * max(held), 3)} on average, of those tried, keep p99 within the "
             f"{target}, whichever variation is tried."
         )
     elif not unknown:
@@ -158,7 +162,7 @@ def conditional_sentences(
             f"None of the times tried keeps p99 within the {target}, whichever variation is tried."
         )
     if unknown:
-        times = ", ".join(f"{1000 * seconds:.3g} ms" for seconds in unknown)
+        times = ", ".join(f"{numbers.milliseconds(1000 * seconds, 3)}" for seconds in unknown)
         said.append(
             f"Too few requests to tell whether a mean of {times} keeps p99 within the {target}: give "
             f"--requests {_rounded_up(requests)}, or more --replications."
@@ -176,10 +180,10 @@ def conditional_table(
 ) -> tuple[list[str], list[list[str]]]:
     """p99 by how long a call takes, a column for each variation."""
     variations = sorted({variation for _, variation in found})
-    heads = ["A call takes", "At once", *(f"p99 (CV {each:g})" for each in variations)]
+    heads = ["A call takes", "At once", *(f"p99 (CV {readable(each)})" for each in variations)]
     rows = [
         [
-            f"{1000 * seconds:.3g} ms",
+            numbers.milliseconds(1000 * seconds, 3),
             str(model.taking(seconds, variations[0]).concurrency),
             *(milliseconds(found[seconds, each]) for each in variations),
         ]
@@ -193,10 +197,10 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     change = both.percentile_change(LEAST, 99.0)
     if not change.tells:
         return (
-            f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)}: "
+            f"At {readable(model.peak_tps)} requests per second over {counted_instances(model.instances)}: "
             + _too_short(both.results["RANDOM"], 99.0)
         )
-    head = f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)} {LEAST} "
+    head = f"At {readable(model.peak_tps)} requests per second over {counted_instances(model.instances)} {LEAST} "
     if change.high < 0:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
     if change.low > 0:
@@ -220,14 +224,14 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
     """What happened under a shape."""
     text = (
         f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
-        f"{result.instance_hours.mean:.4g} instance hours"
+        f"{readable(result.instance_hours.mean, 4)} instance hours"
     )
     if result.failed:
         text += f", {result.failed / len(result.replications):,.0f} requests failed"
     over = result.time_over_target
     if over is not None:
         counted = ", failed calls counted," if result.failed else ""
-        target = f"{1000 * (model.latency_target or 0):g} ms"
+        target = numbers.milliseconds(1000 * (model.latency_target or 0), 6)
         text += (
             f"; p99{counted} above {target} in {minutes(over)} of {shape.seconds / 60:,.0f} minutes"
             if over.mean

@@ -12,6 +12,7 @@ from ...account.calls import Account
 from ...account.sessions import open_clients
 from ...errors import rule
 from ...plan.limits import Range
+from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
@@ -143,13 +144,13 @@ class ComparisonPlan:
     def load(self) -> str:
         """The load in words."""
         if self.rate is not None:
-            return f"{self.rate:,g} requests a second"
+            return f"{readable(self.rate)} requests a second"
         return f"{self.users:,} caller{'s' if self.users != 1 else ''}"
 
     @property
     def text(self) -> str:
         """The plan in words."""
-        return f"{self.load}, {self.pairs} pairs of blocks of {self.block_seconds:g} s"
+        return f"{self.load}, {self.pairs} pairs of blocks of {readable(self.block_seconds)} s"
 
     def step(self, number: int, name: str) -> Step:
         """One block of the pair of this number."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ... import __version__
 from ...report.json_text import json_text
-from ...report.numbers import percent
+from ...report.numbers import milliseconds, percent, readable
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram, summary_ms
 from ..engine.steps import most_frequent
@@ -151,8 +151,8 @@ class RoutingComparison:
         slowest = max(slow.base, slow.other) if slow else 0.0
         if slowest > seconds / 5:
             found.append(
-                f"One request in a hundred takes {slowest:.3g} s, so blocks of "
-                f"{seconds:g} s are short: neighbouring blocks may not be independent"
+                f"One request in a hundred takes {readable(slowest, 3)} s, so blocks of "
+                f"{readable(seconds)} s are short: neighbouring blocks may not be independent"
             )
         return tuple(found)
 
@@ -212,7 +212,7 @@ class RoutingComparison:
             verb = "lowers" if change.change < 0 else "raises"
             return (
                 f"{other} {verb} {name} by {percent(abs(change.change))} "
-                f"({change.confidence * 100:g} % interval {_ranged(change)})"
+                f"({readable(change.confidence * 100)} % interval {_ranged(change)})"
             )
         return (
             f"No difference in {name} that this test can tell between {other} and "
@@ -236,7 +236,7 @@ class RoutingComparison:
             "",
             *self.sides.labels,
             "Change",
-            f"{self.plan['confidence'] * 100:g} % interval",
+            f"{readable(self.plan['confidence'] * 100)} % interval",
             "Would have seen",
         ]
         names = [name for name in (*TOKEN_STATISTICS, *STATISTICS) if name in self.changes]
@@ -253,7 +253,7 @@ class RoutingComparison:
             _value(name, each.other),
             f"{100 * each.change:+.1f} {unit}",
             f"{100 * each.low:+.1f} to {100 * each.high:+.1f}" + ("" if points else " %"),
-            f"{100 * each.would_see:.2g} points" if points else percent(each.would_see),
+            f"{readable(100 * each.would_see, 2)} points" if points else percent(each.would_see),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _value(statistic: str, value: float) -> str:
     if not math.isfinite(value):
         return "-"
     if statistic in RATES:
-        return f"{value:,.4g}/s"
+        return f"{readable(value, 4)}/s"
     if statistic == CACHED:
         return percent(value)
-    return f"{1000 * value:,.4g} ms" if value < 10 else f"{value:,.4g} s"
+    return milliseconds(1000 * value, 4) if value < 10 else f"{readable(value, 4)} s"

@@ -19,6 +19,7 @@ from ...client.runtime_wire import MOST_PREPARED, Prepared, Wire, check_header_v
 from ...client.sigv4 import Sigv4Signer, host_of
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
+from ...report.numbers import readable
 from .answer_streams import AnswerStream, stream_error
 from .connections import GeneratorConnection, connection_error
 from .error_kinds import brief
@@ -290,7 +291,7 @@ class SageMakerInvoker:
             if connection.expired:
                 return self._failed(
                     "timeout",
-                    f"no whole answer in {self.target.timeout_seconds:g} s",
+                    f"no whole answer in {readable(self.target.timeout_seconds)} s",
                     started,
                     destination,
                     stream=stream,

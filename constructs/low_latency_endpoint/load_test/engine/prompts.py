@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import rule
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 from ...plan.token_traffic import TokenLengths, TokenTraffic
+from ...report.numbers import readable
 from .recorded_lengths import TOKENS_FORM, recorded_lengths
 
 PREFIXES = Range(
@@ -132,7 +133,9 @@ class Prompts:
             object.__setattr__(self, "shared_prefix", self.traffic.shared_prefix)
             object.__setattr__(self, "source", f"prompts of {self.traffic.text}")
         if not 0 <= self.shared_prefix <= 1:
-            raise TOKENS_FORM.error(got=f"shared_prefix={self.shared_prefix:g}", allowed="0 to 1")
+            raise TOKENS_FORM.error(
+                got=f"shared_prefix={readable(self.shared_prefix)}", allowed="0 to 1"
+            )
         if self.turns > 1 and not self.source.endswith(told := self._conversations_text):
             object.__setattr__(self, "source", f"{self.source}{told}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gevent.queue import Empty, Queue
 
+from ...report.numbers import readable
 from .generator_process import GENERATOR, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
 from .payloads import Payloads
@@ -200,7 +201,7 @@ class StepMaster:
                 self._workers.append(worker)
             if not self._content["expect_workers"] and time.perf_counter() > deadline:
                 raise GENERATOR.error(
-                    got=f"{len(self._workers)} of {wanted} workers after {CONNECT_SECONDS:g} s",
+                    got=f"{len(self._workers)} of {wanted} workers after {readable(CONNECT_SECONDS)} s",
                     allowed=f"{wanted} workers",
                 )
 

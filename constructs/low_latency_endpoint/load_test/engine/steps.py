@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ...errors import rule
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
+from ...report.numbers import readable
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram, summary_ms
 from .token_results import TokenResult
@@ -81,7 +82,7 @@ class Step:
             STEP_USERS.check(self.users, where)
         if self.settle_seconds >= self.seconds:
             raise STEP_FORM.error(
-                got=f"{self.seconds:g} s, of which {self.settle_seconds:g} s to settle",
+                got=f"{readable(self.seconds)} s, of which {readable(self.settle_seconds)} s to settle",
                 allowed="time that counts",
                 where=where,
             )

@@ -17,6 +17,7 @@ from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
 from ...plan.load_test_fleet_rules import MASTER_PORT
+from ...report.numbers import readable
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
 from ..engine.steps import Progress, Step, StepResult, Watch, ignore_progress
@@ -160,7 +161,7 @@ class FleetGenerator:
                 if master.address:
                     return master
         raise FLEET_STARTS.error(
-            got=f"no address within {_ADDRESS_SECONDS:g} s",
+            got=f"no address within {readable(_ADDRESS_SECONDS)} s",
             allowed="a master with an address",
             where=self.run_id,
         )
@@ -184,7 +185,7 @@ class FleetGenerator:
                 self._tell(text)
                 told = text
         raise FLEET_STARTS.error(
-            got=f"workers missing after {_READY_SECONDS:g} s",
+            got=f"workers missing after {readable(_READY_SECONDS)} s",
             where=self.run_id,
             allowed=f"{self.workers} workers connected to their master",
         )
@@ -255,7 +256,7 @@ class FleetGenerator:
             except Exception as problem:  # whatever ended the run counts more
                 self._tell(
                     f"The fleet could not be stopped: {problem}\nIt ends by itself within "
-                    f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
+                    f"{readable(_PATIENCE_SECONDS / 60)} minutes; its tasks: "
                     f"{', '.join(self._tasks.arns) or 'none'}"
                 )
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
+from ...report.numbers import milliseconds, readable
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.token_results import TOKEN_HISTOGRAMS
@@ -49,7 +50,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
                 marks=[_MARKS[each.judgement.outcome] for each in steps],
                 notes=[
                     f"{each.result.step.name}: {each.judgement.outcome}, "
-                    f"{each.result.rate:,.4g} answered a second, {name} {1000 * bound.value:,.4g} ms"
+                    f"{readable(each.result.rate, 4)} answered a second, {name} {milliseconds(1000 * bound.value, 4)}"
                     for each, bound in zip(steps, bounds, strict=True)
                 ],
                 low=[1000 * each.low for each in bounds],
@@ -72,7 +73,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
         [Panel(title, lines, " ms", limits, logarithmic=highest > 30 * lowest)],
         title="Requests a second (of waiting callers: answers)",
         height=320,
-        events=[(limit.rate, "green", f"limit {limit.rate:,.4g}")]
+        events=[(limit.rate, "green", f"limit {readable(limit.rate, 4)}")]
         if limit is not None and limit.rate
         else [],
     )
@@ -328,7 +329,7 @@ def _targets(
 ) -> list[tuple[str, float]]:
     """The targets of these parts of a result: a stream's whole time has none of its tokens'."""
     return [
-        (f"{name}{word} {1000 * seconds:g} ms", 1000 * seconds)
+        (f"{name}{word} {milliseconds(1000 * seconds, 6)}", 1000 * seconds)
         for name, seconds in report.run.goal.targets.items()
         if histogram_of(name) in parts
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...report.numbers import readable
 from ...report.pages import FindingCard, Listed, Part, Section, Soft, Tone
 from ...report.pages import page as page_of
 from ...report.tables import Table
@@ -133,10 +134,10 @@ def follows(report: LoadTestReport) -> Iterator[str]:
     throughput = report.throughput
     if throughput is not None:
         yield (
-            f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
-            f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
+            f"For {readable(throughput.peak_tps)} requests a second with a safety factor of "
+            f"{readable(throughput.safety_factor)}: {throughput.instances_at_peak(1)} instances, at "
             "least one per client zone; scaling target "
-            f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
+            f"{readable(throughput.target_invocations_per_instance)} invocations per instance and "
             "minute."
         )
 
@@ -174,9 +175,7 @@ def verdict(report: LoadTestReport) -> str:
         )
         if run.limit is None or not run.limit.found:
             return said
-        return (
-            f"{said}; one instance holds at least {run.limit.tps_per_instance:,g} requests a second"
-        )
+        return f"{said}; one instance holds at least {readable(run.limit.tps_per_instance)} requests a second"
     if invalid is not None:
         return invalid.title
     if run.limit is not None:
@@ -211,10 +210,10 @@ def _limit(limit: Limit, search: SearchPlan | None) -> str:
     if not limit.found:
         return f"No limit found: {limit.problem}"
     if not limit.lower_bound:
-        return f"One instance holds {limit.tps_per_instance:,g} requests a second"
-    asked = f" (--up-to {search.highest_rate:,g})" if search is not None else ""
+        return f"One instance holds {readable(limit.tps_per_instance)} requests a second"
+    asked = f" (--up-to {readable(search.highest_rate)})" if search is not None else ""
     return (
-        f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
+        f"One instance holds at least {readable(limit.tps_per_instance)} requests a second; the limit "
         f"was not reached{asked}"
     )
 

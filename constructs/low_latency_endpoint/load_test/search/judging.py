@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ...errors import rule
 from ...plan.limits import Range
+from ...report.numbers import milliseconds, readable
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
@@ -141,10 +142,13 @@ class LatencyGoal:
     @property
     def text(self) -> str:
         """The goal in words."""
-        targets = [f"{name} within {1000 * seconds:g} ms" for name, seconds in self.targets.items()]
+        targets = [
+            f"{name} within {milliseconds(1000 * seconds, 6)}"
+            for name, seconds in self.targets.items()
+        ]
         if self.goodput is not None:
-            targets.append(f"goodput of at least {100 * self.goodput:g} %")
-        return ", ".join([*targets, f"at most {100 * self.allowed_errors:g} % errors"])
+            targets.append(f"goodput of at least {readable(100 * self.goodput)} %")
+        return ", ".join([*targets, f"at most {readable(100 * self.allowed_errors)} % errors"])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; times in milliseconds."""
@@ -295,15 +299,15 @@ def judge(
     for name, each in bounds.items():
         target = goal.targets[name]
         if each.low > target or (overloaded and each.value > target):
-            broken.append(f"{name} {_span(each)} misses {1000 * target:g} ms")
+            broken.append(f"{name} {_span(each)} misses {milliseconds(1000 * target, 6)}")
         elif not each.high <= target:
-            unclear.append(f"{name} {_span(each)} may miss {1000 * target:g} ms")
+            unclear.append(f"{name} {_span(each)} may miss {milliseconds(1000 * target, 6)}")
     if good is not None and wanted is not None:
         said = f"goodput {_share(good)}"
         if good.high < wanted:
-            broken.append(f"{said} misses {100 * wanted:g} %")
+            broken.append(f"{said} misses {readable(100 * wanted)} %")
         elif good.low < wanted:
-            unclear.append(f"{said} may miss {100 * wanted:g} %")
+            unclear.append(f"{said} may miss {readable(100 * wanted)} %")
     if broken:
         return Judgement(
             "broken", tuple(broken), bounds, by_errors == "broken", rising, goodput=good
@@ -315,11 +319,11 @@ def judge(
     if unclear:
         return Judgement("unclear", tuple(unclear), bounds, False, overloaded, kept, good)
     held = [
-        f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
+        f"{name} {_span(each)} keeps {milliseconds(1000 * goal.targets[name], 6)}"
         for name, each in bounds.items()
     ]
     if good is not None and wanted is not None:
-        held.append(f"goodput {_share(good)} keeps {100 * wanted:g} %")
+        held.append(f"goodput {_share(good)} keeps {readable(100 * wanted)} %")
     return Judgement(
         "held", tuple(held) or ("no more errors than allowed",), bounds, kept=True, goodput=good
     )
@@ -394,5 +398,5 @@ def piles_up(under_way: Sequence[float]) -> bool:
 
 
 def _span(each: Bounds) -> str:
-    high = "no bound" if math.isinf(each.high) else f"{1000 * each.high:.4g}"
-    return f"{1000 * each.value:.4g} ms ({1000 * each.low:.4g} to {high})"
+    high = "no bound" if math.isinf(each.high) else readable(1000 * each.high, 4)
+    return f"{milliseconds(1000 * each.value, 4)} ({readable(1000 * each.low, 4)} to {high})"

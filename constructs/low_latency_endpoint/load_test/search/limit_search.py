@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import rule
 from ...plan.capacity import counted_instances
 from ...plan.limits import TPS_PER_INSTANCE
+from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.error_kinds import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
@@ -146,7 +147,7 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         instances,
         confidence,
         confirmed,
-        f"{rate:,.4g} requests a second held ({_goal_and_confidence(plan.goal, step, confidence)}) "
+        f"{readable(rate, 4)} requests a second held ({_goal_and_confidence(plan.goal, step, confidence)}) "
         f"before the search was stopped; the limit may be higher; {counted_instances(instances)}",
         lower_bound=True,
         **_of_tokens(plan.goal, step),
@@ -259,7 +260,9 @@ class _Search:
                 else:
                     raise _Stop("no rate below the first was held again")
         if not self._confirmed(max(self.passed)):
-            raise _Stop(f"{max(self.passed):,.4g} requests a second held once, and not again")
+            raise _Stop(
+                f"{readable(max(self.passed), 4)} requests a second held once, and not again"
+            )
 
     def _bracket(self, rate: float) -> float | None:
         """Rise, or go down, until a rate holds and the next does not: that next one."""
@@ -268,7 +271,7 @@ class _Search:
                 ceiling, rate = rate, rate / RISE
                 if self._holds(rate, "rise"):
                     return ceiling
-            raise _Stop(f"nothing held, down to {rate:.3g} requests a second")
+            raise _Stop(f"nothing held, down to {readable(rate, 3)} requests a second")
         while rate < self.plan.highest_rate:
             rate = min(rate * RISE, self.plan.highest_rate)
             if not self._holds(rate, "rise"):
@@ -295,7 +298,7 @@ class _Search:
             if judgement.outcome != "client-bound":  # once may be chance on a busy machine
                 break
         if judgement.outcome == "client-bound":
-            raise _client_bound(judgement, f" at {rate:,.4g} requests a second")
+            raise _client_bound(judgement, f" at {readable(rate, 4)} requests a second")
         self._missed(rate, measured)
         return False
 
@@ -328,7 +331,8 @@ class _Search:
                 break
         if judgement.outcome == "client-bound":
             raise _client_bound(
-                judgement, f", in every step that was to confirm {rate:,.4g} requests a second"
+                judgement,
+                f", in every step that was to confirm {readable(rate, 4)} requests a second",
             )
         self.confirmed = judgement.kept
         if not self.confirmed:
@@ -342,7 +346,7 @@ class _Search:
     def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
         if math.isinf(seconds):
             raise _Stop(
-                f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
+                f"at {readable(rate, 3)} requests a second, {' and '.join(self.plan.goal.targets)} "
                 "would take too long to judge: make steps longer, or state a target for a "
                 "lower percentile"
             )
@@ -355,7 +359,7 @@ class _Search:
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
         settle = max(self._settles, settle_seconds(seconds, confirms=confirms))
         return Step(
-            f"{rate:,.4g} TPS",
+            f"{readable(rate, 4)} TPS",
             seconds + settle,
             arrivals,
             None,
@@ -372,16 +376,22 @@ class _Search:
         # Where others' doing bounds the limit from above, nothing is known of an instance.
         for missed, others in sorted(self._others.items()):
             if (rate is None or missed > rate) and (broken is None or missed <= broken):
-                rate, broken, problem = None, None, f"{others}, at {missed:,.4g} requests a second"
+                rate, broken, problem = (
+                    None,
+                    None,
+                    f"{others}, at {readable(missed, 4)} requests a second",
+                )
                 break
         how = "nothing held" if not self.held else "no limit of an instance"
         if rate is not None:
             times = "twice" if self.held.count(rate) > 1 else "once"
             said = _goal_and_confidence(plan.goal, self._measured[rate], self.confidence)
-            how = f"{rate:,.4g} requests a second held {times} ({said})"
-            how += f"; {broken:,.4g} did not" if broken else "; no rate tried missed it"
+            how = f"{readable(rate, 4)} requests a second held {times} ({said})"
+            how += f"; {readable(broken, 4)} did not" if broken else "; no rate tried missed it"
             if not (problem or self.bracketed):
-                how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
+                how += (
+                    f", and no higher one was to be tried (--up-to {readable(plan.highest_rate)})"
+                )
             how += f"; {counted_instances(instances)}"
         return Limit(
             rate,

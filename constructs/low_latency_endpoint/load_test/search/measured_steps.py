@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram, milliseconds
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
@@ -182,7 +183,7 @@ def token_lines(result: StepResult) -> list[str]:
         *_histogram("time to first token from the intended start", tokens.first_token),
         *_histogram(f"between tokens, all gaps {streams}", tokens.inter_token),
         *_histogram(f"per output token, {streams}", tokens.per_token),
-        f"{result.token_rate:,.4g} output tokens a second; {tokens.output_tokens:,} output and "
+        f"{readable(result.token_rate, 4)} output tokens a second; {tokens.output_tokens:,} output and "
         f"{tokens.prompt_tokens:,} prompt tokens, {tokens.cached_tokens:,} of these cached; "
         f"goodput {result.goodput:.1%}",
         *([turns_line(result)] if result.conversations else []),

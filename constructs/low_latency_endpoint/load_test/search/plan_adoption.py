@@ -10,6 +10,7 @@ from ...errors import rule
 from ...plan.contradictions import contradicts
 from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
+from ...report.numbers import readable
 from ...settings import explain_variants, load_settings, plan_endpoint
 from ...settings.breach import Place
 from ...settings.endpoint import EndpointSettings
@@ -110,7 +111,7 @@ def _noted(
     )
     warnings = list(plan.warnings)
     if contradicts(before, limit.tps_per_instance):
-        text = f"the settings said {before:g} TPS per instance, and {limit.tps_per_instance:g} were found"
+        text = f"the settings said {readable(before)} TPS per instance, and {readable(limit.tps_per_instance)} were found"
         warnings.insert(
             0, PlanWarning("contradiction-load-test", f"{text}: of the same model and load?")
         )
@@ -130,7 +131,7 @@ def _noted(
             PlanWarning(
                 "load-test-lower-bound",
                 "the load test did not reach the limit: an instance may hold more than "
-                f"{limit.tps_per_instance:g} requests a second, and fewer instances may do",
+                f"{readable(limit.tps_per_instance)} requests a second, and fewer instances may do",
             )
         )
     return replace(plan, decisions=decisions, warnings=tuple(warnings))

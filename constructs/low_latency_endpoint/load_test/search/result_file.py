@@ -17,6 +17,7 @@ from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_val
 from ...plan.prices import Price
 from ...plan.throughput import MeasuredThroughput
 from ...report.json_text import json_text
+from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram
 from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
@@ -281,7 +282,7 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     lower_bound = bool(limit.get("lower_bound"))
     if lower_bound and not accept_lower_bound:
         raise LIMIT_REACHED.error(
-            got=f"at least {tps:g} requests a second",
+            got=f"at least {readable(tps)} requests a second",
             allowed="a limit between a rate that held and one that broke",
             where=where,
         )

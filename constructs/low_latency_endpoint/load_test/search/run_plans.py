@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import rule
+from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.steps import Step
 from .judging import LatencyGoal
@@ -112,7 +113,7 @@ def rate_plan(
         arrivals = PoissonArrivals(rate) if poisson else ConstantArrivals(rate)
         steps.append(
             Step(
-                f"{rate:,.4g} TPS",
+                f"{readable(rate, 4)} TPS",
                 seconds + settle,
                 arrivals,
                 None,
@@ -188,5 +189,5 @@ def _alone(wanted: float | None, seconds: float, seed: int) -> list[Step]:
 def _shape_name(arrivals: Arrivals) -> str:
     start, end = getattr(arrivals, "start", None), getattr(arrivals, "end", None)
     if start is not None and end is not None:
-        return f"{start:,.4g} to {end:,.4g} TPS"
+        return f"{readable(start, 4)} to {readable(end, 4)} TPS"
     return arrivals.kind

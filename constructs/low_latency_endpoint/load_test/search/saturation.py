@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ...report.numbers import milliseconds, readable
 from ..engine.error_kinds import NOT_THE_INSTANCES, causes
 from ..engine.steps import most_frequent
 from .joined_metrics import JoinedMetrics, StepMetrics
@@ -240,11 +241,11 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
     capacity = _capacity(step)
     if capacity is not None:
         title = (
-            f"The endpoint answers about {capacity:,.3g} requests a second, however many "
+            f"The endpoint answers about {readable(capacity, 3)} requests a second, however many "
             "come: its capacity"
         )
         evidence.append(
-            f"{step.offered:,.4g} requests a second were sent; answers came at a "
+            f"{readable(step.offered, 4)} requests a second were sent; answers came at a "
             "constant rate, and the callers of the others waited in vain"
         )
         advice = "More instances, larger ones, or more workers in each; or fewer requests."
@@ -331,12 +332,12 @@ def _waiting(
     waiting = now - base
     if waiting < _QUEUE_SHARE * now:
         return
-    milliseconds = 1000 * waiting
+    wait = 1000 * waiting
     instances = run.limit.instances if run.limit else fleet.instances
     evidence = [
-        f"a request takes {1000 * now:,.4g} ms on average at {_name(step)} and "
-        f"{1000 * base:,.4g} ms alone",
-        f"{step.result.rate * now:,.3g} requests are under way at a time (Little's law)",
+        f"a request takes {milliseconds(1000 * now, 4)} on average at {_name(step)} and "
+        f"{milliseconds(1000 * base, 4)} alone",
+        f"{readable(step.result.rate * now, 3)} requests are under way at a time (Little's law)",
     ]
     at_once = concurrency(run, instances)
     if at_once:
@@ -359,10 +360,10 @@ def _waiting(
     overhead = window.get("OverheadLatency.Average")
     overhead_alone = before.get("OverheadLatency.Average")
     evidence.append(
-        f"ModelLatency is {model:,.4g} ms on average{_shared(window)}, of the "
-        f"client's {1000 * now:,.4g} ms"
+        f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
+        f"client's {milliseconds(1000 * now, 4)}"
     )
-    if grown >= 0.5 * milliseconds:
+    if grown >= 0.5 * wait:
         used = _used(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
         yield Verdict(
@@ -378,13 +379,16 @@ def _waiting(
         overhead is not None
         and overhead_alone
         and overhead > _GREW * overhead_alone
-        and (overhead - overhead_alone >= 0.5 * milliseconds)
+        and (overhead - overhead_alone >= 0.5 * wait)
     ):
         yield Verdict(
             "overhead",
             severity,
             "SageMaker's own overhead rose with the load",
-            (*evidence, f"OverheadLatency {overhead:,.4g} ms, {overhead_alone:,.4g} ms alone"),
+            (
+                *evidence,
+                f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone",
+            ),
             "Compare routing strategies, and ask AWS Support.",
         )
     elif not window.shared:

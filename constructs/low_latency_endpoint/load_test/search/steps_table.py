@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...report.numbers import readable
 from ...report.tables import Cell
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
 from ..engine.steps import StepResult, most_frequent
@@ -181,10 +182,12 @@ def step_columns(
     yield column(
         "Offered",
         lambda each: (
-            f"{each.result.step.users} at once" if each.offered is None else f"{each.offered:,.4g}"
+            f"{each.result.step.users} at once"
+            if each.offered is None
+            else readable(each.offered, 4)
         ),
     )
-    yield column("Answered", lambda each: f"{each.result.rate:,.4g}/s", 0)
+    yield column("Answered", lambda each: f"{readable(each.result.rate, 4)}/s", 0)
     yield column("Requests", lambda each: f"{each.result.latency.count:,}")
     of_tokens = any(each.result.tokens is not None for each in steps)
     if of_tokens:
@@ -253,7 +256,7 @@ def _failed(result: StepResult) -> str:
 
 
 def _rate(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:,.4g}"
+    return "-" if math.isnan(value) else readable(value, 4)
 
 
 def _ms(value: float) -> str:

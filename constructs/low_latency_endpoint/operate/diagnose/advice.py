@@ -12,6 +12,7 @@ from ...plan.latency_plan import (
     ScalingOptions,
     make_plan,
 )
+from ...report.numbers import plain_number, readable
 from .findings import Remedy
 from .view import SATURATED_PERCENT, TrackedMetric, VariantView
 
@@ -69,11 +70,11 @@ def target_remedy(
     given = float(f"{value:.3g}")
     plan = view.measurements.plan
     found = plan.tps_per_instance if plan else None
-    words = f"full at {given:g}" + (" in flight" if tracked.concurrency else " a second")
+    words = f"full at {readable(given)}" + (" in flight" if tracked.concurrency else " a second")
     if not tracked.concurrency and found and value < _OF_LOAD_TEST * found:
         return Remedy(
             key,
-            f"no number: {words} where a load test found {found:.3g}: something else fills the "
+            f"no number: {words} where a load test found {readable(found, 3)}: something else fills the "
             "instances, or each request became heavier; measure it again with a load test",
         )
     idle = unfilled(view, times)
@@ -90,7 +91,7 @@ def target_remedy(
         doubt = _doubt(view, _throughput(view, peak, given))
     if doubt:
         return Remedy(key, f"no number: {words}, {doubt}; {_MEASURE}")
-    return Remedy(key, why, f"{given:g}")
+    return Remedy(key, why, plain_number(given))
 
 
 def unfilled(view: VariantView, times: list[datetime]) -> str:
@@ -99,7 +100,7 @@ def unfilled(view: VariantView, times: list[datetime]) -> str:
     if in_work is None or in_work >= _IN_WORK or not _full(view, times):
         return ""
     return (
-        f"{in_work:.2g} requests in work on an instance at once do not fill its processors: "
+        f"{readable(in_work, 2)} requests in work on an instance at once do not fill its processors: "
         "something else does"
     )
 

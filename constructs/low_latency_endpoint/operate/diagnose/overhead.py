@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...report.numbers import milliseconds, percent
+from ...report.numbers import milliseconds, percent, readable
 from .events import after_starts, colder, named
 from .findings import KNOWLEDGE_CENTER, MONITORING, Evidence, Finding, Remedy, kind
 from .view import WARMING, VariantView
@@ -69,7 +69,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
             "medium",
             ("OverheadLatency high", "few requests"),
             *evidence,
-            f"{typical * 60:.2g} requests a minute when it was high",
+            f"{readable(typical * 60, 2)} requests a minute when it was high",
             times=times,
             besides=(
                 "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
@@ -95,7 +95,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         "low",
         ("OverheadLatency high", "steady traffic, no new instances"),
         *evidence,
-        f"{(typical or 0):,.3g} requests a second, no new instances before it{more}",
+        f"{readable((typical or 0), 3)} requests a second, no new instances before it{more}",
         times=times,
         remedies=changes,
         besides=(

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...account.metrics import MetricSeries, Series
 from ...report.charts import Chart, Line, Panel
 from ...report.colours import PALETTE
+from ...report.numbers import milliseconds, readable
 from ...report.pages import Code, FindingCard, Listed, Part, Section, Soft, Tone
 from ...report.pages import page as page_of
 from .diagnosis import Diagnosis, breakdown
@@ -84,7 +85,7 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[Panel]:
 
     def thresholds(metric: str) -> list[tuple[str, float]]:
         return [
-            (f"{statistic} {limit.value:g} ms", limit.value)
+            (f"{statistic} {milliseconds(limit.value, 6)}", limit.value)
             for (name, statistic), limit in variant.thresholds.items()
             if name == metric
         ]
@@ -203,7 +204,9 @@ def page(diagnosis: Diagnosis) -> str:
         head=m.endpoint,
         verdict=said,
         under=", ".join(
-            filter(None, (m.region, m.status, window_text(m), f"periods of {minutes:g} min"))
+            filter(
+                None, (m.region, m.status, window_text(m), f"periods of {readable(minutes)} min")
+            )
         ),
         tone=_VERDICTS[diagnosis.healthy],
     )

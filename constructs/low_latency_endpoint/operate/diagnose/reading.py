@@ -44,6 +44,7 @@ from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...plan.container_metrics import server_of
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
+from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .drifted import read_drift
 from .measurements import (
@@ -309,13 +310,13 @@ def _thresholds(
         share = DEFAULT_OVERHEAD_SHARE
         latencies = {
             ("ModelLatency", statistic): Threshold(
-                value * (1 - share), f"{1 - share:.0%} of the target {value:g} ms"
+                value * (1 - share), f"{1 - share:.0%} of the target {milliseconds(value, 6)}"
             )
             for statistic, value in targets.items()
         }
         tightest = min(targets.values())
         latencies["OverheadLatency", "Average"] = Threshold(
-            tightest * share, f"{share:.0%} of the target {tightest:g} ms"
+            tightest * share, f"{share:.0%} of the target {milliseconds(tightest, 6)}"
         )
         latencies |= of_tokens
     elif plan:

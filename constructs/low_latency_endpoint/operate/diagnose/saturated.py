@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from ...errors import AWS_DOCS
+from ...report.numbers import plain_number, readable
 from .advice import instances_remedy, peak_remedy, target_remedy, unfilled
 from .events import scale_outs
 from .findings import (
@@ -235,14 +236,14 @@ def target_too_low(view: VariantView) -> Iterator[Finding]:
         "high",
         (STATED_NUMBER, "scaling target"),
         f"{stated.words(load)}, with {view.utilization_words(times)} and "
-        f"{view.in_work(times) or 0:.2g} requests in work on an instance",
+        f"{readable(view.in_work(times) or 0, 2)} requests in work on an instance",
         Evidence(
-            f"{stated.target:g} a second are {minute:,.0f} a minute, which is what the metric counts"
+            f"{readable(stated.target)} a second are {minute:,.0f} a minute, which is what the metric counts"
             if typed
             else f"a target of up to {right:,.0f} a minute fits what was seen"
         ),
         times=times,
-        remedies=[Remedy("throughput.tps_per_instance", "at most", f"{right / 60:.3g}")],
+        remedies=[Remedy("throughput.tps_per_instance", "at most", plain_number(right / 60, 3))],
         besides=f"Set the policy's TargetValue to {right:.0f} at most, and see in a load test what "
         "one instance holds. Until then the fleet is larger than its load needs.",
     )
@@ -436,7 +437,7 @@ def _too_slow(
     if tracked and tracked.concurrency:
         headroom = Remedy(
             "scaling.concurrency_target",
-            f"lower than {tracked.target:g}: headroom on each instance",
+            f"lower than {readable(tracked.target)}: headroom on each instance",
         )
     if tracked and most is not None and most <= 1.05 * tracked.target:
         changes = [
@@ -489,7 +490,9 @@ def _too_slow(
     changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
         changes.append(
-            Remedy("scaling.scale_out_cooldown", f"now {scaling.scale_out_cooldown:g} s", "60s")
+            Remedy(
+                "scaling.scale_out_cooldown", f"now {readable(scaling.scale_out_cooldown)} s", "60s"
+            )
         )
     changes += [headroom, Remedy("instances.min", "more at all times")]
     return _finding(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...account.metrics import Series
 from ...errors import AWS_DOCS
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, readable
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -183,8 +183,8 @@ def _baseline(view: VariantView) -> Finding | None:
         "medium",
         (*_ROOT, "burstable", "CPU at its baseline"),
         *view.slow_evidence(),
-        f"CPU at {used:.0f} %, and {share:g} % is the baseline of {view.variant.instance_type}, with "
-        f"{waiting:.2g} requests in work on an instance",
+        f"CPU at {used:.0f} %, and {readable(share)} % is the baseline of {view.variant.instance_type}, with "
+        f"{readable(waiting, 2)} requests in work on an instance",
         remedies=[Remedy("instance_type", "one that is not burstable", "ml.m5.large")],
     )
 
@@ -197,7 +197,9 @@ def _waiting(view: VariantView) -> Finding | None:
     same = max(used) <= _SAME and (rate <= _SAME or max(used) < 1 / _SAME)
     if len(slower.calm) < PERIODS or not same or (view.in_flight and flight < _DOUBLED):
         return None
-    return _waits(view, f"{rate:.2g} times the rate, {used[0]:.2g} times the CPU", "medium")
+    return _waits(
+        view, f"{readable(rate, 2)} times the rate, {readable(used[0], 2)} times the CPU", "medium"
+    )
 
 
 def _idle(view: VariantView) -> Finding | None:
@@ -206,7 +208,11 @@ def _idle(view: VariantView) -> Finding | None:
     cores, waiting = view.busy_cores(times), view.in_work(times)
     if not facts or facts.accelerator or not waiting or cores is None or cores >= waiting / 2:
         return None
-    return _waits(view, f"{cores:.2g} CPUs busy for {waiting:.2g} requests in work at once", "low")
+    return _waits(
+        view,
+        f"{readable(cores, 2)} CPUs busy for {readable(waiting, 2)} requests in work at once",
+        "low",
+    )
 
 
 def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
@@ -232,7 +238,7 @@ def one_core(view: VariantView, times: list[datetime]) -> str:
     vcpus = view.variant.facts.vcpus if view.variant.facts else None
     if abs(cores - count) > _WHOLE or count == vcpus:
         return ""
-    return f"{cores:.2f} of {vcpus} CPUs busy, with {waiting:.2g} requests in work on an instance"
+    return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in work on an instance"
 
 
 def _workers(view: VariantView) -> Finding | None:
@@ -240,7 +246,7 @@ def _workers(view: VariantView) -> Finding | None:
     slower = _slower(view)
     rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
     follows = rate > _SAME and flight >= _DOUBLED
-    text = f"{rate:.2g} times the rate, and latency rose with it" if follows else ""
+    text = f"{readable(rate, 2)} times the rate, and latency rose with it" if follows else ""
     return queueing(view, slower.worse, *view.slow_evidence(), more=text)
 
 
@@ -261,7 +267,7 @@ def queueing(
     by_concurrency = [
         Remedy(
             "scaling.concurrency_target",
-            "what one instance works on at once" + (f"; now {target:g}" if target else ""),
+            "what one instance works on at once" + (f"; now {readable(target)}" if target else ""),
             stated if stated and (not target or int(stated) < target) else "",
         )
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import AWS_DOCS
 from ...plan.metrics import metrics
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, readable
 from .findings import STATED_NUMBER, Evidence, Finding, kind
 from .measurements import AlarmReading, Measurements, PlanFacts, VariantReading
 
@@ -79,7 +79,7 @@ def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanF
     if factor == 1 or right > _LIMIT_MS:
         return ""
     return (
-        f"{alarm.metric} {alarm.statistic} above {1000 * stated:g} microseconds, which is "
+        f"{alarm.metric} {alarm.statistic} above {readable(1000 * stated)} microseconds, which is "
         f"{milliseconds(stated)}; for {milliseconds(right)} it is {1000 * right:.0f}"
     )
 

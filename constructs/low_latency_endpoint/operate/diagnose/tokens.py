@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ...account.metrics import Series, median
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, readable
 from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .view import SlowPeriods, VariantView
 
@@ -262,7 +262,7 @@ def _more_arrivals(view: VariantView, times: list[datetime]) -> str | None:
     now = view.tps.only(times).median
     if before is None or now is None or now < _MORE_ARRIVALS * before:
         return None
-    return f"{now:.3g} requests a second, {before:.3g} while tokens came in time"
+    return f"{readable(now, 3)} requests a second, {readable(before, 3)} while tokens came in time"
 
 
 def _more_run(view: VariantView, times: list[datetime]) -> bool:
@@ -276,13 +276,9 @@ def _more_run(view: VariantView, times: list[datetime]) -> bool:
 
 def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator[str]:
     """How much waited, ran and was cached meanwhile, on the fullest instance."""
-    words = {
-        WAITING: "{:,.3g} waiting",
-        RUNNING: "{:,.3g} running",
-        KV_CACHE: "{:.0f} % of the KV cache in use",
-    }
+    words = {WAITING: "waiting", RUNNING: "running", KV_CACHE: "% of the KV cache in use"}
     parts = [
-        words[metric].format(value)
+        f"{readable(round(value) if metric == KV_CACHE else value, 3)} {words[metric]}"
         for metric in metrics
         if (value := _median(view, metric, times)) is not None
     ]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from ...account.metrics import Series, median
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, readable
 from .findings import Confidence, Evidence, Finding, FindingKind, Remedy
 from .measurements import (
     Activity,
@@ -398,8 +398,8 @@ class VariantView:
         load = self.load.only(times).weighted_mean(weights)
         if load is not None and self.load_limit and load >= self.load_limit:
             return (
-                f"{load:,.0f} invocations per instance and minute, {load / 60:.3g} a second, "
-                f"where a load test found {self.load_limit / 60:.3g} a second"
+                f"{load:,.0f} invocations per instance and minute, {readable(load / 60, 3)} a second, "
+                f"where a load test found {readable(self.load_limit / 60, 3)} a second"
             )
         tracked = self.tracked
         if tracked is None:
@@ -492,4 +492,4 @@ class VariantView:
 
 def _length(period: timedelta) -> str:
     minutes = period / timedelta(minutes=1)
-    return f"{minutes:g} min"
+    return f"{readable(minutes)} min"

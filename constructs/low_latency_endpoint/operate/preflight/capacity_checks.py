@@ -12,6 +12,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.stacks import stack_description, template_resources
 from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
+from ...report.numbers import readable
 from ..checking.checks import (
     Outcome,
     check,
@@ -97,7 +98,7 @@ def _holds(account: Account, instance_type: str, needed: int, largest: int) -> l
         return [unknown(f"the quota's value is not available: {why}")]
     value = quota["Value"]
     evidence = (
-        f"quota {value:g} ({known}), {largest} at most in service, {needed} during an "
+        f"quota {readable(value)} ({known}), {largest} at most in service, {needed} during an "
         "update; other endpoints of the account count too"
     )
     code = quota.get("QuotaCode", "")

@@ -9,6 +9,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.keys import described_key
 from ...account.sessions import Unreadable
+from ...report.numbers import readable
 from ...settings import ModelDataSettings
 from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown, warned
 from .context import PlannedEndpoint, PlannedModel
@@ -253,6 +254,6 @@ def _size(count: float) -> str:
     """
     for unit in ("B", "kB", "MB"):
         if count < 1000:
-            return f"{count:.3g} {unit}"
+            return f"{readable(count, 3)} {unit}"
         count /= 1000
-    return f"{count:,.3g} GB" if count < 1000 else f"{count:,.0f} GB"
+    return f"{readable(count, 3)} GB" if count < 1000 else f"{count:,.0f} GB"

@@ -22,6 +22,7 @@ from ...plan.images import check_image_runs_on
 from ...plan.instance_types import instance_facts
 from ...plan.limits import GUIDE, INSTANCE_TYPE, Range
 from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
+from ...report.numbers import readable
 from ...settings import EndpointSettings, served_containers
 from ...settings.fields import duration_of, duration_text
 from ...settings.planned import images_of
@@ -152,7 +153,7 @@ def load_test(
     if sending > limit:
         raise TRAFFIC_RULE.error(
             got=f"{sending} seconds of traffic",
-            allowed=f"at most the job's duration limit, {limit:g} seconds",
+            allowed=f"at most the job's duration limit, {readable(limit)} seconds",
         )
     tests = len(instance_types) * prod(map(len, environment.values()))
     ranges = [{"Name": name, "Value": list(values)} for name, values in environment.items()]
@@ -246,7 +247,7 @@ def _bound(test: Mapping[str, Any]) -> str:
         return "AWS: within 45 minutes; a Default job takes no limit"
     limit = timedelta(seconds=test["JobDurationInSeconds"])
     hours = test["ResourceLimit"]["MaxParallelOfTests"] * (limit / timedelta(hours=1))
-    return f"{duration_text(limit)}, so at most {hours:g} instance hours"
+    return f"{duration_text(limit)}, so at most {readable(hours)} instance hours"
 
 
 def _check_count(instance_types: Sequence[str], fewest: int = 0) -> None:

@@ -20,6 +20,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...account.sessions import ClientFactory
+from ...report.numbers import milliseconds, readable
 from ...report.tables import Cell, Table
 from ...settings import EndpointSettings, environment_place
 from ...settings.breach import Place
@@ -152,7 +153,7 @@ def adopt(
         )
     if recommendation.within(threshold) is False:
         raise NOT_ADOPTABLE.error(
-            got=f"{result} with {recommendation.model_latency_ms:g} ms",
+            got=f"{result} with {milliseconds(recommendation.model_latency_ms, 6)}",
             allowed=f"at most {threshold.milliseconds} ms",
         )
     if recommendation.environment and len(endpoint.containers) > 1:
@@ -175,7 +176,7 @@ def _throughput_notes(result: Recommendation, endpoint: EndpointSettings) -> Ite
     held = result.tps_per_instance
     if endpoint.throughput is None:
         yield "The settings state no throughput, so the fleet is not sized from the result." + (
-            f" One instance held {held:.4g} requests per second." if held else ""
+            f" One instance held {readable(held, 4)} requests per second." if held else ""
         )
     elif held is None:
         yield (

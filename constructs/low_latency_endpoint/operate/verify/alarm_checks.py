@@ -20,6 +20,7 @@ from ...account.stacks import stack_ids, template_resources
 from ...errors import ConfigurationError
 from ...plan.container_metrics import ENDPOINT_LABEL
 from ...plan.query_reading import data_part, label_in, metric_names_in, watched_metric
+from ...report.numbers import milliseconds, readable
 from ..checking.checks import (
     Outcome,
     check,
@@ -87,7 +88,7 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
         and label_in(query, ENDPOINT_LABEL) == context.stated.name
         and (watched := watched_metric(query)) is not None
     ]
-    for about, milliseconds in context.stated.plan.get("alarms", {}).items():
+    for about, wanted in context.stated.plan.get("alarms", {}).items():
         watched, _, statistic = about.rpartition(" ")
         if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
             meaning = re.sub("[ -]", "_", watched)
@@ -96,9 +97,9 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
                 for each in on_queries
                 if (each.meaning, each.percentile) == (meaning, statistic)
             ]
-            yield _compared(about, sorted(found), milliseconds)
+            yield _compared(about, sorted(found), wanted)
         else:
-            yield _threshold(about, milliseconds, mine, resources)
+            yield _threshold(about, wanted, mine, resources)
 
 
 def _compared(
@@ -108,10 +109,10 @@ def _compared(
     if not found:
         fix = "Turned off in the settings, or deleted: see LLV501."
         return warned("no alarm watches it", fix, about=about)
-    shown = "above " + ", ".join(f"{value:g} ms" for value in found)
+    shown = "above " + ", ".join(milliseconds(value, 6) for value in found)
     if any(math.isclose(value, wanted) for value in found):
         return passed(shown, about=about)
-    says = f"the plan says {wanted:g} ms"
+    says = f"the plan says {milliseconds(wanted, 6)}"
     if set(found) <= set(stated):
         return passed(f"{shown}, stated in the settings; {says}", about=about)
     return failed(f"{shown}, {says}", REVERTED, about=about)
@@ -119,7 +120,7 @@ def _compared(
 
 def _threshold(
     about: str,
-    milliseconds: float,
+    wanted: float,
     alarms: Sequence[tuple[str, Mapping[str, Any]]],
     resources: Mapping[str, Mapping[str, Any]],
 ) -> Outcome:
@@ -131,7 +132,7 @@ def _threshold(
         and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
     ]
     stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
-    return _compared(about, [value for value, _ in found], milliseconds, stated)
+    return _compared(about, [value for value, _ in found], wanted, stated)
 
 
 @endpoint_check(
@@ -282,7 +283,7 @@ def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Ite
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
-        yield passed(f"finds {max(measured):.4g} now{many}")
+        yield passed(f"finds {readable(max(measured), 4)} now{many}")
     elif values:
         yield warned("its metric is there, but nothing was measured lately", _SEND)
     else:

@@ -19,6 +19,7 @@ from ...account.drift import (
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
 from ...account.stacks import stack_endpoints, stack_ids
+from ...report.numbers import readable
 from ..checking.checks import (
     Outcome,
     check,
@@ -180,7 +181,7 @@ def _scales(
         yield from problems
         if target is not None and not problems:
             aims = (
-                f"{tracked_metric(each) or each.get('PolicyName', '')} at {value:g}"
+                f"{tracked_metric(each) or each.get('PolicyName', '')} at {readable(value)}"
                 for each in scaling_policies(context.account, context.stated.name, variant)
                 if (value := tracked_value(each)) is not None
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 
+from ....report.numbers import readable
 from ..events import MOST, after_starts
 from ..findings import SCALING, Remedy, kind
 from ..view import PERIODS, VariantView
@@ -48,7 +49,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     apart = (turns[-1].start - turns[0].start) / (len(turns) - 1) / timedelta(minutes=1)
     text = (
         f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "
-        f"{apart:.0f} min apart, at {min(came):.3g} to {max(came):.3g} requests a second"
+        f"{apart:.0f} min apart, at {readable(min(came), 3)} to {readable(max(came), 3)} requests a second"
     )
     yield Pattern(
         view.finding(

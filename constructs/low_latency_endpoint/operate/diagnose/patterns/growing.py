@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from ....account.metrics import Series, median
-from ....report.numbers import milliseconds
+from ....report.numbers import milliseconds, readable
 from ..findings import MONITORING, Evidence, Remedy, kind
 from ..slow_container import workers_stated_too_few
 from ..view import PERIODS, WARMING, VariantView, runs
@@ -91,7 +91,7 @@ def _change(series: Series, times: list[datetime]) -> float | None:
 def _pattern(view: VariantView, each: Judged, found: Creep, times: list[datetime]) -> Pattern:
     slow = _slow_with_it(view, times)
     hours = (times[-1] - times[0] + view.period) / timedelta(hours=1)
-    length = f"{hours:.2g} h" if hours >= 2 else f"{60 * hours:.0f} min"
+    length = f"{readable(hours, 2)} h" if hours >= 2 else f"{60 * hours:.0f} min"
     others = []
     for name, metric in (("CPU", "CPUUtilization"), ("memory", "MemoryUtilization")):
         series = view.get(metric, "Average")

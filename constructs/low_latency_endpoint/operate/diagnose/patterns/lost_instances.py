@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ....account.metrics import median
-from ....report.numbers import percent
+from ....report.numbers import percent, readable
 from ..findings import GUIDE, Evidence, Remedy, kind
 from ..view import WARMING, VariantView
 from .yardstick import Pattern, all_slow, hit_words, kept, requests, share
@@ -164,7 +164,7 @@ def _pattern(
             loss.until,
         ),
         Evidence(
-            f"{was / seconds:,.3g} requests a second before, {now / seconds:,.3g} after; "
+            f"{readable(was / seconds, 3)} requests a second before, {readable(now / seconds, 3)} after; "
             f"{view.utilization_words(explained)} since"
         ),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from ....report.numbers import readable
 from ..events import after_starts
 from ..findings import KNOWLEDGE_CENTER, Evidence, Remedy, kind
 from ..view import ENOUGH_REQUESTS, PERIODS, VariantView
@@ -134,7 +135,7 @@ def _onsets(times: list[datetime], period: timedelta) -> list[datetime]:
 
 def _words(length: timedelta) -> str:
     minutes = length / timedelta(minutes=1)
-    return f"{minutes:.3g} min" if minutes < 120 else f"{minutes / 60:.3g} h"
+    return f"{readable(minutes, 3)} min" if minutes < 120 else f"{readable(minutes / 60, 3)} h"
 
 
 def _chance(chance: float) -> str:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from ....account.metrics import median
+from ....report.numbers import readable
 from ..events import after_starts
 from ..findings import KNOWLEDGE_CENTER, Evidence, Remedy, kind
 from ..view import ENOUGH_REQUESTS, PERIODS, VariantView, runs
@@ -60,7 +61,7 @@ def scattered(view: VariantView) -> Iterator[Pattern]:
             SCATTERED,
             "medium",
             ("patterns over time", "single slow periods"),
-            f"slow {len(apart)} times, for {len(slow) / len(apart):.2g} periods in the mean, "
+            f"slow {len(apart)} times, for {readable(len(slow) / len(apart), 2)} periods in the mean, "
             f"{min(gaps):.0f} to {max(gaps):.0f} min apart, in no rhythm; never in "
             "three of five periods, which is what alarms see",
             Evidence(f"{then_and_otherwise(view, slow)}; {hit_words(view, slow)}"),
