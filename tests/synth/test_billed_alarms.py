@@ -19,14 +19,20 @@ ALL_ALARMS = {
     "slow_requests": {"threshold": "200ms"},
     "zone_imbalance": 1.5,
     "expect_traffic": True,
+    "anomalies": {"Invocations": "Sum"},
+    "period": "5m",
     "quiet_during_deployments": True,
 }
 
 
 def metrics_of(resource: dict[str, Any]) -> int:
-    """Metrics that CloudWatch bills an alarm for: those read, not the expression over them."""
-    read = [each for each in resource["Properties"].get("Metrics", ()) if "MetricStat" in each]
-    return len(read) or 1
+    """Metrics that CloudWatch bills an alarm for: those read, not the expression over them.
+
+    But for a band that CloudWatch learns, each edge of which counts.
+    """
+    metrics = resource["Properties"].get("Metrics", ())
+    bands = sum("ANOMALY_DETECTION_BAND" in each.get("Expression", "") for each in metrics)
+    return sum("MetricStat" in each for each in metrics) + 2 * bands or 1
 
 
 def cases() -> list[dict[str, Any]]:

@@ -104,6 +104,7 @@ FURTHER = (("variants.b", {"weight": 1}), ("shadow", {"name": "b"}))
 CONFIGURED = {
     "startup_health_check_timeout": "6m",
     "model_data_download_timeout": "6m",
+    "instance_provision_timeout": "6m",
     "volume_size_gib": 64,
     "capacity_reservation_arn": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
 }
@@ -226,7 +227,8 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
                 **below(".scaling", keep_counts=True, scale_in_cooldown="5m", instance_start="4m"),
                 **below(".alarms", error_rate=0.01, minimum_invocations=20, cpu_utilization=85),
                 **below(".alarms", memory_utilization=90, disk_utilization=90),
-                **below(".alarms", capacity_at_maximum=True, expect_traffic=False),
+                **below(".alarms", capacity_at_maximum=True, expect_traffic=False, period="1m"),
+                **below(".alarms", evaluation_periods=3, datapoints_to_alarm=2),
                 **below(".alarms", quiet_during_deployments=False, model_latency={"p99": "160ms"}),
                 **CANARY,
             },
@@ -287,9 +289,11 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {
                 **below(".alarms", error_rate=0.02, client_error_rate=0.05, minimum_invocations=50),
                 **below(".alarms", cpu_utilization=50, memory_utilization=50, disk_utilization=50),
-                **below(".alarms", zone_imbalance=1.5, expect_traffic=True),
+                **below(".alarms", zone_imbalance=1.5, expect_traffic=True, period="5m"),
+                **below(".alarms", evaluation_periods=5, datapoints_to_alarm=5),
             },
             SLOW,
+            {".alarms.anomalies": {"Invocations": "Sum"}},
             {".alarms.capacity_at_maximum": False},
             {".alarms.quiet_during_deployments": True},
             {".dashboard": False},

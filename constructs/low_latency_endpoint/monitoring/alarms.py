@@ -13,9 +13,10 @@ from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
+from ..plan.durations import seconds_of
 from ..plan.limits import EVALUATION_PERIODS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from ..plan.rules import SCALED_VARIANTS_ONLY, check_alarm_window
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
@@ -391,10 +392,7 @@ def checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
     check(EVALUATION_PERIODS, evaluation_periods, where)
     check(EVALUATION_PERIODS, datapoints, where)
     known = not (is_token(datapoints) or is_token(evaluation_periods))
-    if known and datapoints > evaluation_periods:
-        raise DATAPOINTS_ABOVE_PERIODS.error(
-            got=f"{datapoints} of {evaluation_periods}",
-            allowed=f"at most {evaluation_periods}",
-            where=where,
-        )
+    if known:
+        seconds = 60 if options.period is None else seconds_of(options.period, where)
+        check_alarm_window(evaluation_periods, datapoints, seconds, where)
     return evaluation_periods, datapoints

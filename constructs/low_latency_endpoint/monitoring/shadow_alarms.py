@@ -83,7 +83,9 @@ class ShadowAlarms(Construct):
         self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
         self._periods = checked_periods(
             AlarmOptions(
-                evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm
+                period=period,
+                evaluation_periods=evaluation_periods,
+                datapoints_to_alarm=datapoints_to_alarm,
             ),
             path,
         )

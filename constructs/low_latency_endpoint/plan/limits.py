@@ -765,6 +765,9 @@ ALARM_THRESHOLD_MILLISECONDS = number_range(
 EVALUATION_PERIODS = number_range(
     "LLE702", "the number of evaluation periods", 1, 1440, source=_ALARM
 )
+ALARM_PERIOD = number_range(
+    "LLE738", "the period of the alarms", 60, 604_800, unit="seconds", source=_ALARM
+)
 ERROR_RATE = number_range(
     "LLE703",
     "the error rate",

@@ -424,6 +424,25 @@ DATAPOINTS_ABOVE_PERIODS = rule(
     fix="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
+ALARM_WINDOW = rule(
+    "LLE737",
+    "an alarm looks further back than CloudWatch lets it",
+    fix="Lower evaluation_periods or the period.",
+    source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+)
+
+
+def check_alarm_window(periods: int, datapoints: int, seconds: float, where: str = "") -> None:
+    """So many datapoints of so many periods."""
+    if datapoints > periods:
+        got, allowed = f"{datapoints} of {periods}", f"at most {periods}"
+        raise DATAPOINTS_ABOVE_PERIODS.error(got=got, allowed=allowed, where=where)
+    most = 86_400 if seconds < 3600 else 604_800
+    if periods * seconds > most:
+        got, allowed = f"{periods} x {seconds:g} seconds", f"at most {most:,} seconds in all"
+        raise ALARM_WINDOW.error(got=got, allowed=allowed, where=where)
+
+
 METRIC_PERIOD = rule(
     "LLE366",
     "CloudWatch has no such metric period",

@@ -13,14 +13,21 @@ from ..plan import limits
 from ..plan.container_metrics import KV_CACHE_USE, WAITING_REQUESTS, percentile_share
 from ..plan.endpoint_request import METRICS_OF_SERVER
 from ..plan.metrics import check_statistic
-from ..plan.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
-from .breach import Finding, breaches
-from .fields import Limited, duration_schema
+from ..plan.rules import (
+    METRIC_PERIOD,
+    OBJECTIVE,
+    PERCENT_OF_ALL,
+    ZONE_IMBALANCE,
+    check_alarm_window,
+)
+from .breach import Finding, breaches, finding
+from .fields import Limited, duration_of, duration_schema
 from .model_base import SettingsModel, mapping_of, optional
 
 Threshold = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
 Rate = Annotated[float, Limited(limits.ERROR_RATE)]
 Percent = Annotated[float, Limited(PERCENT_OF_ALL)]
+Periods = Annotated[int, Limited(limits.EVALUATION_PERIODS)]
 
 
 def _thresholds(*statistics: str, percentiles: bool) -> WithJsonSchema:
@@ -143,13 +150,18 @@ class AlarmSettings(SettingsModel):
         example=0.01,
     )
     minimum_invocations: Annotated[int, Limited(limits.MINIMUM_INVOCATIONS)] | None = optional(
-        "Requests per minute below which error rates count as zero, so that single failures page "
+        "Requests per period below which error rates count as zero, so that single failures page "
         "nobody. Default: 20.",
         example=20,
     )
     slow_requests: SlowRequestSettings | None = optional(
         "An objective on slow requests, watched by how fast its budget burns. Default: no alarm.",
         example={"threshold": "200ms", "objective": 0.99},
+    )
+    anomalies: dict[str, str] | None = optional(
+        "Metrics, each with a statistic, that alarm outside the band that CloudWatch learns of "
+        "them. Default: none.",
+        example={"Invocations": "Sum"},
     )
     cpu_utilization: Percent | None = optional(
         "Percent of all vCPUs together. Default: 85.", example=85
@@ -181,6 +193,17 @@ class AlarmSettings(SettingsModel):
     expect_traffic: bool | None = optional(
         "Alarm when no request arrives for five minutes. Default: false."
     )
+    period: Annotated[timedelta, Limited(limits.ALARM_PERIOD)] | None = optional(
+        "What an alarm on latencies, shares and utilization looks at once: whole minutes. "
+        "Default: 1m.",
+        example="5m",
+    )
+    evaluation_periods: Periods | None = optional(
+        "So many periods count, the last ones. Default: 3.", example=5
+    )
+    datapoints_to_alarm: Periods | None = optional(
+        "So many of them must be too high. Default: 2.", example=5
+    )
     quiet_during_deployments: bool | None = optional(
         "Hold pages back while both fleets of a deployment take requests and ten minutes after, "
         "an hour at most. Not seen on AWS yet. Default: false."
@@ -188,7 +211,18 @@ class AlarmSettings(SettingsModel):
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """Each statistic is one that CloudWatch has for the metric."""
+        """Each statistic is one that CloudWatch has for the metric, as are period and window."""
+        for metric, statistic in mapping_of(given, "anomalies").items():
+            yield from breaches(("anomalies", metric), check_statistic, metric, statistic)
+        period = duration_of(given.get("period")) or timedelta(minutes=1)
+        if period > timedelta(minutes=1) and period % timedelta(minutes=1):
+            yield finding(METRIC_PERIOD, "period", got=given["period"], allowed="whole minutes")
+        counts = [given.get("evaluation_periods", 3), given.get("datapoints_to_alarm", 2)]
+        if all(isinstance(each, int) for each in counts):
+            place = (
+                "datapoints_to_alarm" if "datapoints_to_alarm" in given else "evaluation_periods"
+            )
+            yield from breaches((place,), check_alarm_window, *counts, period.total_seconds())
         for name, metric in (
             ("model_latency", "ModelLatency"),
             ("overhead_latency", "OverheadLatency"),

@@ -257,6 +257,11 @@ class EndpointSettings(SettingsModel):
     ) = optional(
         "How long the model's download may take, 60s to 1h. Default: SageMaker's.", example="5m"
     )
+    instance_provision_timeout: Annotated[timedelta, Limited(limits.PROVISION_SECONDS)] | None = (
+        optional(
+            "How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.", example="10m"
+        )
+    )
     volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = optional(
         "Size of each instance's EBS volume, for types "
         "without local storage. Default: SageMaker's.",

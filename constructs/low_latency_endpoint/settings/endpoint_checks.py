@@ -8,7 +8,7 @@ from typing import Any
 from ..plan import limits
 from ..plan.deployments import check_guardrails, takes_guardrails
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
-from ..plan.metrics import metric_facts
+from ..plan.metrics import metric_facts, metrics
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 from .breach import Finding, Place, breaches
 from .model_base import items_of, mapping_of
@@ -57,10 +57,17 @@ def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
         len(containers), multi_model=any(each.get("multi_model") is True for each in containers)
     )
     stated = mapping_of(given, "alarms")
-    for option, metric in METRIC_OF_ALARM.items():
-        if option in stated:
+    known = {each.name for each in metrics()}
+    learned = {
+        ("anomalies", metric): metric
+        for metric in mapping_of(stated, "anomalies")
+        if metric in known
+    }
+    of_option = {(option,): metric for option, metric in METRIC_OF_ALARM.items()}
+    for place, metric in (of_option | learned).items():
+        if place[0] in stated:
             yield from breaches(
-                ("alarms", option),
+                ("alarms", *place),
                 lambda metric=metric: check_published(
                     metric_facts(metric), shape=shape, instance_types=[instance_type]
                 ),

@@ -163,6 +163,8 @@ def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> lis
         found += _OF_CAPACITY
     if alarms and alarms.zone_imbalance:
         found.append(len(settings.client_zones.zones))
+    if alarms and alarms.anomalies:
+        found += [3] * len(alarms.anomalies)  # billed with both edges of the band
     stated = _ON_REQUEST if alarms else {}
     return found + [
         count for name, each in stated.items() if getattr(alarms, name) for count in each

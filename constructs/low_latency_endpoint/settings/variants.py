@@ -87,6 +87,11 @@ class FurtherSettings(SettingsModel):
     ) = optional(
         "How long the model's download may take. Default: the first variant's.", example="5m"
     )
+    instance_provision_timeout: Annotated[timedelta, Limited(limits.PROVISION_SECONDS)] | None = (
+        optional(
+            "How long SageMaker looks for instances. Default: the first variant's.", example="10m"
+        )
+    )
     volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = optional(
         "Size of each instance's EBS volume. Default: the first variant's, on its instance type.",
         example=64,
