@@ -288,7 +288,7 @@ def _settings(tmp_path: Path, **changes: Any) -> Path:
 def test_the_settings_name_the_endpoint(usage: Refused, tmp_path: Path) -> None:
     file = _settings(tmp_path, endpoint_name="another")
     message = usage("--confirm", "--settings", str(file), endpoint="third")
-    assert "LLT111" in message
+    assert "LLE933" in message
     assert "another" in message
 
 

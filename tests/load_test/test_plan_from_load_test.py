@@ -241,7 +241,7 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("changes", "options", "code"),
     [
-        ({"endpoint": "elsewhere"}, (), "LLT111"),
+        ({"endpoint": "elsewhere"}, (), "LLE933"),
         ({"endpoint": "elsewhere"}, ("nobody",), "LLE933"),
         ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLT114"),
         ({"limit": {"tps_per_instance": None}}, (), "LLT114"),

@@ -49,7 +49,7 @@ def stated_key(settings: Settings, given: str | None, path: Path) -> str:
 
     if given is None:
         return _only(list(settings.endpoints), path)
-    return endpoint_key(settings, given, str(path))
+    return endpoint_key(settings, given)
 
 
 def stated_sides(

@@ -307,7 +307,7 @@ def test_listing_and_stopping(recommend: Recommend, account: Recommender) -> Non
         (("--result", "1", "--write"), "add --job NAME"),
         (("--list", "--job", "j"), "exclude each other"),
         (("--job", "j", "--stop", "--result", "1", "--write"), "--stop excludes"),
-        (("other",), "LLT111"),
+        (("other",), "LLE933"),
         ((), "LLR102"),
         (("--role-arn", "me"), "LLR102"),
         (("--role-arn", ROLE), "LLR107"),

@@ -12,7 +12,7 @@ from ...errors import rule
 from ...plan.latency_target import LatencyTarget
 from ...plan.prices import Price
 from ...plan.token_traffic import TokenTraffic
-from ...settings import load_settings, planned_variants
+from ...settings import Settings, load_settings, planned_variants
 from ..engine.payloads import Payloads
 from .judging import FIRST_TOKEN, INTER_TOKEN
 
@@ -43,25 +43,16 @@ class StatedEndpoint:
     tokens: TokenTraffic | None = None  # of a language model's requests
 
 
-def endpoint_key(settings: Any, name: str, where: str) -> str:
-    """The key of an endpoint, given its name at AWS or its key; a lone endpoint is meant anyway."""
-    endpoints = settings.endpoints
-    for key, each in endpoints.items():
-        if each.endpoint_name == name:
-            return str(key)
-    if name in endpoints:
-        return name
-    unnamed = [key for key, each in endpoints.items() if each.endpoint_name is None]
-    if len(endpoints) == 1 and unnamed:
-        return str(unnamed[0])
-    known = [each.endpoint_name or f"(no name) {key}" for key, each in endpoints.items()]
-    raise SETTINGS_ENDPOINT.error(got=name, allowed=", ".join(known), where=where)
+def endpoint_key(settings: Settings, name: str) -> str:
+    """The key of an endpoint, by its name at AWS or its key; a lone one without a name is meant."""
+    (key, first), *others = settings.endpoints.items()
+    return key if not others and first.endpoint_name is None else settings.key_of(name)
 
 
 def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
     """Read what the settings file states about an endpoint."""
     settings = load_settings(path)
-    key = endpoint_key(settings, name, str(path))
+    key = endpoint_key(settings, name)
     one = settings.endpoints[key]
     payload = one.warm_up.payload if one.warm_up else None
     throughput = one.throughput

@@ -57,7 +57,7 @@ def adopt_limit(
     """Put the limit of a result file into the text of a settings file."""
     limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
-    key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
+    key = endpoint or endpoint_key(read, limit.endpoint)
     plan_endpoint(read, key)  # says when there is no such endpoint
     if peak_tps is None and read.endpoints[key].throughput is None:
         raise PEAK_NEEDED.error(
