@@ -108,10 +108,11 @@ def test_a_near_endpoint_is_suggested(wrong: str, near: str) -> None:
     assert (said.code, said.fix.partition("?")[0]) == ("LLA101", f"Did you mean {near}")
 
 
-def test_a_near_stack_is_suggested() -> None:
-    said = refused(lambda: meant_stack(account(STACKS), "Servng"))
+@pytest.mark.parametrize(("wrong", "near"), [("Servng", "Serving"), ("sentimnt", "sentiment")])
+def test_a_near_stack_or_endpoint_of_one_is_suggested(wrong: str, near: str) -> None:
+    said = refused(lambda: meant_stack(account(STACKS), wrong))
     assert (said.code, said.allowed) == ("LLA103", "Chats, Serving")
-    assert said.fix.startswith("Did you mean Serving? ")
+    assert said.fix.startswith(f"Did you mean {near}? ")
 
 
 @pytest.mark.parametrize(("stacks", "first"), [(False, "chat-de"), (True, "Chats")])

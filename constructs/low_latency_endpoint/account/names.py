@@ -49,6 +49,7 @@ def meant_stack(account: Account, name: str) -> str:
         if found is not None and (owner := owner_of(account, found["EndpointArn"])) is not None:
             return owner[0]
     allowed, known = listed(account, "stacks with endpoints", _stacks)
+    known += account.known("endpoints", endpoint_names) or []  # these will do, too
     raise STACK_EXISTS.error(
         got=" in ".join(filter(None, (name, account.region))),
         allowed=allowed,

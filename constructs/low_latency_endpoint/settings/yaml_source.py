@@ -94,7 +94,7 @@ def read_yaml(path: str | Path) -> YamlSource:
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        fix = "`low-latency init` starts an app; --settings FILE names another file."
+        fix = "Run it beside the settings file, or give --settings FILE. `low-latency init` starts anew."
         if isinstance(error, FileNotFoundError) and str(path) != "endpoint.yaml":
             beside = [each.name for each in Path(path).parent.glob("*.y*ml")]
             fix = did_you_mean(Path(path).name, beside)
