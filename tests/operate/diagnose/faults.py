@@ -143,6 +143,13 @@ def _cold_after_scale_out(to: int = 8, *, until: int = 33, **more: Any) -> Scena
     return Scenario(**(values | more))
 
 
+def _since_deployment(**more: Any) -> Scenario:
+    """Eight instances of a model that is asked for one thing at a time, new for six minutes."""
+    of = {"tps": constant(9.5), "cpu": constant(2), "planned": None, "scaling": None}
+    thresholds = {("ModelLatency", "p99"): 1500.0}
+    return Scenario(**(of | {"deployed": 54, "thresholds": thresholds} | more))
+
+
 def _cold_then_saturated(**more: Any) -> Scenario:
     """Cold for eight minutes after a scale-out to the maximum; later full for twelve."""
     values: dict[str, Any] = {
@@ -945,6 +952,28 @@ _ROWS = {
     ),
     "LLD118: a disk that is nearly full": fault(
         "disk at 9", "volume_size_gib", disk=lambda m: 85 + m / 6
+    ),
+    "LLD111: an overload since a deployment, no cold start": fault(
+        "5 requests in flight at first and 17 at last",
+        "instances.min",
+        of=_since_deployment,
+        latency=lambda m, i: 400 if m < 54 else 1500 + 2700 * (m - 54),
+        in_flight=lambda m: 1 if m < 54 else 2 + 3 * (m - 54),
+    ),
+    "LLD121: a cold start that gets no worse": fault(
+        "slow within 10 minutes of the deployment",
+        "deployment.canary",
+        of=_since_deployment,
+        latency=lambda m, i: 400 if m < 54 else 3000,
+        in_flight=from_minute(54, 1, 4),
+    ),
+    "LLD121: a cold start under a load that rises": fault(
+        "slow within 10 minutes of the deployment",
+        "deployment.canary",
+        of=_since_deployment,
+        tps=lambda m: 9.5 if m < 54 else 9.5 + 3 * (m - 54),
+        latency=lambda m, i: 400 if m < 54 else 2000 + 600 * (m - 54),
+        in_flight=lambda m: 1 if m < 54 else 3 + 6 * (m - 54),
     ),
     "LLD704: somebody lowered the maximum": fault(
         "MaxCapacity is 8, the template says 16",

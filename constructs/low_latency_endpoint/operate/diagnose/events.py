@@ -315,9 +315,16 @@ def new_version(view: VariantView) -> Iterator[Finding]:
                 Remedy("deployment.rollback_on_alarms", value="true"),
                 Remedy("deployment.canary.wait", "longer than the alarm takes to see it", "10m"),
             ],
-            besides="Compare both versions outside of SageMaker with the same requests.",
+            besides="Roll back: deploy the version before. Then compare both versions outside of "
+            "SageMaker with the same requests.",
         )
         return
+
+
+_NOT_YET = (
+    "It has not recovered yet: look again 10 minutes after the start. If it is slow then, and a "
+    "deployment was the start, roll back. "
+)
 
 
 def cold_start(view: VariantView) -> Iterator[Finding]:
@@ -344,7 +351,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
             Remedy("containers[].environment", "have the server load and compile before /ping"),
         ],
         besides=(
-            ("" if recovered else "Look again later: it has not recovered yet. ")
+            ("" if recovered else _NOT_YET)
             + "Warm the model before /ping answers, or send requests before callers do."
         ),
     )

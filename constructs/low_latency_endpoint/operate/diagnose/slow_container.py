@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from ...account.metrics import Series
 from ...errors import AWS_DOCS
 from ...report.numbers import milliseconds, readable
+from .events import after_starts, named
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -84,6 +86,8 @@ UNEVEN = kind(
 _BASELINES = {"medium": 20.0, "large": 30.0, "xlarge": 22.5, "2xlarge": 17.0}
 #: Rate or utilization is the same; a number of CPUs is whole.
 _SAME, _WHOLE = 1.1, 0.1
+#: From the first to the last third of slow periods: a queue that grows, and no warm-up.
+_GROWS = 1.5
 #: Workers that a whole number of CPUs may show; more in work than these by so many times wait.
 _FEW, _MORE = 4, 1.5
 _ROOT = ("ModelLatency high", "instances not saturated")
@@ -291,6 +295,36 @@ def queueing(
             *by_concurrency,
         ],
     )
+
+
+def growing_queue(view: VariantView) -> Iterator[Finding]:
+    """What looks like a cold start, but gets worse at the same rate: more is asked than fits."""
+    slow = view.slow_times
+    starts = after_starts(view, slow)
+    third = max(len(slow) // 3, 1)
+    if not starts or len(slow) < PERIODS:
+        return
+    rate, latency, flight = (
+        (series.only(slow[:third]).median or 0, series.only(slow[-third:]).median or 0)
+        for series in (view.tps, view.typical, view.in_flight)
+    )
+    if min(flight[1] / (flight[0] or 1), latency[1] / (latency[0] or 1)) < _GROWS or (
+        not flight[0] or rate[1] > _SAME * rate[0]
+    ):
+        return
+    words = (
+        f"{flight[0]:.0f} requests in flight at first and {flight[1]:.0f} at last, at the same rate: "
+        "more come than the instances work off"
+    )
+    found = queueing(view, slow, *view.slow_evidence(), more=words)
+    new = [each for each in starts if each.deployment]
+    if found:
+        more = Remedy("instances.min", "more instances work off more")
+        found = replace(found, changes=(*found.changes, more))
+    if found and new and not any(each.first for each in view.measurements.deployments):
+        words = f"Since {named(view, new)}: roll back if the version before held this load."
+        found = replace(found, besides=words)
+    yield from [found] if found else []
 
 
 def _stated_workers(view: VariantView) -> str | None:

@@ -19,7 +19,7 @@ from .overhead import client, overhead
 from .patterns import patterns
 from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
-from .slow_container import slow_container
+from .slow_container import growing_queue, slow_container
 from .stated_alarms import stated_alarms
 from .tokens import has_tokens, token_times
 from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
@@ -196,7 +196,7 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
 def _cause(view: VariantView) -> Iterator[Finding]:
     """The cause of one slow time window: the first that fits."""
     skewed = partial(skew, full=view.full is not None)
-    for rule in (skewed, saturated, new_version, cold_start, slow_container):
+    for rule in (skewed, saturated, new_version, growing_queue, cold_start, slow_container):
         found = list(rule(view))
         if found:
             yield from found
