@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from botocore import xform_name
+
 from .alarms import alarms_named
 from .calls import Account, json_object
 from .endpoints import describe_endpoint
@@ -72,10 +74,8 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class ChangedBy:
-    """A change by hand as CloudTrail has it; ``who`` is an ARN where it tells one."""
-
     time: datetime
-    who: str
+    who: str  # an ARN, where CloudTrail tells one
     call: str
 
 
@@ -90,7 +90,7 @@ def differences(stated: Any, found: Any, path: str = "") -> Iterator[Difference]
     ['Threshold is 200000, the template says 160000']
     """
     if isinstance(stated, Mapping):
-        if _is_function(stated):
+        if any(key == "Ref" or key.startswith("Fn::") for key in stated):
             return
         for key, value in stated.items():
             inner = found.get(key) if isinstance(found, Mapping) else None
@@ -106,12 +106,6 @@ def differences(stated: Any, found: Any, path: str = "") -> Iterator[Difference]
         yield Difference(path, found, stated)
 
 
-def _is_function(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(
-        key == "Ref" or key.startswith("Fn::") for key in value
-    )
-
-
 def _same(stated: Any, found: Any) -> bool:
     if isinstance(stated, bool) or isinstance(found, bool):
         return str(stated).lower() == str(found).lower()
@@ -122,11 +116,9 @@ def _same(stated: Any, found: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    return (
-        f"{value:g}"
-        if isinstance(value, float) and abs(value) < 1e6
-        else ("nothing" if value is None else f"{value}")
-    )
+    if isinstance(value, float) and abs(value) < 1e6:
+        return f"{value:g}"
+    return "nothing" if value is None else str(value)
 
 
 def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]:
@@ -291,21 +283,12 @@ def _policy_drift(
         f"AWS names no drift of scaling policies that CloudFormation detects, so put it again: "
         f"`{_scaling_command('put-scaling-policy')} --resource-id {resource} "
         f"--policy-name {name} --policy-type {stated.get('PolicyType')} "
-        f"--{_dashed(kind)} '{json.dumps(stated.get(kind))}'`.",
+        f"--{xform_name(kind, '-')} '{json.dumps(stated.get(kind))}'`.",
         "DeleteScalingPolicy" if found is None else "PutScalingPolicy",
         resource,
         changes if found is not None else (),
         variant,
     )
-
-
-def _dashed(name: str) -> str:
-    """An operation's member as an option of the AWS CLI.
-
-    >>> _dashed("TargetTrackingScalingPolicyConfiguration")
-    'target-tracking-scaling-policy-configuration'
-    """
-    return "".join(f"-{each.lower()}" if each.isupper() else each for each in name).lstrip("-")
 
 
 # ------------------------------------------------------------------------------------------ alarms
@@ -393,12 +376,7 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
     """Another configuration than the stack's, and weights and counts of variants by hand."""
     found = describe_endpoint(account, endpoint.name)
     logical_id, name = stated_configuration(account, stack, endpoint)
-    if found is None:
-        yield Drift(
-            ENDPOINT_TYPE, f"{endpoint.name} is gone", REVERTED, "DeleteEndpoint", endpoint.name
-        )
-        return
-    if not name or found["EndpointStatus"] != "InService":
+    if found is None or not name or found["EndpointStatus"] != "InService":
         return
     serving = str(found["EndpointConfigName"])
     if serving.lower() != name.lower():
@@ -420,37 +398,22 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
     scaled = stated_targets(account, stack, endpoint)
     properties = template_resources(account, stack).get(logical_id, {}).get("Properties") or {}
     running = {each["VariantName"]: each for each in found.get("ProductionVariants") or ()}
-    for variant in properties.get("ProductionVariants") or ():
-        yield from _capacity_drift(
-            endpoint, variant, running.get(variant["VariantName"], {}), scaled
-        )
-
-
-def _capacity_drift(
-    endpoint: StackEndpoint,
-    stated: Mapping[str, Any],
-    running: Mapping[str, Any],
-    scaled: Mapping[str, Stated],
-) -> Iterator[Drift]:
-    """Updates keep the counts of a retained variant, and scaling moves them: weights alone tell."""
-    name = str(stated["VariantName"])
-    kept = {"DesiredWeight": "InitialVariantWeight"}
-    if name not in scaled and not endpoint.properties.get("RetainAllVariantProperties"):
-        kept["DesiredInstanceCount"] = "InitialInstanceCount"
-    wanted = {key: stated[of] for key, of in kept.items() if of in stated and key in running}
-    if changes := tuple(differences(wanted, running)):
-        values = ",".join(f"{each.path}={_text(each.stated)}" for each in changes)
-        yield Drift(
-            CAPACITY,
-            "; ".join(map(str, changes)),
-            "CloudFormation does not look at it: `aws sagemaker "
-            f"update-endpoint-weights-and-capacities --endpoint-name {endpoint.name} "
-            f"--desired-weights-and-capacities VariantName={name},{values}`.",
-            "UpdateEndpointWeightsAndCapacities",
-            endpoint.name,
-            changes,
-            name,
-        )
+    for each in properties.get("ProductionVariants") or ():
+        variant, now = each["VariantName"], running.get(each["VariantName"], {})
+        kept = {"DesiredWeight": "InitialVariantWeight"}
+        # Scaling moves the counts, and updates keep them where the template says so.
+        if variant not in scaled and not endpoint.properties.get("RetainAllVariantProperties"):
+            kept["DesiredInstanceCount"] = "InitialInstanceCount"
+        wanted = {key: each[of] for key, of in kept.items() if of in each and key in now}
+        if changes := tuple(differences(wanted, now)):
+            values = ",".join(f"{change.path}={_text(change.stated)}" for change in changes)
+            repair = (
+                "CloudFormation does not look at it: `aws sagemaker "
+                f"update-endpoint-weights-and-capacities --endpoint-name {endpoint.name} "
+                f"--desired-weights-and-capacities VariantName={variant},{values}`."
+            )
+            call, words = "UpdateEndpointWeightsAndCapacities", "; ".join(map(str, changes))
+            yield Drift(CAPACITY, words, repair, call, endpoint.name, changes, variant)
 
 
 _PARTS = {"configuration": configuration_drifts, "scaling": scaling_drifts, "alarms": alarm_drifts}

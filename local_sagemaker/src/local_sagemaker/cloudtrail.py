@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -63,15 +63,13 @@ def record(
     code = _CODE.search(refused) if refused is not None else None
     user = {"type": who.keys.get("aws:principaltype"), "arn": who.principal.arn, "userName": named}
     if OF_CLOUDFORMATION in str(environ.get("HTTP_USER_AGENT")):
-        user["invokedBy"] = source_of = "cloudformation.amazonaws.com"
-    else:
-        source_of = "127.0.0.1"
+        user["invokedBy"] = "cloudformation.amazonaws.com"
     event = {
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "eventSource": source,
         "eventName": call.operation,
         "awsRegion": caller.region,
-        "sourceIPAddress": source_of,
+        "sourceIPAddress": user.get("invokedBy", "127.0.0.1"),
         "userIdentity": user,
         "requestParameters": _spelled(call.request),
         "readOnly": False,
@@ -101,13 +99,12 @@ def _spelled(value: Any) -> Any:
     return [_spelled(inner) for inner in value] if isinstance(value, list) else value
 
 
-_ATTRIBUTES: dict[str, Callable[[dict[str, Any], str], bool]] = {
-    **{
-        name: lambda event, value, name=name: event[name] == value  # type: ignore[misc]
-        for name in ("EventId", "EventName", "EventSource", "ReadOnly", "Username")
-    },
-    "ResourceName": lambda event, value: {"ResourceName": value} in event["Resources"],
-}
+_ATTRIBUTES = ("EventId", "EventName", "EventSource", "ReadOnly", "Username", "ResourceName")
+
+
+def _has(event: dict[str, Any], name: str, value: str) -> bool:
+    resources = [each["ResourceName"] for each in event["Resources"]]
+    return value in resources if name == "ResourceName" else bool(event[name] == value)
 
 
 def lookup_events(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +117,7 @@ def lookup_events(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         for event in _events[caller.region]
         if (first is None or event["EventTime"] >= first)
         and (last is None or event["EventTime"] <= last)
-        and all(_ATTRIBUTES[e["AttributeKey"]](event, e["AttributeValue"]) for e in wanted)
+        and all(_has(event, e["AttributeKey"], e["AttributeValue"]) for e in wanted)
     ]
     begin, count = int(request.get("NextToken") or 0), int(request.get("MaxResults") or 50)
     more = {"NextToken": str(begin + count)} if begin + count < len(found) else {}

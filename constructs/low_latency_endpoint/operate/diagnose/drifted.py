@@ -131,19 +131,12 @@ def _evidence(m: Measurements, each: ObservedDrift) -> Evidence:
         words += f"; {each.by.call} by {each.by.who}"
     elif each.asked:
         words += "; CloudTrail names nobody in 90 days, and its events come minutes late"
-    if time is None:
-        time = next(
-            (
-                activity.start
-                for variant in m.variants
-                for activity in (variant.scaling and variant.scaling.activities) or ()
-                for end, count in _SET_TO.findall(activity.cause)
-                if variant.name == drift.variant
-                and (f"{end.title()}Capacity", int(count))
-                in {(change.path, change.found) for change in drift.differences}
-            ),
-            None,
-        )
+    set_to = {(change.path, str(change.found)) for change in drift.differences}
+    for variant in m.variants if time is None else ():
+        for activity in (variant.scaling and variant.scaling.activities) or ():
+            for end, count in _SET_TO.findall(activity.cause):
+                if variant.name == drift.variant and (f"{end.title()}Capacity", count) in set_to:
+                    time = activity.start
     return Evidence(words, time, time)
 
 
