@@ -108,7 +108,7 @@ def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: s
             kind,
             marks=[mark] * len(points),
             notes=[
-                f"{each.candidate}: {each.cost:.2f} instances, {1000 * each.latency.mean:.1f} ms"
+                f"{each.candidate}: {each.cost:.2f} instances, {milliseconds(1000 * each.latency.mean, 3)}"
                 for each in points
             ],
         )

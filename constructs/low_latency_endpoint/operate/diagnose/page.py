@@ -179,11 +179,14 @@ def page(diagnosis: Diagnosis) -> str:
     """The page's text; it loads nothing from anywhere."""
     m = diagnosis.measurements
     found = [_finding(each, m) for each in diagnosis.findings]
-    parts: list[Part] = [*began(diagnosis)]
+    parts: list[Part] = []
+    for line in began(diagnosis):
+        text, _, command = line.partition(" `")
+        parts += [text, Code([(command.rstrip("`"), "")])] if command else [text]
     parts += [Section("Findings", found)] if found else []
-    parts += [_variant(diagnosis, each) for each in m.variants]
     if diagnosis.events:
         parts.append(Section("What happened", [events_table(diagnosis.events, "%Y-%m-%d %H:%M")]))
+    parts += [_variant(diagnosis, each) for each in m.variants]
     parts.append(
         Section(
             "What was looked at",
@@ -224,16 +227,14 @@ def write_page(diagnosis: Diagnosis, path: Path) -> None:
 
 def _finding(finding: Finding, m: Measurements) -> FindingCard:
     shown = [" ".join(filter(None, evidence_text(each, m))) for each in finding.evidence]
-    parts: list[Part] = [
-        Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
-        Listed(shown),
-    ]
+    parts: list[Part] = []
     settings = [(each.text, each.why) for each in finding.changes if not each.command]
     commands = [(each.text, each.why) for each in finding.changes if each.command]
     parts += [Code(commands)] if commands else []
-    parts += ["In endpoint.yaml:", Code(settings)] if settings else []
+    parts += ["What to change in endpoint.yaml:", Code(settings)] if settings else []
     if finding.besides:
         parts.append(finding.besides)
+    parts += [Soft(" > ".join(filter(None, (finding.variant, *finding.path)))), Listed(shown)]
     return FindingCard(
         f"{finding.id} {finding.kind.title}",
         finding.id,

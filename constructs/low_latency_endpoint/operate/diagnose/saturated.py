@@ -271,7 +271,12 @@ def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> F
         NEVER_ACTS,
         "no scaling activity",
         Evidence(f"no scaling activity, {scaling.maximum} may serve: {words}", m.start, m.end),
-        remedies=[Remedy("scaling.enabled", "false, deploy, then true, deploy: policy and alarms are made anew")],
+        remedies=[
+            Remedy(
+                "scaling.enabled",
+                "false, deploy, then true, deploy: policy and alarms are made anew",
+            )
+        ],
         besides="Target tracking acts three minutes after its alarms (TargetTracking-...-AlarmHigh) "
         "see it. Are they there and in ALARM, is the metric this variant's, and may the "
         "service-linked role change the endpoint?",

@@ -132,9 +132,11 @@ def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
     when = f"{m.clock(span[0])} to {m.clock(span[1])}, " if span and span[0] < span[1] else ""
     said = f"{'a risk, ' if finding.risk else ''}confidence {finding.confidence}"
     of = f"{finding.variant}, " if finding.variant else ""
-    rows.append(("found", Text.assemble(of, when, (said, _COLOURS[finding.confidence]))))
-    if span is None:  # what is so in the account, and not since when
-        rows += [("found", Text(each.text)) for each in finding.evidence]
+    if not when:  # what is so in the account, and not for how long it was
+        shown = (" ".join(filter(None, evidence_text(each, m))) for each in finding.evidence)
+        rows += [("found", Text(text)) for text in shown]
+    rated = Text.assemble(of, when, (said, _COLOURS[finding.confidence]))
+    rows.append(("found" if when else "rated", rated))
     for change in finding.changes:
         why = (f"  # {change.why}" if change.why else "", "dim")
         word = "run" if change.command else "change"
