@@ -466,7 +466,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             },
             source=_LOAD_TEST,
             note="at saturation the target would be "
-            + plain_number(float(stated(measured.tps_per_instance) * 60)),
+            + readable(float(stated(measured.tps_per_instance) * 60)),
         )
     elif not stated_concurrency and plan.tokens and plan.tokens.in_flight:
         yield explain_in_flight(plan.tokens.in_flight)

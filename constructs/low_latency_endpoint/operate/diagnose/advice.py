@@ -36,7 +36,7 @@ def instances_remedy(
         return Remedy(key, why)
     idle = unfilled(view, times)
     if idle:
-        return Remedy(key, f"no number: {idle}; see first what does")
+        return Remedy(key, f"no number: {idle}")
     doubt = _doubt(view, scaling=ScalingOptions(max_instances=needed), least=needed)
     if doubt:
         return Remedy(key, f"no number: {doubt}; {_MEASURE}")
@@ -100,8 +100,8 @@ def unfilled(view: VariantView, times: list[datetime]) -> str:
     if in_work is None or in_work >= _IN_WORK or not _full(view, times):
         return ""
     return (
-        f"{readable(in_work, 2)} requests in work on an instance at once do not fill its processors: "
-        "something else does"
+        f"{readable(in_work, 2)} concurrent requests on an instance cannot use the whole CPU: "
+        "find out first what else uses it"
     )
 
 
