@@ -148,5 +148,5 @@ def test_the_plugin_costs_nothing_and_breaks_nobody(tmp_path):
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = run_pytest(tmp_path, "-p", "no:hypothesispytest", ".", env=alone)
     assert "1 passed, 1 error" in done.stdout, done.stdout
-    assert "the fixture local_aws needs moto: pip install 'boto3" in done.stdout
+    assert "the fixture local_aws needs moto, which its wheel brings" in done.stdout
     assert "Traceback" not in done.stdout

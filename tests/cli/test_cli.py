@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from low_latency_endpoint import __version__
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.errors.installation import pip_install
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "tests" / "sentiment.yaml")
@@ -217,8 +216,7 @@ def test_errors(low_latency: Run) -> None:
 def test_local_aws_says_what_to_install_when_it_is_missing() -> None:
     done = in_a_process("local-aws", before="sys.modules['local_sagemaker'] = None")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("LLS126: ")
-    assert pip_install([str(REPOSITORY / "local_sagemaker")]) in done.stderr
+    assert done.stderr.startswith("This needs local_sagemaker, which is not installed: its wheel")
 
 
 def test_local_aws_is_the_command_of_local_sagemaker() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 import low_latency_endpoint
-from local_sagemaker import installation as of_local_aws
 from low_latency_endpoint.errors import installation
 
 ROOT = Path(__file__).parents[2]
@@ -122,12 +121,6 @@ def test_the_line_that_is_printed_fits_how_this_was_installed(
         line = said(gone)
         assert found_in(line) == []
         assert [name for name in PACKAGES[extra] if f" '{name}" not in line] == []
-
-
-def test_the_local_aws_names_the_packages_that_it_needs() -> None:
-    line = of_local_aws.install_command()
-    assert line.startswith("pip install 'boto3>=")
-    assert found_in(line) == []
 
 
 def test_the_docs_name_the_wheel_of_this_version_and_the_cdk_cli_that_is_pinned() -> None:

@@ -80,7 +80,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         "name": found.name,
         "model_data": found.model_data,
         "region": found.region,
-        "wheel": wheel_name(),
+        "wheel": _wheel().name,
     }
     text = settings_text(found, values)
     try:
@@ -99,20 +99,15 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
         yield path
-    if (source := _wheel()) and not (folder / source.name).exists():
-        yield Path(shutil.copy(source, folder))
+    if (wheel := _wheel()).exists() and not (folder / wheel.name).exists():
+        yield Path(shutil.copy(wheel, folder))
 
 
-def _wheel() -> Path | None:
-    """The wheel that this was installed from."""
+def _wheel() -> Path:
+    """What requirements name, as PyPI has nothing of ours: a file, which may not be there."""
     source = origin()
-    return source if source and source.suffix == ".whl" else None
-
-
-def wheel_name() -> str:
-    """What requirements name: a file, as PyPI has nothing of ours."""
-    source = _wheel()
-    return source.name if source else f"cdk_low_latency_endpoint-{__version__}-py3-none-any.whl"
+    built = Path("dist", f"cdk_low_latency_endpoint-{__version__}-py3-none-any.whl")
+    return source if source and source.suffix == ".whl" else (source or Path("CHECKOUT")) / built
 
 
 def settings_text(found: InitValues, values: dict[str, str]) -> str:
@@ -158,7 +153,8 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
     if found.template == HUGGING_FACE:
         pin = f"  low-latency pin {found.model_data}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
-    wheel = [] if _wheel() else [f"  cp CHECKOUT/dist/{wheel_name()} .   after `make wheel` there"]
+    source = _wheel()
+    wheel = [] if source.exists() else [f"  cp {source} .   after `make wheel` there"]
     if not app:
         return "\n".join(
             [
@@ -180,7 +176,7 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
             "  from low_latency_endpoint import LowLatencyEndpointStack",
             f'  LowLatencyEndpointStack.from_settings(app, "{settings}")',
             "and in requirements.txt:",
-            f"  ./{wheel_name()}[operations]",
+            f"  ./{source.name}[operations]",
             "then:",
             *enter,
             *wheel,

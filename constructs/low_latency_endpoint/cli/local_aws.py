@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 
@@ -33,22 +31,6 @@ def local_aws(context: typer.Context) -> None:
       low-latency local-aws add-image \\
         123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
-    try:
-        from local_sagemaker.cli import app as local_sagemaker
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "local_sagemaker":
-            raise
-        from ..errors.installation import origin, pip_install
-        from ..simulate.compilation import EXTRA_NEEDED
+    from local_sagemaker.cli import app as local_sagemaker
 
-        here = origin() or Path("dist")
-        beside = [here / "local_sagemaker", *here.parent.glob("local_sagemaker-*.whl")]
-        found = [str(path) for path in beside if path.exists()][:1]
-        raise EXTRA_NEEDED.error(
-            got="local-sagemaker is not installed",
-            allowed="local-sagemaker",
-            fix=f"{pip_install(found)}."
-            if found
-            else "Install its wheel, which `make wheel` builds beside this library's.",
-        ) from None
     local_sagemaker(context.args, prog_name="low-latency local-aws")

@@ -35,6 +35,7 @@ _EXTRAS = {
     "hdrh": "load-test",
     "huggingface_hub": "hugging-face",
     "locust": "load-test",
+    "local_sagemaker": "",
 }
 
 
@@ -148,7 +149,9 @@ def check_packages(*packages: str) -> None:
 
 def needs(package: str) -> str:
     """What to install when a package is missing."""
-    return f"This needs {package}, which is not installed: {install_command(_EXTRAS[package])}"
+    extra = _EXTRAS[package]
+    how = install_command(extra) if extra else "its wheel is what `make wheel` builds too"
+    return f"This needs {package}, which is not installed: {how}"
 
 
 def _said(text: str) -> int:

@@ -1,55 +1,38 @@
-"""Commands that install what is missing, for this installation: whichever way it came.
-
-They name files and other projects' packages. PyPI has nothing of ours yet: whoever registers our
-names there first would run code on every machine that installs by them.
-"""
-
-from __future__ import annotations
+"""What installs an extra, by files and others' packages: PyPI has nothing of ours, and the names are free."""
 
 import json
-import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
-
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
 
 _NAME = "cdk-low-latency-endpoint"
 
 
 def install_command(extra: str) -> str:
     """With pip: the extra of the wheel or the checkout; its packages where that is gone."""
-    path = origin()
-    named = [f"{path}[{extra}]"] if path else sorted(set(_packages(extra)))
-    return pip_install(named) if named else f"the packages of its extra {extra}"
-
-
-def pip_install(what: Sequence[str]) -> str:
-    """A line for a shell. A folder is a checkout, and stays one."""
-    edits = any(Path(each.partition("[")[0]).is_dir() for each in what)
-    return shlex.join(["pip", "install", *(["-e"] if edits else []), *what])
+    if path := origin():
+        edits = ["-e"] if path.is_dir() else []
+        return shlex.join(["pip", "install", *edits, f"{path}[{extra}]"])
+    return shlex.join(["pip", "install", *sorted(set(_packages(extra)))])
 
 
 def origin() -> Path | None:
     """The wheel or the checkout that this was installed from, where it is still there."""
     found = _installed()
-    stated = json.loads((found and found.read_text("direct_url.json")) or "{}")
-    url = urlparse(stated.get("url", ""))
-    path = Path(url2pathname(url.path))
+    url = urlparse(json.loads((found and found.read_text("direct_url.json")) or "{}").get("url"))
+    path = Path(url2pathname(url.path or ""))
     return path if url.scheme == "file" and path.exists() else None
 
 
-def _installed() -> Distribution | None:
+def _installed() -> Any:
     from importlib.metadata import PackageNotFoundError, distribution
 
     with suppress(PackageNotFoundError):  # a folder on the path
         return distribution(_NAME)
-    return None
 
 
 def _packages(extra: str) -> Iterator[str]:
@@ -58,8 +41,8 @@ def _packages(extra: str) -> Iterator[str]:
         package, _, marker = requirement.partition(";")
         if f'extra == "{extra}"' not in marker.replace("'", '"'):
             continue
-        if package.startswith(_NAME):
-            for other in re.findall(r"[\w-]+", package.removeprefix(_NAME)):
-                yield from _packages(other)
-        else:
+        name, _, others = package.strip().partition("[")
+        if name != _NAME:
             yield package.strip()
+        for other in others.rstrip("]").split(",") if name == _NAME else ():
+            yield from _packages(other)

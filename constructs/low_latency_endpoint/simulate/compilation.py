@@ -21,13 +21,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ..errors import rule
-from ..errors.installation import install_command
 from . import core, kernels
 
-EXTRA_NEEDED = rule(
-    "LLS126", "a package is not installed", fix="Run the command that the message gives."
-)
 _PLAIN: dict[str, Callable[..., Any]] = {
     loop.__name__: loop
     for loop in (
@@ -84,21 +79,10 @@ class Loops:
         return self.floats([value]) * size
 
 
-def have_numba() -> bool:
-    """Whether the extra ``[simulation]`` is there."""
-    return all(importlib.util.find_spec(name) is not None for name in ("numba", "llvmlite"))
-
-
 def loops(compiled: bool | None = None) -> Loops:
-    """The loops, by default compiled where numba is installed; ``LLS126`` where it is not."""
+    """The loops, by default compiled where numba is installed."""
     if compiled is None:
-        compiled = have_numba()
-    elif compiled and not have_numba():
-        raise EXTRA_NEEDED.error(
-            got="numba is not installed",
-            allowed="numba and llvmlite",
-            fix=f"{install_command('simulation')}.",
-        )
+        compiled = all(map(importlib.util.find_spec, ("numba", "llvmlite")))
     return _loops(compiled)
 
 

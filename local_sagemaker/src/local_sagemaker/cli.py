@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import __version__
-from .installation import install_command
 
 if TYPE_CHECKING:
     from .server import LocalAws
@@ -237,6 +236,7 @@ def _explained() -> Iterator[None]:
     except ModuleNotFoundError as error:
         package = (error.name or "moto").partition(".")[0]
         typer.echo(
-            f"The local AWS needs {package}, which is not installed: {install_command()}", err=True
+            f"The local AWS needs {package}, which its wheel brings: install it with its dependencies",
+            err=True,
         )
         raise typer.Exit(2) from None

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
-from .installation import install_command
-
 if TYPE_CHECKING:
     from .server import LocalAws
 
@@ -67,7 +65,7 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
             from .server import LocalAws
         except ModuleNotFoundError as error:
             pytest.fail(
-                f"the fixture local_aws needs {error.name}: {install_command()}", pytrace=False
+                f"the fixture local_aws needs {error.name}, which its wheel brings", pytrace=False
             )
         servers: dict[str, Any] = {}
         with contextlib.chdir(config.rootpath):
