@@ -169,6 +169,10 @@ def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws)
         used |= set(cases.run(case)[1].asked)
     inside = test_verification_checks.inside("", "", at=[])
     used |= set(test_verification_checks.run(shipped, inside)[1].asked)
+    # CloudTrail is asked who changed something.
+    changed = test_verification_checks.SLOWER
+    drifted = test_verification_checks.case("", "", DescribeAlarms=changed)
+    used |= set(test_verification_checks.run(shipped, drifted)[1].asked)
     # PromQL is no operation of boto3's. Source: CloudWatch user guide, "IAM permissions for PromQL".
     used |= {"cloudwatch.GetMetricData", "cloudwatch.ListMetrics"}
     policy = json.loads(PAGE.split("```json")[1].split("```")[0])
