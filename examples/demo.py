@@ -143,7 +143,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                 say(f"in the registry, where AWS has it: {uri}")
         cdk = CdkCli(aws, folder)
         with next_step("Preflight: would it deploy, and work? Fix what is missing"):
-            low_latency(aws, "preflight", near(settings), "--quiet", expected=1)
+            low_latency(aws, "preflight", "--settings", near(settings), "--quiet", expected=1)
             model = contextlib.ExitStack()
             model.enter_context(uploaded(aws, model_uris(loaded), loaded.alarm_topic_arn))
             for uri in model_uris(loaded):
@@ -152,7 +152,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                 say(f"created, for the alarms: {loaded.alarm_topic_arn}")
             # Outside the project, bootstrapping needs no synthesis.
             cdk.run("bootstrap", f"aws://{aws.account}/{aws.region}", cwd=folder)
-            low_latency(aws, "preflight", near(settings), "--quiet", expected=0)
+            low_latency(aws, "preflight", "--settings", near(settings), "--quiet", expected=0)
             say("Unknown: the local AWS has neither Service Quotas nor IAM's simulation.")
         with next_step("Deploy with the CDK CLI"), faster(aws):
             cdk.run(

@@ -149,8 +149,7 @@ def _print_all(file: Path) -> None:
     for form in ({}, {"json": True}, {"markdown": True}):
         with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out:
             plan_command(
-                settings=[str(file)],
-                **{**dataclasses.asdict(PlanOptions()), "verbose": True, **form},
+                **{**dataclasses.asdict(PlanOptions(settings=[str(file)], verbose=True)), **form}
             )
             out.flush()
             assert out.buffer.getvalue(), "an empty plan"
