@@ -229,3 +229,26 @@ def _put_three_hours(client: Any) -> None:
     for namespace, data in (("AWS/SageMaker", requests), ("/aws/sagemaker/Endpoints", utilization)):
         for first in range(0, len(data), AT_ONCE):
             client.put_metric_data(Namespace=namespace, MetricData=data[first : first + AT_ONCE])
+
+
+def test_minutes_without_requests_are_a_gap_and_no_outage(body: dict[str, Any]) -> None:
+    shown = next(
+        w["properties"] for w in body["widgets"] if w["properties"].get("title") == "Instances"
+    )
+    with LocalAws.in_process(region="us-east-1") as aws:
+        cloudwatch = aws.client("cloudwatch")
+        cloudwatch.put_metric_data(
+            Namespace="AWS/SageMaker",
+            MetricData=[
+                {
+                    "MetricName": name,
+                    "Dimensions": _dimensions(DIMENSIONS),
+                    "Timestamp": END - timedelta(minutes=minutes),
+                    "Value": value,
+                }
+                for name, values in (("Invocations", (80, 0)), ("InvocationsPerInstance", (10, 0)))
+                for minutes, value in zip((9, 5), values, strict=True)
+            ],
+        )
+        assert dict(_asked(cloudwatch, shown["metrics"])) == {"instances that serve": [8.0]}
+    assert shown["annotations"]["horizontal"][0]["label"] == "maximum, as deployed: 16"

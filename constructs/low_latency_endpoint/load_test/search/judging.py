@@ -398,5 +398,7 @@ def piles_up(under_way: Sequence[float]) -> bool:
 
 
 def _span(each: Bounds) -> str:
-    high = "no bound" if math.isinf(each.high) else readable(1000 * each.high, 4)
-    return f"{milliseconds(1000 * each.value, 4)} ({readable(1000 * each.low, 4)} to {high})"
+    told, low = milliseconds(1000 * each.value, 4), milliseconds(1000 * each.low, 4)
+    high = "no bound" if math.isinf(each.high) else milliseconds(1000 * each.high, 4)
+    unit = f" {told.split()[-1]}"  # said once where it is the same
+    return f"{told} ({low.removesuffix(unit)} to {high.removesuffix(unit)})"
