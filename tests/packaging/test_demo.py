@@ -31,6 +31,7 @@ def _demo(*arguments: object, home: Path) -> tuple[int, str]:
 
 
 @pytest.mark.realtime
+@pytest.mark.timeout(900)  # two busy cores take nine minutes
 def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) -> None:
     status, text = _demo(home=tmp_path)
     assert status == 0, text

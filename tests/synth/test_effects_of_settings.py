@@ -22,7 +22,7 @@ from tests.pinned_models import LLAMA, QWEN, written_lock
 from .names_and_rights import narrowed, shared_by_an_update
 from .stack_changes import effects_of
 
-SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
+SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
 BASE = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
 GONE = object()  # of a change: the setting is left out
 

@@ -13,7 +13,7 @@ from low_latency_endpoint.settings import EndpointSettings, Settings, load_setti
 from .account import Recommender
 from .command import Command, Done
 
-SHIPPED = Path(__file__).parents[3] / "endpoint.yaml"
+SHIPPED = Path(__file__).parents[2] / "sentiment.yaml"
 
 
 @pytest.fixture
