@@ -37,8 +37,10 @@ def test_what_may_not_be_read_is_unknown() -> None:
 
 
 def test_an_endpoint_or_variant_that_is_not_there_is_refused() -> None:
+    aws = FakeAws(missing=True)
+    aws.answers["sagemaker.ListEndpoints"] = {"Endpoints": []}
     with refused("LLA101", got="nowhere in eu-west-1"):
-        read_fleet(FakeAws(missing=True).account("eu-west-1"), "nowhere")
+        read_fleet(aws.account("eu-west-1"), "nowhere")
     with refused("LLA101", allowed="primary"):
         read_fleet(FakeAws().account(), "sentiment", "canary")
 

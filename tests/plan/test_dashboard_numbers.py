@@ -236,6 +236,8 @@ def test_minutes_without_requests_are_a_gap_and_no_outage(body: dict[str, Any]) 
         w["properties"] for w in body["widgets"] if w["properties"].get("title") == "Instances"
     )
     with LocalAws.in_process(region="us-east-1") as aws:
+        aws.reset()
+        aws.reset()
         cloudwatch = aws.client("cloudwatch")
         cloudwatch.put_metric_data(
             Namespace="AWS/SageMaker",

@@ -88,7 +88,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
         {
             "fleet": (3, 19, 29),
             "warns": {"zone-outage"},
-            "says": ["leaves 12 of 19 instances, 3,000 TPS of 3,000", "100% of their limit"],
+            "says": ["12 of 19 instances remain (3,000 of 3,000 TPS)", "100% of their limit"],
         },
     ),
     "4 with 24": (
@@ -179,7 +179,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "scaling_target": pytest.approx(42.9),
             "routing_strategy": "LEAST_OUTSTANDING_REQUESTS",
             "says": [
-                "15.4 TPS of 20",
+                "(15.4 of 20 TPS)",
                 "0.072 GB of requests in an hour",
                 "for each KB of a request",
             ],
@@ -200,7 +200,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
     # 900 / 130 and 100 / 130, on two zones
     "11 A/B": (
         job({"rise_tps_per_minute": 1}, variant_weight=9, variants={"b": {"weight": 1}}),
-        {"fleet": (2, 7, 14), "other": 2, "says": ["600 TPS of 900"], "warns": {"zone-outage"}},
+        {"fleet": (2, 7, 14), "other": 2, "says": ["(600 of 900 TPS)"], "warns": {"zone-outage"}},
     ),
     # 500 / 130 = 3.8; (8 + 4) x 2.765 + 0.02, / 3.6
     "12 a shadow": (

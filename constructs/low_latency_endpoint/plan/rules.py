@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import rule
+from ..report.numbers import readable
 from .limits import API, GUIDE, Range
 
 # --- 1 network ---------------------------------------------------------------------------------
@@ -439,7 +440,8 @@ def check_alarm_window(periods: int, datapoints: int, seconds: float, where: str
         raise DATAPOINTS_ABOVE_PERIODS.error(got=got, allowed=allowed, where=where)
     most = 86_400 if seconds < 3600 else 604_800
     if periods * seconds > most:
-        got, allowed = f"{periods} x {seconds:g} seconds", f"at most {most:,} seconds in all"
+        got = f"{periods} x {readable(seconds)} seconds"
+        allowed = f"at most {most:,} seconds in all"
         raise ALARM_WINDOW.error(got=got, allowed=allowed, where=where)
 
 

@@ -40,7 +40,7 @@ def code(text: str) -> str:
     if len(text) > LONGEST_VALUE:
         text = f"{text[: LONGEST_VALUE - 3]}..."
     if not text or "`" in text or text.endswith("\\"):
-        return f"<code>{escaped(text)}</code>"
+        return f"<code>{_defused(text)}</code>"
     return "`" + text.replace("|", "\\|") + "`"
 
 

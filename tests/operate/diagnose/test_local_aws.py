@@ -23,7 +23,7 @@ _MINUTES = 30
 def _put(
     aws: LocalAws, end: datetime, *, milliseconds: list[float], cpu: float, requests: float
 ) -> None:
-    """Half an hour of one-minute values: the same of sixteen instances in each."""
+    """Half an hour of one-minute values: the same of 24 instances in each."""
     client = aws.client("cloudwatch")
     dimensions = [
         {"Name": "EndpointName", "Value": NAME},
@@ -51,8 +51,8 @@ def _put(
     put("AWS/SageMaker", "ModelLatency", latencies, [each] * len(milliseconds))
     put("AWS/SageMaker", "OverheadLatency", [6000.0], [requests])
     put("AWS/SageMaker", "Invocations", [1.0], [requests])
-    put("AWS/SageMaker", "InvocationsPerInstance", [1 / 16], [requests])
-    put("/aws/sagemaker/Endpoints", "CPUUtilization", [48 * cpu], [16])
+    put("AWS/SageMaker", "InvocationsPerInstance", [1 / 24], [requests])
+    put("/aws/sagemaker/Endpoints", "CPUUtilization", [48 * cpu], [24])
 
 
 def test_the_shipped_stack(shipped: LocalAws, diagnosed: Diagnosed) -> None:
@@ -70,11 +70,11 @@ def test_the_shipped_stack(shipped: LocalAws, diagnosed: Diagnosed) -> None:
     (finding,) = made["findings"]
     assert finding["id"] == "LLD102"
     words = " ".join(each["text"] for each in finding["evidence"])
-    assert "all 16 instances that scaling may start" in words
+    assert "all 24 instances that scaling may start" in words
     assert "up to 3,800 requests a second, planned for 1,000" in words  # by the stack's template
     assert {
         "key": "instances.max",
-        "value": "30",
+        "value": "43",  # 3,800 a second at 5,400 a minute each
         "why": "the load of this window at the scaling target",
     } in finding["changes"]
 

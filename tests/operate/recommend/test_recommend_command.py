@@ -262,7 +262,7 @@ def test_adopting_what_does_not_fit_writes_nothing(
 def test_scaling_beside_the_plan(recommend: Recommend, account: Recommender) -> None:
     account.describes("COMPLETED", FAST)
     metric = {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}
-    tracking = {"TargetValue": 5400.0, "MetricSpecification": {"Predefined": metric}}
+    tracking = {"TargetValue": 6000.0, "MetricSpecification": {"Predefined": metric}}
     scaling = {
         "MinCapacity": 2,
         "MaxCapacity": 9,
@@ -272,8 +272,8 @@ def test_scaling_beside_the_plan(recommend: Recommend, account: Recommender) -> 
     account.answers[asked] = {"DynamicScalingConfiguration": scaling}
     done = recommend("--job", "j", "--result", "1", "--scaling")
     assert "  MinCapacity: 2\n  MaxCapacity: 9\n" in done.out
-    assert "TargetValue: 5400.0" in done.out
-    assert "plan's target: 7800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
+    assert "TargetValue: 6000.0" in done.out
+    assert "plan's target: 7,800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
     assert account.sent(asked) == [
         {
             "InferenceRecommendationsJobName": "j",

@@ -29,7 +29,7 @@ def account(shipped: LocalAws) -> Account:
 def test_what_is_deployed_is_listed_with_its_dashboard(account: Account) -> None:
     [found] = deployed_endpoints(account)
     assert (found.endpoint, found.stack, found.status) == (NAME, STACK, "InService")
-    assert found.variants == (ListedVariant("primary", 8, 8, ("ml.m5.12xlarge",)),)
+    assert found.variants == (ListedVariant("primary", 12, 12, ("ml.m5.12xlarge",)),)
     assert found.dashboard is not None
     known = {
         each["DashboardName"]
@@ -102,8 +102,8 @@ def test_what_is_on_or_was_changed_by_hand_is_listed_first(
     ]
     assert found["variants"][0] | {"instance_types": []} == {
         "name": "primary",
-        "running": 8,
-        "wanted": 8,
+        "running": 12,
+        "wanted": 12,
         "instance_types": [],
     }
 

@@ -463,22 +463,22 @@ CASES = [
         "RANDOM, the plan says LEAST",
         DescribeEndpointConfig=first("ProductionVariants", RoutingConfig={}),
     ),
-    passes("LLV404", "8 of 8 wanted", "2 to 16"),
+    passes("LLV404", "12 of 12 wanted", "2 to 24"),
     *(
         case(status, "LLV404", *words, DescribeEndpoint=first("ProductionVariants", **counts))
         for status, words, counts in (
-            ("warn", ("6 of 8", "capacity"), {"CurrentInstanceCount": 6}),
-            ("fail", ("20 of 20",), {"CurrentInstanceCount": 20, "DesiredInstanceCount": 20}),
+            ("warn", ("6 of 12", "capacity"), {"CurrentInstanceCount": 6}),
+            ("fail", ("30 of 30",), {"CurrentInstanceCount": 30, "DesiredInstanceCount": 30}),
         )
     ),
-    passes("LLV405", "2 to 16", "7800"),
+    passes("LLV405", "2 to 24", "5,400"),
     *(
         case(status, "LLV405", words, DescribeScalableTargets=change)
         for status, words, change in (
             ("fail", "not registered", answer(ScalableTargets=[])),
             (
                 "fail",
-                "MaxCapacity is 9, the template says 16",
+                "MaxCapacity is 9, the template says 24",
                 first("ScalableTargets", MaxCapacity=9),
             ),
             (
@@ -490,7 +490,7 @@ CASES = [
     ),
     fails(
         "LLV405",
-        "TargetValue is 9000, the template says 7800",
+        "TargetValue is 9000, the template says 5400",
         DescribeScalingPolicies=nested(
             "ScalingPolicies", 0, "TargetTrackingScalingPolicyConfiguration", TargetValue=9000.0
         ),
@@ -499,7 +499,7 @@ CASES = [
         "LLV405",
         "ScaleOutCooldown is 900, the template says 60",
         "put-scaling-policy",
-        '"TargetValue": 7800',
+        '"TargetValue": 5400',
         DescribeScalingPolicies=nested(
             "ScalingPolicies", 0, "TargetTrackingScalingPolicyConfiguration", ScaleOutCooldown=900
         ),
@@ -603,7 +603,7 @@ CASES = [
     ),
     fails(
         "LLV503",
-        "against a target of 7,800 for 40 min",
+        "against a target of 5,400 for 40 min",
         "Target tracking acts three minutes after",
         GetMetricData=seen(40_000.0),
     ),

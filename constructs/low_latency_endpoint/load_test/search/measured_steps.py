@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -93,12 +94,12 @@ def judged(
     """Judge a step, with what was certain of it before its end."""
     settled = [each for each in timeline if each.seconds > result.step.settle_seconds]
     open_loop = result.step.arrivals is not None
-    judgement = judge(
+    judge_it = partial(
+        judge,
         goal,
         result.latency,
         failed=result.failed,
         sent=result.sent,
-        client_bound=result.client_bound,
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
         errors=result.failures,
@@ -108,6 +109,12 @@ def judged(
         worth=_worth(goal, blocks_of(settled)),
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
+    judgement = judge_it(client_bound=result.client_bound)
+    every_one_sent = open_loop and result.sent == result.intended
+    if judgement.outcome == "client-bound" and every_one_sent and not goal.of_tokens:
+        # Latency runs from the moment a request was due: who sends late measures more, never less.
+        in_spite = judge_it()
+        judgement = in_spite if in_spite.outcome == "held" else judgement
     return judgement if early is None else early.judged(judgement)
 
 
