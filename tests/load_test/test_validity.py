@@ -14,6 +14,8 @@ from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Step, StepResult
 from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.measured_steps import judged
 
 from .fake_generator import answered
 
@@ -141,3 +143,23 @@ LESS_EXACT: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_makes_figures_less_exact_is_told(case: str) -> None:
     changes, said = LESS_EXACT[case]
     told(warnings(result(**changes)), said)
+
+
+LATE = {"send_lag": lags(2_000, 0.026)}
+
+
+@pytest.mark.parametrize(
+    ("limit", "changes", "outcome"),
+    [
+        (0.150, LATE, "held"),  # 100 ms with the lag in them: less without
+        (0.090, LATE, "client-bound"),  # nobody knows how many of the 100 ms are the lag
+        (0.150, LATE | {"sent": COUNT - 101}, "client-bound"),
+        (0.150, woke_late(0.026, send_lag=NONE, step=Step("s", 100, users=10)), "client-bound"),
+    ],
+)
+def test_who_sends_late_measures_more_and_never_less(
+    limit: float, changes: dict[str, Any], outcome: str
+) -> None:
+    found = result(**changes).judged()
+    assert found.client_bound
+    assert judged(LatencyGoal({"p99": limit}), found).outcome == outcome
