@@ -27,7 +27,7 @@ from low_latency_endpoint.settings.role_policies import role_policies
 from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
 from tests.pinned_models import written_lock
-from tests.synth.names_and_rights import inline_policies
+from tests.synth.names_and_rights import STACK_NAME, inline_policies
 
 from .cases import FILES, ROOT
 
@@ -120,11 +120,12 @@ def _miscounted(settings: Settings, template: dict[str, Any]) -> str:
 
 
 def miscounted_policies(settings: Settings, template: dict[str, Any]) -> str:
-    """Empty where each role has what the plan counts, but for the lengths of names that AWS makes.
+    """Empty where each role has what the plan counts for a stack name of that length.
 
     Without the flow log's role, of which a stack has one at most.
     """
-    settings = settings.model_copy(update={"account": settings.account or ACCOUNT})
+    names = {"account": settings.account or ACCOUNT, "stack_name": STACK_NAME}
+    settings = settings.model_copy(update=names)
     lengths: collections.Counter[str] = collections.Counter()
     for policy in role_policies(settings):
         lengths[policy.role] += policy.length

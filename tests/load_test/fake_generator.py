@@ -122,7 +122,7 @@ class FakeGenerator:
             first_byte=self._first_bytes(latency),
             send_lag=LatencyHistogram.of([1e-5] * intended),
             client_bound=bound,
-            generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)),
+            generator=GeneratorLoad(cpu_share=0.99 if late else min(0.89, rate / 5000)),
         )
 
     def _first_bytes(self, latency: LatencyHistogram) -> LatencyHistogram | None:

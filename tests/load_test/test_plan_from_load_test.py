@@ -160,7 +160,7 @@ def test_a_limit_of_another_magnitude_is_the_first_warning(
         result = _result(tmp_path, limit={"tps_per_instance": found})
         _, out, _ = cli(settings, "--from-load-test", result, "--json")
         first = json.loads(out)["endpoints"]["sentiment"]["warnings"][0]
-        assert first.startswith(f"the settings said 200 TPS per instance, and {found:g}") is said
+        assert first.startswith(f"the settings said 200 TPS per instance, and {found:,g}") is said
 
 
 def test_the_limit_of_another_variant_is_a_warning(

@@ -196,6 +196,9 @@ def _covers(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 # ------------------------------------------------------------------------------------------ sums
 
 
+STACK_NAME = "a-stack-name"  # whose length names that CloudFormation makes are reckoned with
+
+
 def inline_policies(template: dict[str, Any]) -> dict[str, int]:
     """Characters of all inline policies of each role, without white space, as IAM counts them."""
     lengths: Counter[str] = Counter()
@@ -250,6 +253,6 @@ def resolved(value: Any, template: dict[str, Any]) -> Any:
         if name in PSEUDO:
             return PSEUDO[name]
         kind = template["Resources"].get(name, {}).get("Type", "")
-        length = LENGTHS.get(kind, len("a-stack-name") + len(name) + 15)
+        length = LENGTHS.get(kind, len(STACK_NAME) + len(name) + 15)
         return "x" * (length if isinstance(named, str) or kind in LENGTHS else length + 60)
     return {key: resolved(each, template) for key, each in value.items()}

@@ -671,6 +671,12 @@ row("LLE703", lambda w: w.alarms(cache_miss_rate=w.number()), "a token", "known 
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
+row(
+    "LLE737",
+    lambda w: w.alarms(evaluation_periods=300, period=SECONDS(3600)),
+    "300 x 3,600 seconds",
+    "at most 604,800 seconds in all",
+)
 row("LLE366", lambda w: w.alarms(error_rate=0.1, period=SECONDS(45)), "45 seconds", "whole minutes")
 row(
     "LLE366",
@@ -821,7 +827,7 @@ ELSEWHERE = {
     "from_s3 tells object and prefix apart by the slash; the settings file says which": "LLE325",
     "the settings file's; constructs take IKey and IPrefixList": "LLE341 LLE342",
     "the settings file's: tests/settings": "LLE381 LLE382 LLE383 LLE384 LLE385 LLE386 LLE387 LLE388"
-    " LLE389 LLE437 LLE438",
+    " LLE389 LLE437 LLE438 LLE738",
     "a Duration is always finite": "LLE733",
     "tests/hugging_face/test_staging.py": "LLE313 LLE357 LLE398",
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",

@@ -32,8 +32,8 @@ _MUCH = {"tps": constant(400), "planned": None}
     [
         ("throughput.tps_per_instance", _FEW, "", "full at 0.233 a second where a load test found"),
         ("throughput.tps_per_instance", _FEW | {"scaling": up_to(16)}, "", "full at 0.233 a"),
-        ("throughput.tps_per_instance", _FEW | {"planned": None}, "", "0.07 requests in work"),
-        ("instances.max", _FEW, "", "0.07 requests in work"),
+        ("throughput.tps_per_instance", _FEW | {"planned": None}, "", "0.07 concurrent requests"),
+        ("instances.max", _FEW, "", "0.07 concurrent requests"),
         # A target of 60 a minute, and 400 requests a second: 400 instances, where 8 may be.
         (
             "instances.max",

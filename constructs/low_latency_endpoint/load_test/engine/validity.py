@@ -76,6 +76,17 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def only_late(result: StepResult) -> bool:
+    """Whether the generator did all it was to do, if late: latency, from when it was due, has that in it."""
+    load = result.generator
+    return (
+        result.step.arrivals is not None
+        and result.sent == result.intended
+        and load.cpu_share < CPU_SHARE
+        and not load.postponed
+    )
+
+
 def warnings(result: StepResult) -> tuple[str, ...]:
     """What makes the figures less exact, in words."""
     found = []

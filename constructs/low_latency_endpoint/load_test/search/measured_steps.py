@@ -12,7 +12,7 @@ from typing import Any
 from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram, milliseconds
 from ..engine.steps import Progress, StepResult, finite
-from ..engine.validity import FLAGGED_LAG_SHARE
+from ..engine.validity import FLAGGED_LAG_SHARE, only_late
 from .correlated_blocks import design_effect
 from .early_verdict import Block, EarlyVerdict, blocks_of, worth_of
 from .judging import GOODPUT, Judgement, LatencyGoal, judge, piles_up
@@ -110,9 +110,7 @@ def judged(
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
     judgement = judge_it(client_bound=result.client_bound)
-    every_one_sent = open_loop and result.sent == result.intended
-    if judgement.outcome == "client-bound" and every_one_sent and not goal.of_tokens:
-        # Latency runs from the moment a request was due: who sends late measures more, never less.
+    if judgement.outcome == "client-bound" and only_late(result) and not goal.of_tokens:
         in_spite = judge_it()
         judgement = in_spite if in_spite.outcome == "held" else judgement
     return judgement if early is None else early.judged(judgement)
