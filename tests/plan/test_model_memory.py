@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
@@ -344,6 +344,8 @@ def test_a_missing_task_is_that_of_the_class() -> None:
     parallel=st.sampled_from([1, 2, 4, 8]),
     room=st.integers(0, 2**38),
 )
+# As many whole blocks as the window keeps, and room for one more of the other layers.
+@example(layers=19, window_layers=100, window=1249, heads=1, parallel=1, room=576135168)
 def test_the_longest_request_fits_and_a_block_more_does_not(
     layers: int, window_layers: int, window: int, heads: int, parallel: int, room: int
 ) -> None:

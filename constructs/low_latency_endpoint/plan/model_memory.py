@@ -81,7 +81,7 @@ class KvCache:
         """How many tokens one request may have that is alone, in whole blocks."""
         room = max(0, self.room - (self.windowed and self.windowed * BLOCK_TOKENS))
         short = room // (self.full + self.windowed) // BLOCK_TOKENS * BLOCK_TOKENS
-        if not self.windowed or short <= self.kept:
+        if not self.windowed or short < self.kept:
             return short
         rest = room - self.windowed * _blocks(self.kept)
         return rest // self.full // BLOCK_TOKENS * BLOCK_TOKENS
