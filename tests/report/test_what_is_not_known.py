@@ -111,6 +111,12 @@ def test_a_load_test_of_too_few_requests(plan: Any) -> None:
     assert (report.held, report.to_dict()["held"], tone(report)) == (None, None, "careful")
 
 
+def test_a_load_test_without_a_latency_target() -> None:
+    report = report_of(rate_plan([20], seconds=6, goal=LatencyGoal({})))
+    assert load_verdict(report) == "No errors; there was no latency target to judge by"
+    assert tone(report) == "careful"
+
+
 def test_a_load_test_whose_metrics_were_not_read() -> None:
     report = report_of(confirm_plan(100, GOAL, seconds=20), variation=0.5)
     (found,) = verdicts(report.run, replace(report.fleet, maximum=None), JoinedMetrics())

@@ -203,7 +203,9 @@ def tone(report: LoadTestReport) -> Tone:
     """Good and bad are what was found out; an invalid result is neither."""
     if report.invalid:
         return "bad"
-    return "careful" if report.held is None else "good" if report.held else "bad"
+    if report.held is None or (report.held and not report.run.goal.targets):
+        return "careful"
+    return "good" if report.held else "bad"
 
 
 def _limit(limit: Limit, search: SearchPlan | None) -> str:
