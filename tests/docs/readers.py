@@ -388,7 +388,12 @@ _INIT = ("--zones", "use1-az1,use1-az2", "--region", "us-east-1", "--account", "
 _DATA = ("--model-data", "s3://my-bucket/model.tar.gz")
 
 READERS: dict[str, Reader] = {
-    "README.md": Reader(_readme, deploys=True),
+    "README.md": Reader(
+        _readme,
+        deploys=True,
+        # What `make deploy` does, which is run elsewhere; what follows looks at the stack.
+        stands_for={"npm install && npx cdk synth": "npx cdk deploy"},
+    ),
     "docs/explanation/networks.md": Reader(),
     "docs/explanation/updates.md": Reader(_changed),
     "docs/how-to/an-alarm-went-off.md": Reader(_with_callers),

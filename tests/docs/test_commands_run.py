@@ -33,7 +33,6 @@ ELSEWHERE = {
     "source ../my-endpoint": "tests/packaging/test_init.py",
     "cd ../my-endpoint": "tests/packaging/test_init.py",
     "low-latency init --region": "tests/packaging/test_init.py",
-    "npm install && npx cdk synth": "tests/packaging/test_init.py",
     "npx aws-cdk@": "tests/synth/test_examples.py",
     # A language model, which this page's reader has not.
     "low-latency load-test chat": "tests/load_test/test_token_command.py",

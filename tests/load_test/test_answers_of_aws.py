@@ -85,7 +85,7 @@ METRICS = "--tps 20 --tps {} --duration 4s --alone 4s --metrics-wait 20s --targe
         (f"silent {STEP}", "errors", "424 ModelError 0 (Your invocation", "time limit"),
         (f"several {STEP}", "refused", "400 ValidationError", "payload"),
         (f"several {STEP} --target-model a.tar.gz", "loading", "429 ModelNotReady", "loaded"),
-        (f"well {STEP}", "not-saturated", "", "Nothing is saturated"),
+        (f"well {STEP}", "not-read", "", "what is near its limit is not known"),
         ("full " + METRICS.format(70), "cpu", "", "The CPU is full"),
         ("one-worker " + METRICS.format(60), "queueing", "", "more workers"),
     ],
