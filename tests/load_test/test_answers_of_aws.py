@@ -97,7 +97,7 @@ def test_a_verdict_on_what_the_endpoint_answers(
     assert kind in {each["kind"] for each in content["verdicts"]} <= set(KINDS)
     assert says in said
     assert failed in said
-    assert code == (kind != "not-saturated")
+    assert code == (kind != "not-read")
     step, page = content["steps"][-1], (tmp_path / "page.html").read_text()
     assert set(step["error_messages"]) == set(step["errors"])
     assert "\x1b" not in said
