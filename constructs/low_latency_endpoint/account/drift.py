@@ -215,6 +215,7 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
     """Limits, policies and suspended scaling of each variant that the template scales."""
     stated = stated_targets(account, stack, endpoint)
     targets = scalable_targets(account, endpoint.name, stated)
+    names = stack_ids(account, stack, POLICY)
     for variant, (properties, policies) in stated.items():
         resource = f"endpoint/{endpoint.name}/variant/{variant}"
         target = targets.get(variant)
@@ -246,7 +247,6 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
                 variant,
             )
         live = scaling_policies(account, endpoint.name, variant)
-        names = stack_ids(account, stack, POLICY)
         for logical_id, policy in policies.items():
             name = names.get(logical_id, "").rpartition("/")[2]
             yield from _policy_drift(policy, live, name, resource, variant)
@@ -299,35 +299,39 @@ def alarm_drifts(
 ) -> Iterator[Drift]:
     """Alarms that are gone, changed or silenced: of an endpoint, or of the whole stack."""
     resources = template_resources(account, stack)
+    endpoints = {
+        name: each.get("Properties") or {}
+        for name, each in resources.items()
+        if each["Type"] == ENDPOINT_TYPE
+    }
+    rolled_back_on = json.dumps(list(endpoints.values()))
     for kind in (ALARM, COMPOSITE):
         names = {
             logical_id: name
             for logical_id, name in stack_ids(account, stack, kind).items()
-            if endpoint is None or _is_of(endpoint, logical_id, resources)
+            if endpoint is None or _is_of(endpoint, logical_id, resources, endpoints)
         }
         found = alarms_named(account, names.values(), composite=kind == COMPOSITE)
         for logical_id, name in sorted(names.items()):
             stated = resources.get(logical_id, {}).get("Properties") or {}
-            alone = not any(
-                f'"{logical_id}"' in json.dumps(each.get("Properties"))
-                for each in resources.values()
-                if each["Type"] == ENDPOINT_TYPE
-            )
+            alone = f'"{logical_id}"' not in rolled_back_on
             yield from _alarm_drift(kind, name, found.get(name), stated, alone)
 
 
 def _is_of(
-    endpoint: StackEndpoint, logical_id: str, resources: Mapping[str, Mapping[str, Any]]
+    endpoint: StackEndpoint,
+    logical_id: str,
+    resources: Mapping[str, Mapping[str, Any]],
+    endpoints: Mapping[str, Mapping[str, Any]],
 ) -> bool:
     """Whether an alarm, or one that it is composed of, is on this endpoint or on none."""
     text = json.dumps(resources.get(logical_id, {}))
     text += "".join(json.dumps(resources[each]) for each in resources if f'"{each}"' in text)
-    endpoints = {
-        name: str((each.get("Properties") or {}).get("EndpointName"))
-        for name, each in resources.items()
-        if each.get("Type") == ENDPOINT_TYPE
+    on = {
+        each
+        for each, stated in endpoints.items()
+        if f'"{each}"' in text or f'"{stated.get("EndpointName")}"' in text
     }
-    on = {each for each, name in endpoints.items() if f'"{each}"' in text or f'"{name}"' in text}
     return not on or endpoint.logical_id in on
 
 

@@ -16,8 +16,8 @@ ENDPOINT_EXISTS = rule(
     fix="`low-latency list` shows the endpoints. --region and --profile choose another account.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
-#: SageMaker's codes for what does not exist.
 _MOST = 10  # names in one message
+#: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 
 

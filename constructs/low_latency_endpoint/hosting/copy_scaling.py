@@ -79,8 +79,8 @@ class CopyScaling(Construct):
 
         Args:
             target_invocations_per_copy: May be a token.
-            scale_in_cooldown: By default 300 seconds each, as Application Auto Scaling does.
-            scale_out_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            scale_in_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds, as Application Auto Scaling does.
             disable_scale_in: Only ever add copies; by default they are removed again.
 
         Raises:

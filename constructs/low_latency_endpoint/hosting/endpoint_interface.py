@@ -69,8 +69,8 @@ class IEndpoint(MetricSource, Resource):
 
         Args:
             variant_name: Also the shadow's: AWS recommends to scale it too.
-            min_instances: The fewest (at least 1) and the most instances.
-            max_instances: The fewest (at least 1) and the most instances.
+            min_instances: The fewest instances, at least 1.
+            max_instances: The most instances.
 
         Raises:
             ConfigurationError: LLE106, LLE447, LLE512, LLE601, LLE621 to LLE625, LLE157

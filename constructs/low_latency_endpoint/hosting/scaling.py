@@ -116,8 +116,8 @@ class InvocationScaling(Construct):
             max_tps_per_instance: Requests per second that one instance held within the latency target in a load test; needed unless ``target_invocations_per_instance`` is given.
             safety_factor: Share of it to aim at, so that new instances are ready before the old ones are full; AWS starts at 0.5.
             target_invocations_per_instance: The target itself, in invocations per instance and minute, for teams that have one; it may be a token. By default TPS per instance x safety factor x 60.
-            scale_in_cooldown: By default 300 seconds each, as Application Auto Scaling does.
-            scale_out_cooldown: By default 300 seconds each, as Application Auto Scaling does.
+            scale_in_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds, as Application Auto Scaling does.
             disable_scale_in: Only ever add instances; by default they are removed again.
             policy_name: Needed when a variant has several.
 
@@ -262,8 +262,8 @@ class InvocationScaling(Construct):
         Args:
             name: The change's name, another one for each.
             schedule: ``Schedule.cron(hour="8", minute="0")`` or ``Schedule.at(...)``.
-            min_instances: The new fewest and most instances; at least one of the two.
-            max_instances: The new fewest and most instances; at least one of the two.
+            min_instances: The new fewest instances. State this or ``max_instances``, or both.
+            max_instances: The new most instances.
             time_zone: Such as ``Europe/Berlin``; by default UTC.
 
         Raises:

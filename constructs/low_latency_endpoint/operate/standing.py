@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..account.drift import Drift, drifts
 from ..account.endpoints import existing_endpoint
 from ..account.metrics import Query, read_queries
 from ..account.stacks import stack_endpoints
+from .diagnose.diagnosis import json_safe
 from .diagnose.measurements import AlarmReading
 from .diagnose.read_fleet import read_alarms
 
@@ -52,12 +53,7 @@ class Standing:
                 }
                 for each in self.firing
             ],
-            "drift": None
-            if self.drifts is None
-            else [
-                asdict(each) | {"since": each.since.isoformat() if each.since else None}
-                for each in self.drifts
-            ],
+            "drift": None if self.drifts is None else list(map(json_safe, self.drifts)),
         }
 
 

@@ -24,7 +24,7 @@ from importlib import import_module
 from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from ..errors import ConfigurationError, rule
+from ..errors import ConfigurationError, did_you_mean, rule
 from .durations import DURATION
 from .limits import Choice, limits
 from .rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
@@ -203,14 +203,11 @@ def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationE
         for kind in _alternatives(of)
         if kind in public.values() and name in _options(kind)
     ] or [each for each, kind in public.items() if name in _options(kind)]
-    near = places or get_close_matches(name.lower(), groups, n=1)
     error = UNKNOWN_ARGUMENT.error(
         got=name,
         allowed=", ".join(groups) or "values without a keyword",
         where=owner,
-        fix=f"{'It belongs in' if places else 'Did you mean'} {' or '.join(near)}{'.' if places else '?'}"
-        if near
-        else "",
+        fix=f"It belongs in {' or '.join(places)}." if places else did_you_mean(name, groups),
     )
     return UnknownArgument(**vars(error))
 

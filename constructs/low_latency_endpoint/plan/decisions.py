@@ -108,7 +108,7 @@ def _text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else readable(value)
+        return readable(value)
     if isinstance(value, (list, tuple)):
         return ", ".join(_text(item) for item in value)
     return str(value)

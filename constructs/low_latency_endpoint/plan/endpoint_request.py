@@ -139,14 +139,14 @@ class ScalingOptions:
 
     Args:
         enabled: Let the number of instances follow the load; by default yes, once throughput is measured or a target is stated. Without, the fleet keeps its number, and a target or cooldowns are refused.
-        min_instances: By default the rules', from the throughput.
-        initial_instances: By default the rules', from the throughput.
-        max_instances: By default the rules', from the throughput.
+        min_instances: Fewest instances; by default the rules', from the throughput.
+        initial_instances: Instances at first; by default the rules', from the throughput.
+        max_instances: Most instances; by default the rules', from the throughput.
         target_invocations_per_instance: Invocations per instance and minute that scaling aims at, for teams that have such a number (``TargetValue`` of a policy). By default TPS per instance x safety factor x 60, once throughput is measured.
         max_concurrency_per_instance: Scale on requests in flight per instance, at this target, instead of on invocations.
         count_invocations: Scale a language model on invocations too. By default, where its requests in flight are measured (``concurrency_per_instance``), on these: an invocation counts once, however long its answer is.
-        scale_out_cooldown: By default 60 and 300 seconds.
-        scale_in_cooldown: By default 60 and 300 seconds.
+        scale_out_cooldown: After adding instances; by default 60 seconds.
+        scale_in_cooldown: After removing instances; by default 300 seconds.
         instance_start: From the decision to add an instance until it serves, as you saw it: what a minimum has to bridge. By default 300 seconds are assumed, and more for weights above 37 GB.
         keep_instance_counts: As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does not update the endpoint. ``False`` is for fleets of a fixed size: an update sets ``initial_instances``.
         schedule: Other ranges at set times; by default none. What they allow at most counts for subnets, quotas and cost.

@@ -72,26 +72,29 @@ class LatencyTarget:
         From sending to the last byte. It grows with the length of an answer, so for answers that
         differ in length it says little: state it where answers are not streamed.
 
+    Each time is CDK's ``Duration`` (anything with ``to_milliseconds()``) or a
+    ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
+
     Args:
-        p50: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        p90: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        p95: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        p99: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        p99_9: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        average: Of the whole call. CDK's ``Duration`` (anything with ``to_milliseconds()``) or ``datetime.timedelta``; bare numbers are refused. A statistic that is left out gets no alarm.
-        ttft_p50: Of the time to first token, over requests.
-        ttft_p90: Of the time to first token, over requests.
-        ttft_p95: Of the time to first token, over requests.
-        ttft_p99: Of the time to first token, over requests.
-        itl_p50: Of the inter-token latency, over all gaps of all streams.
-        itl_p90: Of the inter-token latency, over all gaps of all streams.
-        itl_p95: Of the inter-token latency, over all gaps of all streams.
-        itl_p99: Of the inter-token latency, over all gaps of all streams.
+        p50: Median of the whole call.
+        p90: p90 of the whole call.
+        p95: p95 of the whole call.
+        p99: p99 of the whole call.
+        p99_9: p99.9 of the whole call.
+        average: Mean of the whole call.
+        ttft_p50: Median of the time to first token, over requests.
+        ttft_p90: p90 of the time to first token, over requests.
+        ttft_p95: p95 of the time to first token, over requests.
+        ttft_p99: p99 of the time to first token, over requests.
+        itl_p50: Median of the inter-token latency, over all gaps of all streams.
+        itl_p90: p90 of the inter-token latency, over all gaps of all streams.
+        itl_p95: p95 of the inter-token latency, over all gaps of all streams.
+        itl_p99: p99 of the inter-token latency, over all gaps of all streams.
 
     Attributes:
         milliseconds: The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``, ``Average``); empty where only tokens have one.
-        ttft_milliseconds: Those of tokens, by percentile.
-        itl_milliseconds: Those of tokens, by percentile.
+        ttft_milliseconds: The targets of the time to first token, by percentile.
+        itl_milliseconds: The targets of the inter-token latency, by percentile.
 
     Raises:
         ConfigurationError: ``LLE701`` for a time of zero or less, ``LLE801`` for one

@@ -15,10 +15,9 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from ..errors import ConfigurationError, ErrorRule, rule
+from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
 from .token_values import is_token
 
 API = "/sagemaker/latest/APIReference/API_"
@@ -193,11 +192,9 @@ class Choice:
 
     def error(self, value: Any, where: str) -> ConfigurationError:
         """That a value is none of those named, and which one may be meant."""
-        words = {str(each).lower(): each for each in self.values}
-        meant = [words[each] for each in get_close_matches(str(value).lower(), words, n=1)]
+        fix = did_you_mean(str(value), map(str, self.values))
         if isinstance(value, (int, float)) and isinstance(self.values[0], int):
-            meant = [min(self.values, key=lambda each: abs(each - value))]
-        fix = f"Did you mean {meant[0]}?" if meant else ""
+            fix = f"Did you mean {min(self.values, key=lambda each: abs(each - value))}?"
         return self.rule.error(got=repr(value), allowed=self.allowed, where=where, fix=fix)
 
 

@@ -81,8 +81,8 @@ class ScalingSchedule:
         name: Of its own among the endpoint's.
         expression: ``cron(0 8 ? * MON-FRI *)``, ``at(2026-11-27T08:00:00)`` or ``rate(1 day)``.
         time_zone: Of the IANA database, such as ``Europe/Berlin``, for ``cron`` and ``at``; by default UTC.
-        min_instances: From then on; at least one of the two. They stay until another one changes them: the end of the rush needs one of its own.
-        max_instances: From then on; at least one of the two. They stay until another one changes them: the end of the rush needs one of its own.
+        min_instances: Fewest instances from then on, until another schedule changes them: the end of the rush needs one of its own. State this or ``max_instances``, or both.
+        max_instances: Most instances from then on, likewise.
 
     Raises:
         ConfigurationError: LLE106 and LLE601 for numbers out of range, LLE611 for the

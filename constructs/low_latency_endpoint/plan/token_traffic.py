@@ -49,8 +49,8 @@ class TokenLengths:
     """Lengths that differ: lognormal, through a median and a 95th percentile.
 
     Args:
-        p50: Tokens that half of the requests, and 95 % of them, do not exceed.
-        p95: Tokens that half of the requests, and 95 % of them, do not exceed.
+        p50: Tokens that half of the requests do not exceed.
+        p95: Tokens that 95 % of the requests do not exceed.
 
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE894`` for a p95

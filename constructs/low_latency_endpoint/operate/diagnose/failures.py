@@ -21,7 +21,7 @@ from .findings import (
     kind,
 )
 from .slow_container import queueing
-from .view import VariantView, runs
+from .view import ERROR_RATE, VariantView, runs
 
 #: Periods with refusals that are needed, and the share of refused requests that counts as one.
 _PERIODS, _REFUSED = 5, 0.01
@@ -141,7 +141,6 @@ DISK = kind(
     "LLD118", "The disk is nearly full", "DiskUtilization reaches 90 % (a risk)", MONITORING
 )
 
-_RATE = 0.01  # as the library's own alarm
 _LEAST = 5
 #: SageMaker ends an invocation after 60 s, a stream after 8 minutes.
 _LIMITS_MS = ((58_000, 62_000), (470_000, 490_000))
@@ -221,7 +220,7 @@ def _unexplained(view: VariantView, metric: str) -> Series:
 def _too_many(view: VariantView, series: Series, option: str) -> float:
     """Share of requests that failed, over the window or its worst stretch; 0 when few."""
     limit = view.variant.thresholds.get((option, "Rate"))
-    rate = limit.value if limit else _RATE
+    rate = limit.value if limit else ERROR_RATE
     rate = rate if rate < 1 else rate / 100  # stated in percent
     invocations = view.get("Invocations", "Sum")
     total = invocations.sum

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from ...account.metrics import Series
 from .measurements import Measurements
-from .view import PERIODS, SLOW_OF_PERIODS, VariantView, runs
+from .view import ERROR_RATE, PERIODS, SLOW_OF_PERIODS, VariantView, runs
 
-ERRORS, BROKEN_SHARE = "errors", 0.01
+ERRORS = "errors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def onsets(m: Measurements) -> Iterator[Onset]:
             series = view.get(slow.metric, slow.statistic)
             yield _onset(view, slow.metric, slow.statistic, slow.threshold, series)
         failed = view.failed_share
-        if sum(share > BROKEN_SHARE for share in failed.points.values()) >= SLOW_OF_PERIODS:
-            yield _onset(view, ERRORS, "Rate", BROKEN_SHARE, failed)
+        if sum(share > ERROR_RATE for share in failed.points.values()) >= SLOW_OF_PERIODS:
+            yield _onset(view, ERRORS, "Rate", ERROR_RATE, failed)
 
 
 def _onset(view: VariantView, metric: str, statistic: str, limit: float, series: Series) -> Onset:

@@ -92,7 +92,7 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
     quiet = False
     for each in diagnosis.unjudged:
         since = m.clock(each.since) if each.since else ""
-        quiet |= each.why.startswith("no_requests") or each.why == "requests_ended"
+        quiet |= each.why in ("no_requests", "requests_ended")
         yield f"{each.variant}: {_UNJUDGED[each.why].format(since=since)}"
     if quiet:
         if m.status != "InService":

@@ -84,6 +84,8 @@ FULL_MEMORY_PERCENT = 90.0
 ENOUGH_REQUESTS = 20
 #: As the library's own alarms: three of five periods.
 PERIODS, SLOW_OF_PERIODS = 5, 3
+#: As the library's own alarm on errors: a share of the requests.
+ERROR_RATE = 0.01
 #: With few requests a percentile is their maximum: then a quarter of all periods must be slow.
 SPARSE_SHARE = 0.25
 #: Model servers, caches and JIT compilers settle within minutes of a start.

@@ -41,7 +41,6 @@ PERIOD_SECONDS = 300
 
 _ALARMS = "/AmazonCloudWatch/latest/monitoring/AlarmThatSendsEmail.html"
 _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
-_IN_MICROSECONDS = "threshold in microseconds"
 
 
 @check(
