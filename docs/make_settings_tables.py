@@ -16,9 +16,11 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.plan.limits import digits
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
+from low_latency_endpoint.settings.of_options import model_of
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
 from low_latency_endpoint.settings.stack import Settings
 
@@ -72,6 +74,8 @@ def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
 
 
 def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[SettingsModel]]]:
+    if isinstance(annotation, type) and issubclass(annotation, Options):
+        return [(mark, model_of(annotation))]
     if isinstance(annotation, type) and issubclass(annotation, SettingsModel):
         return [(mark, annotation)]
     origin = typing.get_origin(annotation)

@@ -1,5 +1,7 @@
 """Each construct alone: two variants behind one endpoint, scaled and watched by hand."""
 
+from dataclasses import replace
+
 from aws_cdk import App, Duration, Environment, Stack
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
@@ -8,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -94,10 +97,13 @@ alarms = LatencyAlarms(
     stack,
     "Alarms",
     endpoint=endpoint,
-    model_latency={"p50": Duration.millis(6), "p99": Duration.millis(15)},
-    overhead_latency={"Average": Duration.millis(5)},
-    error_rate=0.01,
-    actions=[on_call],
+    options=replace(
+        AlarmOptions.none(),
+        model_latency={"p50": Duration.millis(6), "p99": Duration.millis(15)},
+        overhead_latency={"Average": Duration.millis(5)},
+        error_rate=0.01,
+        actions=[on_call],
+    ),
 )
 
 caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     )
     from .hosting.variant_attributes import VariantAttributes
     from .load_test_fleet.load_test_fleet import LoadTestFleet
-    from .monitoring.alarm_options import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
+    from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
@@ -91,7 +91,7 @@ _MODULE_OF = {
         "hosting.variant": "InferenceAmi InstancePool ProductionVariant RoutingStrategy VariantOptions",
         "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
-        "monitoring.alarm_options": "AlarmOptions SlowRequests TokenAlarmOptions",
+        "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,13 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint import LatencyAlarms, LatencyDashboard, ProductionVariant, ShadowAlarms
+from low_latency_endpoint import (
+    AlarmOptions,
+    LatencyAlarms,
+    LatencyDashboard,
+    ProductionVariant,
+    ShadowAlarms,
+)
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from tests.deploy.small_stacks import (
     endpoint_in,
@@ -65,7 +72,10 @@ def assembly(folder: Path) -> Path:
         steps=[ScalingStep(lower=0, change=2)],
     )
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.seconds(1)}
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.seconds(1)}),
     )
     ShadowAlarms(
         stack,

@@ -1,5 +1,7 @@
 """An app as its users write it: checked by mypy --strict and by Pyright, never run."""
 
+from dataclasses import replace
+
 import aws_cdk as cdk
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
@@ -214,8 +216,11 @@ class Watching(cdk.Stack):
             self,
             "Alarms",
             endpoint=endpoint,
-            model_latency={"p99": Duration.millis(200)},
-            actions=[cloudwatch_actions.SnsAction(topic)],
+            options=replace(
+                AlarmOptions.none(),
+                model_latency={"p99": Duration.millis(200)},
+                actions=[cloudwatch_actions.SnsAction(topic)],
+            ),
         )
         LatencyDashboard(self, "Dashboard", endpoint=endpoint, alarms=alarms)
 

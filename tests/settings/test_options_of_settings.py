@@ -11,11 +11,6 @@ import pytest
 
 import low_latency_endpoint
 from low_latency_endpoint.settings import EndpointSettings, Settings
-from low_latency_endpoint.settings.alarms import (
-    AlarmSettings,
-    SlowRequestSettings,
-    TokenAlarmSettings,
-)
 from low_latency_endpoint.settings.endpoint import DataCaptureSettings, MetricSettings
 from low_latency_endpoint.settings.warm_up import KeepWarmSettings, WarmUpSettings
 
@@ -23,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "constructs" / "low_latency_endpoint"
 #: Options, and the settings of the same names. What is called otherwise is handed over by name.
 GROUPS = {
-    "AlarmOptions": AlarmSettings,
     "ConfigurationOptions": EndpointSettings,
     "DataCapture": DataCaptureSettings,
     "EndpointOptions": EndpointSettings,
@@ -31,8 +25,6 @@ GROUPS = {
     "MetricsPublishing": MetricSettings,
     "ModelOptions": EndpointSettings,
     "ScalingOptions": EndpointSettings,
-    "SlowRequests": SlowRequestSettings,
-    "TokenAlarmOptions": TokenAlarmSettings,
     "VariantOptions": EndpointSettings,
     "WarmUpOptions": WarmUpSettings,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from local_sagemaker.cloudwatch.expression_parser import functions_in, parse_exp
 from local_sagemaker.cloudwatch.queries import FUNCTIONS
 from local_sagemaker.promql.queries import parse
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -505,8 +507,9 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
         "Rollback",
         endpoint=endpoint,
         new_fleet_only=True,
-        error_rate=0.01,
-        model_latency={"p99": Duration.millis(200)},
+        options=replace(
+            AlarmOptions.none(), error_rate=0.01, model_latency={"p99": Duration.millis(200)}
+        ),
     )
     endpoint.roll_back_on(*alarms.alarms.values())
     endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
@@ -518,9 +521,12 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        overhead_latency={"Average": Duration.millis(20)},
-        error_rate=0.01,
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p99": Duration.millis(200)},
+            overhead_latency={"Average": Duration.millis(20)},
+            error_rate=0.01,
+        ),
     )
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     endpoint.grant_invoke(caller)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from aws_cdk import CfnParameter, Duration
 
-from low_latency_endpoint import InstancePool, InstanceType, LatencyAlarms, LatencyDashboard
+from low_latency_endpoint import (
+    AlarmOptions,
+    InstancePool,
+    InstanceType,
+    LatencyAlarms,
+    LatencyDashboard,
+)
 
 G5, M5 = "ml.g5.12xlarge", "ml.m5.2xlarge"  # 48 vCPUs and 4 GPUs; 8 vCPUs
 
@@ -40,9 +48,9 @@ def test_each_type_has_a_threshold_of_its_own(stack, pooled, template_of):
         stack,
         "Alarms",
         endpoint=pooled(G5, M5),
-        cpu_utilization=85,
-        memory_utilization=90,
-        gpu_utilization=80,
+        options=replace(
+            AlarmOptions.none(), cpu_utilization=85, memory_utilization=90, gpu_utilization=80
+        ),
     )
     assert watched(stack, template_of, alarms) == {
         f"primary/CPUUtilization/Average/{G5}": (0.85 * 4800, G5),
@@ -55,7 +63,10 @@ def test_each_type_has_a_threshold_of_its_own(stack, pooled, template_of):
 
 def test_latency_is_watched_as_a_whole_and_by_type(stack, pooled, template_of):
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=pooled(G5, M5), model_latency={"p99": Duration.millis(200)}
+        stack,
+        "Alarms",
+        endpoint=pooled(G5, M5),
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}),
     )
     assert watched(stack, template_of, alarms) == {
         "primary/ModelLatency/p99": (200_000,),
@@ -69,14 +80,21 @@ def test_severities_stay_apart(stack, pooled):
         stack,
         "Alarms",
         endpoint=pooled(G5, M5),
-        model_latency={"Warning": {"p99": Duration.millis(100)}},
+        options=replace(
+            AlarmOptions.none(), model_latency={"Warning": {"p99": Duration.millis(100)}}
+        ),
     )
     assert set(alarms.composites) == {"Warning"}
     assert f"primary/ModelLatency/p99/{M5}/Warning" in alarms.alarms
 
 
 def test_the_page_names_every_type(stack, pooled, template_of):
-    LatencyAlarms(stack, "Alarms", endpoint=pooled(G5, M5), cpu_utilization=85)
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=pooled(G5, M5),
+        options=replace(AlarmOptions.none(), cpu_utilization=85),
+    )
     composite = template_of(stack).only("AWS::CloudWatch::CompositeAlarm")
     assert str(composite["AlarmRule"]).count("'Ref'") == 2
 
@@ -86,20 +104,30 @@ def test_rollback_alarms_watch_the_new_fleet_as_a_whole(stack, pooled, template_
         stack,
         "Alarms",
         endpoint=pooled(G5, M5),
-        model_latency={"p99": Duration.millis(200)},
         new_fleet_only=True,
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}),
     )
     assert watched(stack, template_of, alarms) == {"primary/ModelLatency/p99": (200_000,)}
 
 
 def test_one_pool_is_watched_like_a_type(stack, pooled, template_of):
-    alarms = LatencyAlarms(stack, "Alarms", endpoint=pooled(M5), cpu_utilization=85)
+    alarms = LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=pooled(M5),
+        options=replace(AlarmOptions.none(), cpu_utilization=85),
+    )
     assert watched(stack, template_of, alarms) == {"primary/CPUUtilization/Average": (680,)}
 
 
 def test_a_type_that_is_a_parameter_leaves_one_alarm(stack, pooled):
     unknown = CfnParameter(stack, "Type").value_as_string
-    alarms = LatencyAlarms(stack, "Alarms", endpoint=pooled(unknown, M5), memory_utilization=90)
+    alarms = LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=pooled(unknown, M5),
+        options=replace(AlarmOptions.none(), memory_utilization=90),
+    )
     assert list(alarms.alarms) == ["primary/MemoryUtilization/Average"]
 
 

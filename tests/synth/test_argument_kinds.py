@@ -37,6 +37,7 @@ from constructs import Construct
 
 import low_latency_endpoint
 from low_latency_endpoint import (
+    AlarmOptions,
     AlarmTopic,
     ClientZones,
     ComponentHost,
@@ -54,6 +55,7 @@ from low_latency_endpoint import (
     Model,
     ProductionVariant,
     RuntimePrivateLink,
+    TokenAlarmOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
@@ -79,14 +81,14 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a huge number": (lambda: 10**400, ("int", "float")),
     "the least number": (lambda: -1.7e308, ("int", "float")),
     "infinity": (lambda: float("inf"), ("int", "float")),
-    "a timedelta": (lambda: timedelta(minutes=7), ("Duration",)),
-    "no time": (lambda: timedelta(), ("Duration",)),
-    "an odd time": (lambda: Duration.millis(7321), ("Duration",)),
-    "a long time": (lambda: Duration.days(10**6), ("Duration",)),
-    "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration",)),
+    "a timedelta": (lambda: timedelta(minutes=7), ("Duration", "Lasting")),
+    "no time": (lambda: timedelta(), ("Duration", "Lasting")),
+    "an odd time": (lambda: Duration.millis(7321), ("Duration", "Lasting")),
+    "a long time": (lambda: Duration.days(10**6), ("Duration", "Lasting")),
+    "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration", "Lasting")),
     "a time that is not known": (
         lambda: Duration.minutes(cdk.Token.as_number({"Ref": "Wait"})),
-        ("Duration",),
+        ("Duration", "Lasting"),
     ),
     "True": (lambda: True, ("bool",)),
     "None": (lambda: None, ("None",)),
@@ -106,8 +108,6 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 NEVER = ("nan", "infinity", "a huge number")
 #: Options only say kinds: their numbers are judged by what takes them, which is tried as well.
 OPTIONS_OF = {
-    "TokenAlarmOptions": "TokenLatencyAlarms",
-    "AlarmOptions": "LatencyAlarms",
     "KeepWarmOptions": "WarmUp.keep_warm",
     "ConfigurationOptions": "EndpointConfiguration",
     "ModelOptions": "Model",
@@ -294,6 +294,7 @@ VALUES: dict[str, Any] = {
     "RoutingStrategy name": "RANDOM",
     "ShadowAlarms endpoint": lambda t: t.shadowed,
     "SlowRequests threshold": Duration.millis(200),
+    "TokenLatencyAlarms options": TokenAlarmOptions(kv_cache_use=0.9),
     "ZoneAlignedNetwork.in_vpc client_zones": NAMES,
 }
 #: What else a call needs, or says so that many of them go into one stack.
@@ -320,7 +321,6 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ProductionVariant": lambda t: {"name": "primary", "instance_type": TYPE},
     "RuntimePrivateLink": lambda t: {"private_dns": False},
     "ScalingSchedule": lambda t: {"min_instances": 2},
-    "TokenLatencyAlarms": lambda t: {"kv_cache_use": 0.9},
 }
 #: Methods that can be called once of the same thing.
 ONCE = ("Endpoint.scale", "InferenceComponent.scale")
@@ -371,8 +371,21 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     }
 
 
+def plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter without what ``Annotated`` says beside its kind."""
+    text = str(parameter.annotation)
+    if not text.startswith("Annotated["):
+        return parameter
+    depth, end = 0, 0
+    for end, letter in enumerate(text):  # noqa: B007
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth == 1:
+            break
+    return parameter.replace(annotation=text[len("Annotated[") : end])
+
+
 TRIED = [
-    (name, function, parameter)
+    (name, function, plain(parameter))
     for name, function in public().items()
     for parameter in _parameters(function).values()
 ]
@@ -515,7 +528,7 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
 #: A word for each kind that is no class, such as the fix of a wrong value has it.
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "True", "bytes": "bytes"}
 WORDS |= {"IAlarmAction": "SnsAction(topic)", "IConnectable": "SecurityGroup", "IGrantable": "Role"}
-WORDS |= {"Callable": "function", "Path": "Path", "Thresholds": "mapping"}
+WORDS |= {"Callable": "function", "Path": "Path", "Thresholds": "mapping", "Lasting": "Duration"}
 
 
 def is_about(parameter: inspect.Parameter, fix: str) -> bool:
@@ -593,7 +606,11 @@ RIGHT: dict[Any, list[Callable[[Things], Any]]] = {
         ),
         lambda t: next(
             iter(
-                LatencyAlarms(**t.place(), endpoint=t.endpoint, error_rate=0.1).composites.values()
+                LatencyAlarms(
+                    **t.place(),
+                    endpoint=t.endpoint,
+                    options=replace(AlarmOptions.none(), error_rate=0.1),
+                ).composites.values()
             )
         ),
     ],

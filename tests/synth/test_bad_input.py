@@ -173,8 +173,10 @@ class World:
         return endpoint.scale("primary", min_instances=min_instances, max_instances=max_instances)
 
     def alarms(self, **given):
-        given.setdefault("endpoint", self.endpoint())
-        return LatencyAlarms(self.stack, "Alarms", **given)
+        made = {name: given.pop(name) for name in ("endpoint", "new_fleet_only") if name in given}
+        made.setdefault("endpoint", self.endpoint())
+        options = replace(AlarmOptions.none(), **given)
+        return LatencyAlarms(self.stack, "Alarms", options=options, **made)
 
     def imported(self, *variants):
         return Endpoint.from_endpoint_attributes(
@@ -677,7 +679,7 @@ row(
     "300 x 3,600 seconds",
     "at most 604,800 seconds in all",
 )
-row("LLE366", lambda w: w.alarms(error_rate=0.1, period=SECONDS(45)), "45 seconds", "whole minutes")
+row("LLE366", lambda w: w.alarms(error_rate=0.1, period=SECONDS(90)), "90s", "whole minutes")
 row(
     "LLE366",
     lambda w: w.endpoint().metric_invocations(period=timedelta(0)),
@@ -787,8 +789,13 @@ row(
     "keep_warm=KeepWarmOptions(every=...)",
 )
 row("LLE360", lambda w: w.model(containers=[{"image": IMAGE}]), "a mapping", "Container(image=...)")
-row("LLE801", lambda w: w.configured(startup_health_check_timeout=300), "300", "a Duration or a")
-row("LLE801", lambda w: w.alarms(model_latency={"p99": 300}), "300", "a Duration or a timedelta")
+row(
+    "LLE801",
+    lambda w: w.configured(startup_health_check_timeout=300),
+    "300",
+    "a Duration, a timedelta",
+)
+row("LLE801", lambda w: w.alarms(model_latency={"p99": 300}), "300", "a Duration, a timedelta")
 
 # --- models of the Hugging Face Hub, from a lock file ---------------------------------------------
 CODE = replace(
@@ -902,7 +909,7 @@ FIXES = [
     (lambda w: w.pattern(instancetype="ml.m5.xlarge"), "Did you mean instance_type?"),
     (lambda w: w.pattern(routing="RANDOM"), "It belongs in variant=VariantOptions(routing=...)"),
     (lambda w: w.pattern(p99=Duration.millis(200)), "in latency=LatencyTarget(p99=...)."),
-    (lambda _: AlarmOptions(waiting_requests=4), "It belongs in TokenAlarmOptions."),
+    (lambda _: AlarmOptions(waiting_requests=4), "It belongs in tokens=TokenAlarmOptions("),
     (lambda _: Container(image=IMAGE, data="my-bucket/m.tar.gz"), "Write s3://my-bucket/m.tar.gz."),
     (lambda _: Container(image=IMAGE, data="./m.tar.gz"), "ModelData.from_asset(path)"),
     (lambda _: DataCapture(destination="my-bucket/captured"), "Write s3://my-bucket/captured."),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 
-from low_latency_endpoint import LatencyAlarms
+from low_latency_endpoint import AlarmOptions, LatencyAlarms
 from tests.refusals import refused
 
 
@@ -73,9 +74,10 @@ def test_rollback_alarms_exist_before_the_endpoint(stack, parts, template_of):
         stack,
         "Rollback",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        error_rate=0.01,
         new_fleet_only=True,
+        options=replace(
+            AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}, error_rate=0.01
+        ),
     ).alarms.values()
     endpoint.roll_back_on(*alarms)
     template = template_of(stack)

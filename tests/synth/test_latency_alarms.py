@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 
-from low_latency_endpoint import LatencyAlarms
+from low_latency_endpoint import AlarmOptions, LatencyAlarms
 
 
 @pytest.fixture
@@ -20,7 +22,12 @@ def endpoint(stack, parts):
     [(Duration.millis(200), 200_000), (Duration.seconds(2), 2_000_000), (Duration.millis(1), 1000)],
 )
 def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, microseconds):
-    alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": threshold})
+    alarms = LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), model_latency={"p99": threshold}),
+    )
     alarm = template_of(stack).made_of(alarms.alarms)["primary/ModelLatency/p99"]
     assert alarm["Threshold"] == microseconds
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
@@ -37,7 +44,10 @@ def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, 
 
 def test_overhead_latency_as_an_average(stack, endpoint, template_of):
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, overhead_latency={"Average": Duration.millis(20)}
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), overhead_latency={"Average": Duration.millis(20)}),
     )
     alarm = template_of(stack).made_of(alarms.alarms)["primary/OverheadLatency/Average"]
     assert alarm["Threshold"] == 20_000
@@ -47,7 +57,10 @@ def test_overhead_latency_as_an_average(stack, endpoint, template_of):
 
 def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, template_of):
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, error_rate=0.02, minimum_invocations=50
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), error_rate=0.02, minimum_invocations=50),
     )
     alarm = template_of(stack).made_of(alarms.alarms)["primary/Invocation5XXErrors/Rate"]
     assert alarm["Threshold"] == 0.02
@@ -65,9 +78,10 @@ def test_the_new_fleet_alone(stack, endpoint, template_of):
         stack,
         "Rollback",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        error_rate=0.01,
         new_fleet_only=True,
+        options=replace(
+            AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}, error_rate=0.01
+        ),
     )
     configuration = stack.resolve(endpoint.configuration.endpoint_config_name)
     found = template_of(stack).made_of(alarms.alarms)
@@ -91,7 +105,10 @@ def test_every_variant_is_watched(stack, parts, template_of):
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p50": Duration.millis(50), "p99": Duration.millis(200)},
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p50": Duration.millis(50), "p99": Duration.millis(200)},
+        ),
     )
     assert set(alarms.alarms) == {
         f"{variant}/ModelLatency/{statistic}"
@@ -113,8 +130,11 @@ def test_somebody_is_told(stack, endpoint, template_of):
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        actions=[actions.SnsAction(topic)],
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p99": Duration.millis(200)},
+            actions=[actions.SnsAction(topic)],
+        ),
     )
     resources = template_of(stack)["Resources"].values()
     told = [
@@ -130,10 +150,13 @@ def test_periods_of_the_users_own(stack, endpoint, template_of):
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        period=Duration.minutes(5),
-        evaluation_periods=1,
-        datapoints_to_alarm=1,
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p99": Duration.millis(200)},
+            period=Duration.minutes(5),
+            evaluation_periods=1,
+            datapoints_to_alarm=1,
+        ),
     )
     alarm = template_of(stack).made_of(alarms.alarms)["primary/ModelLatency/p99"]
     assert alarm["Period"] == 300
@@ -149,7 +172,12 @@ def composites(template):
 
 
 def test_nothing_suppresses_pages_by_default(stack, endpoint, template_of):
-    LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}),
+    )
     template = template_of(stack)
     (composite,) = composites(template)
     assert not [name for name in composite if name.startswith("ActionsSuppressor")]
@@ -181,8 +209,11 @@ def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, vari
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        quiet_during_deployments=True,
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p99": Duration.millis(200)},
+            quiet_during_deployments=True,
+        ),
     )
     template = template_of(stack)
     quiet, composite = sorted(composites(template), key=lambda each: len(each))

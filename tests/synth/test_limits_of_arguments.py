@@ -1,6 +1,7 @@
-"""Each argument that has a limit keeps it, on both sides; which has which stands in a table.
+"""Each argument that has a limit keeps it, on both sides.
 
-The values are made from the limit's declaration, the calls are those of test_argument_kinds.py.
+Which has which: an option's declaration says so, and for other arguments a table. The values are
+made from the limit's declaration, the calls are those of test_argument_kinds.py.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import yaml
 
 import low_latency_endpoint
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.options.option import Options, options_of
 from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
 from tests.limit_edges import inside, outside
 
-from .test_argument_kinds import TRIED, Things, refusal, things
+from .test_argument_kinds import CLASSES, TRIED, Things, refusal, things
 
 __all__ = ["things"]  # the fixture
 
@@ -30,6 +32,13 @@ __all__ = ["things"]  # the fixture
 TABLE: dict[str, list[str]] = yaml.safe_load(
     Path(__file__).with_name("limits_of_arguments.yaml").read_text("utf-8")
 )
+for _group in CLASSES.values():
+    for _each in options_of(_group) if issubclass(_group, Options) else ():
+        if _each.option is not None and _each.option.limit is not None:
+            _kinds = str(_each.kind)
+            _form = "{}" if "Mapping[" in _kinds else "[]" if "Sequence[" in _kinds else ""
+            _argument = f"{_group.__name__} {_each.name}{_form}"
+            TABLE.setdefault(_each.option.limit.rule.code, []).append(_argument)
 ARGUMENTS = {(name, parameter.name): parameter for name, _, parameter in TRIED}
 MILLISECONDS = {"milliseconds": 1, "seconds": 1000, "days": 86_400_000}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from aws_cdk import aws_iam as iam
 
 from fuzzing.agreement import miscounted_policies, synthesised
 from fuzzing.cases import bases
-from low_latency_endpoint import LatencyAlarms, ModelData, Safeguards
+from low_latency_endpoint import AlarmOptions, LatencyAlarms, ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.settings import Settings, load_settings, parse_settings
 
@@ -230,7 +231,10 @@ def alarmed(stack, parts, variants):
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={f"p{n}": Duration.millis(200 + n) for n in (50, 80, 90, 95, 98, 99)},
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={f"p{n}": Duration.millis(200 + n) for n in (50, 80, 90, 95, 98, 99)},
+        ),
     )
 
 

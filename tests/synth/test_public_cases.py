@@ -7,6 +7,8 @@ latency: an asynchronous endpoint and a serverless one; docs/how-to/in-your-app.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
@@ -19,6 +21,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     ComponentHost,
     ConfigurationOptions,
@@ -405,7 +408,12 @@ def test_two_variants_an_alarm_scaling_and_a_grant(new_stack, template_of):
             stack, "Configuration", variants=[variant("first", 2), variant("second", 1)]
         ),
     )
-    LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(100)})
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.millis(100)}),
+    )
     endpoint.scale("second", min_instances=2, max_instances=4).track_invocations(
         max_tps_per_instance=30
     )

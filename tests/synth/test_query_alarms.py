@@ -11,7 +11,13 @@ from aws_cdk import aws_sns as sns
 
 from local_sagemaker.promql.queries import parse
 from local_sagemaker.promql.series import Form, SeriesStore
-from low_latency_endpoint import Endpoint, LatencyDashboard, TokenLatencyAlarms, VariantAttributes
+from low_latency_endpoint import (
+    Endpoint,
+    LatencyDashboard,
+    TokenAlarmOptions,
+    TokenLatencyAlarms,
+    VariantAttributes,
+)
 from low_latency_endpoint.plan.container_metrics import LONGEST_QUERY
 from low_latency_endpoint.plan.query_reading import data_part, metric_names_in
 from tests.refusals import refused
@@ -40,10 +46,10 @@ def test_the_properties_are_those_of_a_promql_alarm(stack, endpoint, template_of
         stack,
         "Tokens",
         endpoint=endpoint,
-        ttft=HALF,
         evaluation_interval=Duration.seconds(30),
         pending_period=Duration.minutes(3),
         recovery_period=Duration.minutes(10),
+        options=TokenAlarmOptions(ttft=HALF),
     )
     found = template_of(stack).made_of(alarms.alarms)["primary/TimeToFirstToken/p95"]
     criteria = found.pop("EvaluationCriteria")["PromQLCriteria"]
@@ -58,7 +64,9 @@ def test_the_properties_are_those_of_a_promql_alarm(stack, endpoint, template_of
 
 
 def test_by_default_it_is_judged_each_minute(stack, endpoint, template_of):
-    alarms = TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, kv_cache_use=0.95)
+    alarms = TokenLatencyAlarms(
+        stack, "Tokens", endpoint=endpoint, options=TokenAlarmOptions(kv_cache_use=0.95)
+    )
     found = template_of(stack).made_of(alarms.alarms)["primary/KvCacheUse"]
     assert found["EvaluationInterval"] == 60
     criteria = found["EvaluationCriteria"]["PromQLCriteria"]
@@ -70,7 +78,12 @@ def test_an_older_cdk_makes_the_same_template(monkeypatch, template_of):
     def template():
         stack = cdk.Stack(cdk.App(), "S")
         endpoint = serving(stack)
-        TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, ttft=HALF, waiting_requests=8)
+        TokenLatencyAlarms(
+            stack,
+            "Tokens",
+            endpoint=endpoint,
+            options=TokenAlarmOptions(ttft=HALF, waiting_requests=8),
+        )
         return template_of(stack)["Resources"]
 
     newer = template()
@@ -120,7 +133,9 @@ def answered(
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.names}-{form.histograms}")
 def test_in_each_form_that_aws_may_have_the_alarm_finds_slow_first_tokens(stack, endpoint, form):
-    alarms = TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, ttft=HALF)
+    alarms = TokenLatencyAlarms(
+        stack, "Tokens", endpoint=endpoint, options=TokenAlarmOptions(ttft=HALF)
+    )
     query = alarms.queries["primary/TimeToFirstToken/p95"]
     # A tenth above 500 ms: so is the 95th percentile. A hundredth: it is not.
     (value,) = answered(query, form, slow=0.10)
@@ -138,7 +153,10 @@ def test_in_each_form_that_aws_may_have_the_alarm_finds_slow_first_tokens(stack,
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.names}-{form.histograms}")
 def test_in_each_form_the_alarms_on_gauges_find_the_fullest_instance(stack, endpoint, form):
     alarms = TokenLatencyAlarms(
-        stack, "Tokens", endpoint=endpoint, waiting_requests=8, kv_cache_use=0.95
+        stack,
+        "Tokens",
+        endpoint=endpoint,
+        options=TokenAlarmOptions(waiting_requests=8, kv_cache_use=0.95),
     )
     waiting = alarms.queries["primary/RequestsWaiting"]
     (value,) = answered(waiting, form, slow=0.0)
@@ -149,7 +167,10 @@ def test_in_each_form_the_alarms_on_gauges_find_the_fullest_instance(stack, endp
 
 def test_queries_of_sglang_have_its_names(stack, endpoint):
     alarms = TokenLatencyAlarms(
-        stack, "Tokens", endpoint=endpoint, server="sglang", itl=HALF, waiting_requests=1
+        stack,
+        "Tokens",
+        endpoint=endpoint,
+        options=TokenAlarmOptions(server="sglang", itl=HALF, waiting_requests=1),
     )
     names = metric_names_in(alarms.queries["primary/RequestsWaiting"])
     assert names == ("sglang:num_queue_reqs", "sglang_num_queue_reqs")
@@ -160,7 +181,11 @@ def test_queries_of_sglang_have_its_names(stack, endpoint):
 def test_the_longest_query_fits(stack):
     longest = serving(stack, "v" * 63, name="e" * 63)
     alarms = TokenLatencyAlarms(
-        stack, "Tokens", endpoint=longest, ttft=HALF, itl=HALF, window=Duration.hours(24)
+        stack,
+        "Tokens",
+        endpoint=longest,
+        window=Duration.hours(24),
+        options=TokenAlarmOptions(ttft=HALF, itl=HALF),
     )
     assert max(map(len, alarms.queries.values())) < LONGEST_QUERY / 2
 
@@ -168,7 +193,9 @@ def test_the_longest_query_fits(stack):
 def test_names_that_are_tokens_pass_through(stack, template_of):
     name = cdk.CfnParameter(stack, "Name").value_as_string
     endpoint = serving(stack, name=name)
-    alarms = TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, waiting_requests=1)
+    alarms = TokenLatencyAlarms(
+        stack, "Tokens", endpoint=endpoint, options=TokenAlarmOptions(waiting_requests=1)
+    )
     found = template_of(stack).made_of(alarms.alarms)["primary/RequestsWaiting"]
     query = found["EvaluationCriteria"]["PromQLCriteria"]["Query"]
     assert {"Ref": "Name"} in query["Fn::Join"][1]
@@ -183,9 +210,14 @@ def test_severities_have_a_composite_each(stack, endpoint, template_of):
         stack,
         "Tokens",
         endpoint=endpoint,
-        ttft={"Warning": {"p95": Duration.millis(300)}, "Critical": {"p95": Duration.seconds(1)}},
-        kv_cache_use=0.9,
         actions=[actions.SnsAction(topic)],
+        options=TokenAlarmOptions(
+            ttft={
+                "Warning": {"p95": Duration.millis(300)},
+                "Critical": {"p95": Duration.seconds(1)},
+            },
+            kv_cache_use=0.9,
+        ),
     )
     assert set(alarms.alarms) == {
         "primary/TimeToFirstToken/p95/Warning",
@@ -201,8 +233,16 @@ def test_severities_have_a_composite_each(stack, endpoint, template_of):
 
 def test_several_variants_have_alarms_each_unless_some_are_named(stack):
     endpoint = serving(stack, "a", "b")
-    whole = TokenLatencyAlarms(stack, "Both", endpoint=endpoint, waiting_requests=1)
-    one = TokenLatencyAlarms(stack, "One", endpoint=endpoint, waiting_requests=1, variants=["b"])
+    whole = TokenLatencyAlarms(
+        stack, "Both", endpoint=endpoint, options=TokenAlarmOptions(waiting_requests=1)
+    )
+    one = TokenLatencyAlarms(
+        stack,
+        "One",
+        endpoint=endpoint,
+        variants=["b"],
+        options=TokenAlarmOptions(waiting_requests=1),
+    )
     assert set(whole.alarms) == {"a/RequestsWaiting", "b/RequestsWaiting"}
     assert set(one.alarms) == {"b/RequestsWaiting"}
     assert 'variant.name"="b"' in one.queries["b/RequestsWaiting"]
@@ -214,7 +254,9 @@ def test_several_variants_have_alarms_each_unless_some_are_named(stack):
 )
 def test_a_region_without_promql_is_warned_of_where_it_is_known(region, warned):
     stack = cdk.Stack(cdk.App(), "S", env=cdk.Environment(region=region))
-    TokenLatencyAlarms(stack, "Tokens", endpoint=serving(stack), waiting_requests=1)
+    TokenLatencyAlarms(
+        stack, "Tokens", endpoint=serving(stack), options=TokenAlarmOptions(waiting_requests=1)
+    )
     assert bool(warnings_in(stack, "queriesNotInRegion")) is warned
     assert warnings_in(stack, "alarmsNotifyNobody")
 
@@ -237,7 +279,11 @@ def test_a_region_without_promql_is_warned_of_where_it_is_known(region, warned):
 )
 def test_refusals(stack, endpoint, given, code):
     with refused(code):
-        TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, **{"ttft": HALF, **given})
+        own = {
+            name: given.pop(name) for name in ("evaluation_interval", "variants") if name in given
+        }
+        options = TokenAlarmOptions(**{"ttft": HALF, **given})
+        TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, options=options, **own)
 
 
 def test_the_dashboard_draws_them(stack, endpoint, template_of):
@@ -245,8 +291,9 @@ def test_the_dashboard_draws_them(stack, endpoint, template_of):
         stack,
         "Tokens",
         endpoint=endpoint,
-        ttft={"Critical": {"p95": Duration.millis(500)}},
-        kv_cache_use=0.95,
+        options=TokenAlarmOptions(
+            ttft={"Critical": {"p95": Duration.millis(500)}}, kv_cache_use=0.95
+        ),
     )
     dashboard = LatencyDashboard(stack, "Dashboard", endpoint=endpoint, tokens=alarms.panels)
     charts = [each for each in dashboard.body["widgets"] if each["type"] == "chart"]

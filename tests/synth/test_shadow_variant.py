@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from aws_cdk import Duration
@@ -12,6 +13,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     DataCapture,
     DeploymentPolicy,
@@ -199,21 +201,24 @@ def test_no_alarm_of_the_endpoint_and_no_rollback_alarm_watches_the_shadow(
         stack,
         "Rollback",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
         new_fleet_only=True,
+        options=replace(AlarmOptions.none(), model_latency={"p99": Duration.millis(200)}),
     )
     endpoint.roll_back_on(*rollback.alarms.values())
     LatencyAlarms(
         stack,
         "Alarms",
         endpoint=endpoint,
-        model_latency={"p99": Duration.millis(200)},
-        overhead_latency={"Average": Duration.millis(20)},
-        error_rate=0.01,
-        cpu_utilization=85,
-        expect_traffic=True,
-        anomalies={"Invocations": "Sum"},
-        quiet_during_deployments=True,
+        options=replace(
+            AlarmOptions.none(),
+            model_latency={"p99": Duration.millis(200)},
+            overhead_latency={"Average": Duration.millis(20)},
+            error_rate=0.01,
+            cpu_utilization=85,
+            expect_traffic=True,
+            anomalies={"Invocations": "Sum"},
+            quiet_during_deployments=True,
+        ),
     )
     alarms = template_of(stack).of_type(ALARM).values()
     assert len(alarms) > 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import aws_cdk as cdk
 import pytest
@@ -10,7 +11,7 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import LatencyAlarms
+from low_latency_endpoint import AlarmOptions, LatencyAlarms
 
 from .conftest import warnings_in
 
@@ -59,7 +60,12 @@ def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
         stack = new_stack()
         model = parts.serving(stack, environment={"HF_TOKEN": VALUE})
         endpoint = parts.endpoint(stack, variants=[parts.variant(stack, model=model)])
-        alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01)
+        alarms = LatencyAlarms(
+            stack,
+            "Alarms",
+            endpoint=endpoint,
+            options=replace(AlarmOptions.none(), error_rate=0.01),
+        )
         if acknowledged:
             cdk.Validations.of(alarms if warned == NOBODY else model).acknowledge(
                 cdk.Acknowledgment(id=f"Annotation::{warned}", reason="Known, and meant so.")
@@ -84,7 +90,18 @@ def test_alarms_that_notify_nobody_warn(new_stack, parts):
             )
             actions = [cloudwatch_actions.SnsAction(topic)]
         endpoint = parts.endpoint(stack)
-        LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01, actions=actions)
+        LatencyAlarms(
+            stack,
+            "Alarms",
+            endpoint=endpoint,
+            options=replace(AlarmOptions.none(), error_rate=0.01, actions=actions),
+        )
         # For rollback, which SageMaker acts on, nobody has to be notified.
-        LatencyAlarms(stack, "Rollback", endpoint=endpoint, error_rate=0.01, new_fleet_only=True)
+        LatencyAlarms(
+            stack,
+            "Rollback",
+            endpoint=endpoint,
+            new_fleet_only=True,
+            options=replace(AlarmOptions.none(), error_rate=0.01),
+        )
         assert len(warnings_in(stack, "alarmsNotifyNobody")) == expected

@@ -124,8 +124,10 @@ def test_with_a_whole_call_both_are_watched(chat, stack, template_of):
 
 def test_what_is_stated_goes_before_the_plan(chat, stack, template_of):
     made = chat(
-        token_alarms=TokenAlarmOptions(
-            ttft={"p99": Duration.millis(900)}, itl=None, kv_cache_use=0.95
+        alarms=AlarmOptions(
+            tokens=TokenAlarmOptions(
+                ttft={"p99": Duration.millis(900)}, itl=None, kv_cache_use=0.95
+            )
         )
     )
     assert list(made.token_alarms["vllm"].alarms) == [
@@ -156,7 +158,7 @@ def test_a_container_of_your_own_is_asked_once_its_server_is_stated(chat):
         "Stated",
         containers=[own],
         instance_type="ml.m5.12xlarge",
-        token_alarms=TokenAlarmOptions(server="sglang"),
+        alarms=AlarmOptions(tokens=TokenAlarmOptions(server="sglang")),
     )
     assert list(stated.token_alarms) == ["sglang"]
 

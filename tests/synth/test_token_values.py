@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import aws_cdk as cdk
 import pytest
@@ -15,6 +16,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
@@ -103,7 +105,12 @@ def step_on_metric(stack, parts, **given):
 
 
 def alarms(stack, parts, **given):
-    LatencyAlarms(stack, "Alarms", endpoint=parts.endpoint(stack), error_rate=0.01, **given)
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=parts.endpoint(stack),
+        options=replace(AlarmOptions.none(), error_rate=0.01, **given),
+    )
 
 
 def made_of(value, stack, parts, make, given):
@@ -279,7 +286,12 @@ def test_numbers_of_instances_and_their_type_as_parameters(new_stack, parts, tem
     endpoint.scale(
         "primary", min_instances=parameter("Least"), max_instances=parameter("Most")
     ).track_invocations(max_tps_per_instance=50)
-    LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01, capacity_at_maximum=True)
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), error_rate=0.01, capacity_at_maximum=True),
+    )
     LatencyDashboard(stack, "Dashboard", endpoint=endpoint)
     template = template_of(stack)
     assert "e+2" not in json.dumps(template["Resources"])
@@ -299,7 +311,12 @@ def test_the_alarm_on_the_last_instance_knows_a_maximum_that_is_a_parameter(
     """CloudFormation does not subtract: half an instance below the maximum is added instead."""
     endpoint = parts.endpoint(stack)
     endpoint.scale("primary", min_instances=2, max_instances=number(stack))
-    LatencyAlarms(stack, "Alarms", endpoint=endpoint, capacity_at_maximum=True)
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        options=replace(AlarmOptions.none(), capacity_at_maximum=True),
+    )
     (alarm,) = (
         properties
         for properties in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()

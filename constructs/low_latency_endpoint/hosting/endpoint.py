@@ -193,10 +193,10 @@ class Endpoint(IEndpoint):
             ...     stack, "Sentiment", endpoint_name="sentiment",
             ...     variants=[VariantAttributes(
             ...         name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")])])
-            >>> alarms = LatencyAlarms(
-            ...     stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
-            >>> list(alarms.alarms)
-            ['AllTraffic/ModelLatency/p99']
+            >>> watched = AlarmOptions(model_latency={"p99": Duration.millis(200)})
+            >>> alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, options=watched)
+            >>> list(alarms.alarms)[:2]
+            ['AllTraffic/ModelLatency/p99', 'AllTraffic/Invocation5XXErrors/Rate']
         """
         return ImportedEndpoint(
             scope,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from aws_cdk import Duration, Resource
+from aws_cdk import Resource
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MAX_INSTANCES
 from ..plan.rules import (
@@ -199,7 +200,7 @@ class IEndpoint(MetricSource, Resource):
         name: str,
         *,
         statistic: str,
-        period: Duration | None = None,
+        period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:

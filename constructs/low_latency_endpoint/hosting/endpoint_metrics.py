@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import cache
 from typing import Any, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.durations import seconds_of
 from ..plan.metrics import check_statistic, metric_facts
@@ -35,7 +35,7 @@ class MetricSource:
         name: str,
         *,
         statistic: str,
-        period: Duration | None = None,
+        period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:
@@ -209,7 +209,7 @@ class EndpointVariant(MetricSource):
         name: str,
         *,
         statistic: str,
-        period: Duration | timedelta | None = None,
+        period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:
@@ -246,7 +246,7 @@ class EndpointVariant(MetricSource):
         )
 
 
-def checked_period(period: Duration | timedelta | None, default: float, where: str) -> Duration:
+def checked_period(period: Lasting | None, default: float, where: str) -> Duration:
     """The period of a metric, by default so many seconds."""
     seconds = default if period is None else seconds_of(period, where)
     if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
 from ..network.vpc_zones import zone_name_of
-from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
+from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
+from ..options.option import Lasting
+from ..plan.durations import milliseconds_of, seconds_of
 from ..plan.metrics import microseconds_from_milliseconds
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
-from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE, ZONES_NOT_KNOWN
-from ..synthesis.validation import check, check_milliseconds, is_token
-from .alarm_options import AlarmOptions, SlowRequests, Thresholds
+from ..plan.rules import ZONES_NOT_KNOWN
+from ..synthesis.validation import is_token
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
@@ -56,10 +58,15 @@ class AlarmSpecification:
 
 
 def specifications(
-    variant: EndpointVariant, options: AlarmOptions, *, max_instances: int | None, where: str
+    variant: EndpointVariant,
+    options: AlarmOptions,
+    *,
+    new_fleet: bool,
+    max_instances: int | None,
+    where: str,
 ) -> Iterator[AlarmSpecification]:
     """All alarms of one variant that the options ask for."""
-    watch = _Watch(variant, options, where)
+    watch = _Watch(variant, options, new_fleet, where)
     yield from watch.latencies("ModelLatency", options.model_latency)
     yield from watch.latencies("OverheadLatency", options.overhead_latency)
     yield from watch.error_rates()
@@ -72,7 +79,7 @@ def specifications(
         yield watch.capacity(max_instances)
     imbalance = options.zone_imbalance
     if imbalance is not None:
-        yield watch.zones(check(ZONE_IMBALANCE, imbalance, where))
+        yield watch.zones(imbalance)
     if options.expect_traffic:
         yield watch.silence()
 
@@ -80,15 +87,16 @@ def specifications(
 class _Watch:
     """One variant under the options' period and fleet."""
 
-    def __init__(self, variant: EndpointVariant, options: AlarmOptions, where: str) -> None:
+    def __init__(
+        self, variant: EndpointVariant, options: AlarmOptions, new_fleet: bool, where: str
+    ) -> None:
         self._variant = variant
         self._options = options
         self._where = where
-        self._fleet = "new" if options.new_fleet_only else "whole"
+        self._fleet: Literal["new", "whole"] = "new" if new_fleet else "whole"
         self._period = checked_period(options.period, 60, where)
-        # What metrics are told: reading a Duration back is a call to Node.js.
-        self._seconds = options.period or timedelta(seconds=60)
-        self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
+        self._seconds = timedelta(seconds=seconds_of(options.period))
+        self._floor = options.minimum_invocations
 
     def _metric(
         self,
@@ -101,16 +109,15 @@ class _Watch:
             name,
             statistic=statistic,
             period=period or self._seconds,
-            fleet="new" if self._fleet == "new" else "whole",
+            fleet=self._fleet,
             dimensions=dimensions,
         )
 
     def latencies(
         self, name: str, thresholds: Thresholds | str | None
     ) -> Iterator[AlarmSpecification]:
-        stated = thresholds if isinstance(thresholds, Mapping) else {}
-        for severity, statistic, threshold in flattened(stated, self._where):
-            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._where)
+        for severity, statistic, threshold in flattened(thresholds):
+            milliseconds = milliseconds_of(threshold)
             means, look_first = _LATENCY_TEXTS[name]
             yield AlarmSpecification(
                 key=f"{name}/{statistic}" + (f"/{severity}" if severity else ""),
@@ -139,7 +146,6 @@ class _Watch:
             rate: float | None = getattr(self._options, option)
             if rate is None:
                 continue
-            check(ERROR_RATE, rate, self._where)
             yield AlarmSpecification(
                 key=f"{metric}/Rate",
                 metric=self._share(metric, f"share of invocations with {metric}"),
@@ -161,7 +167,8 @@ class _Watch:
         )
 
     def burn_rates(self, slow: SlowRequests) -> Iterator[AlarmSpecification]:
-        statistic = f"PR({microseconds_from_milliseconds(slow.milliseconds):.0f}:)"
+        milliseconds = milliseconds_of(slow.threshold)
+        statistic = f"PR({microseconds_from_milliseconds(milliseconds):.0f}:)"
         for name, (long, short, rate) in _BURN_RATES.items():
             for window, minutes in (("Long", long), ("Short", short)):
                 yield AlarmSpecification(
@@ -169,9 +176,9 @@ class _Watch:
                     metric=self._metric("ModelLatency", statistic, timedelta(minutes=minutes)),
                     threshold=100 * rate * slow.budget,
                     when=f"over {minutes} minutes the share of requests over "
-                    f"{slow.milliseconds:g} ms burns a month's budget {rate:g} times too fast",
+                    f"{milliseconds:g} ms burns a month's budget {rate:g} times too fast",
                     means=f"the objective ({slow.objective * 100:g} % faster than "
-                    f"{slow.milliseconds:g} ms) will be missed",
+                    f"{milliseconds:g} ms) will be missed",
                     look_first="the share of slow requests, and what changed when it rose",
                     group=f"BurnRate{name}",
                     periods=(1, 1),
@@ -182,7 +189,6 @@ class _Watch:
             percent: float | None = getattr(self._options, option)
             if percent is None:
                 continue
-            PERCENT_OF_ALL.check(percent, self._where)  # CloudFormation does not multiply tokens
             types = self._pool_types()
             if types:
                 yield from self._utilization_by_type(metric, percent, means, types)
@@ -240,7 +246,6 @@ class _Watch:
     def multi_model(self) -> Iterator[AlarmSpecification]:
         rate = self._options.cache_miss_rate
         if rate is not None:
-            ERROR_RATE.check(rate, self._where)  # nor subtract
             yield AlarmSpecification(
                 key="ModelCacheHit/Average",
                 metric=self._metric("ModelCacheHit", "Average"),
@@ -252,7 +257,7 @@ class _Watch:
             )
         wait = self._options.model_loading_wait
         if wait is not None:
-            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, wait, self._where)
+            milliseconds = milliseconds_of(wait)
             yield AlarmSpecification(
                 key="ModelLoadingWaitTime/Average",
                 metric=self._metric("ModelLoadingWaitTime", "Average"),
@@ -349,14 +354,9 @@ def _stated(rate: float) -> str:
     return "the stated share" if is_token(rate) else f"{rate * 100:g} %"
 
 
-def flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
+def flattened(thresholds: Thresholds | str | None) -> Iterator[tuple[str, str, Lasting]]:
     """Severity (may be empty), statistic and threshold."""
-    nested = [isinstance(value, Mapping) for value in thresholds.values()]
-    if any(nested) and not all(nested):
-        raise SEVERITY_STATISTICS.error(
-            got=", ".join(thresholds), allowed="one of the two forms", where=where
-        )
-    for name, value in thresholds.items():
+    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
         if isinstance(value, Mapping):
             for statistic, threshold in value.items():
                 yield name, statistic, threshold

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,15 +11,12 @@ from constructs import Construct
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
+from ..options.alarms import AlarmOptions
 from ..plan.argument_kinds import checked_arguments
-from ..plan.durations import seconds_of
-from ..plan.limits import EVALUATION_PERIODS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.rules import SCALED_VARIANTS_ONLY, check_alarm_window
+from ..plan.rules import SCALED_VARIANTS_ONLY
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import warn
-from ..synthesis.validation import check, is_token
-from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 from .alarm_specifications import AlarmSpecification, specifications
 from .composite import all_of, any_of, composite_alarm, is_on
 
@@ -77,7 +73,7 @@ class LatencyAlarms(Construct):
     actions_suppressor : aws_cloudwatch.IAlarm or None
         What holds pages back with ``quiet_during_deployments``.
     options : AlarmOptions
-        What was asked for.
+        The stated ones.
     """
 
     def __init__(
@@ -86,30 +82,8 @@ class LatencyAlarms(Construct):
         id: str,
         *,
         endpoint: IEndpoint,
-        model_latency: Thresholds | None = None,
-        overhead_latency: Thresholds | None = None,
-        error_rate: float | None = None,
-        client_error_rate: float | None = None,
-        model_error_rate: float | None = None,
-        minimum_invocations: int = 20,
-        slow_requests: SlowRequests | None = None,
-        anomalies: Mapping[str, str] | None = None,
-        cpu_utilization: float | None = None,
-        memory_utilization: float | None = None,
-        disk_utilization: float | None = None,
-        gpu_utilization: float | None = None,
-        gpu_memory_utilization: float | None = None,
-        cache_miss_rate: float | None = None,
-        model_loading_wait: Duration | None = None,
-        capacity_at_maximum: bool | Literal["scaled"] = False,
-        zone_imbalance: float | None = None,
-        expect_traffic: bool = False,
+        options: AlarmOptions | None = None,
         new_fleet_only: bool = False,
-        period: Duration | None = None,
-        evaluation_periods: int = 3,
-        datapoints_to_alarm: int = 2,
-        actions: Sequence[cloudwatch.IAlarmAction] = (),
-        quiet_during_deployments: bool = False,
     ) -> None:
         """Alarms of every variant of an endpoint, and one composite alarm that pages.
 
@@ -117,66 +91,18 @@ class LatencyAlarms(Construct):
             scope: The construct in which this one is made.
             id: The construct's ID in its scope.
             endpoint: An :class:`Endpoint`, or one imported with its variants.
-            model_latency: Threshold on ModelLatency by statistic, ``{"p99": Duration.millis(200)}``, or by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``. By default none.
-            overhead_latency: The same for OverheadLatency, for which CloudWatch lists no percentiles: ``Average``. By default none.
-            error_rate: Share of invocations that may end in a 5xx. By default no alarm.
-            client_error_rate: Share of invocations that may end in a 4xx. By default no alarm.
-            model_error_rate: Share of invocations that may end in an error of the model's container. By default no alarm.
-            minimum_invocations: Invocations per period below which shares count as zero, so that one failure in the night pages nobody. By default 20.
-            slow_requests: How fast the month's budget of slow requests may burn: 14.4 times too fast over an hour and five minutes, 6 times over six hours and thirty minutes. By default no alarm.
-            anomalies: Metric to statistic, such as ``{"Invocations": "Sum"}``: alarm outside the band (two standard deviations) that CloudWatch learns. By default none.
-            cpu_utilization: Percent of all the instance's vCPUs, of 100, while SageMaker's metric runs to 100 for each. By default no alarm.
-            memory_utilization: Percent of the instance's memory. By default no alarm.
-            disk_utilization: Percent of the instance's disk. By default no alarm.
-            gpu_utilization: Percent of all the instance's GPUs, of 100, while SageMaker's metric runs to 100 for each. By default no alarm.
-            gpu_memory_utilization: Percent of the memory of all the instance's GPUs, of 100, as ``gpu_utilization``. By default no alarm.
-            cache_miss_rate: Multi-model endpoints: share of requests whose model is not loaded. By default no alarm.
-            model_loading_wait: Multi-model endpoints: average wait for a model to be loaded. By default no alarm.
-            capacity_at_maximum: Alarm when all instances that scaling may start are serving; ``"scaled"`` watches the variants that scale. By default not; scale the variants before making the alarms.
-            zone_imbalance: Alarm when the busiest zone gets this many times its even share. Rests on a dimension that AWS documents without saying which setting publishes it: check that the alarm has data. By default no alarm.
-            expect_traffic: Alarm when no requests arrive for five minutes. By default silence is fine.
+            options: What to watch, and who is told; ``"planned"`` watches nothing here, where no plan is. By default ``AlarmOptions()``.
             new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm then. By default the whole endpoint is watched.
-            period: What an alarm looks at once, of latencies, shares and utilization. By default 1 minute.
-            evaluation_periods: Of so many periods, the last ones, ``datapoints_to_alarm`` must be too high. By default 2 of the last 3 periods.
-            datapoints_to_alarm: So many of the last ``evaluation_periods`` must be too high. By default 2 of the last 3 periods.
-            actions: What the composite alarm does, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. By default nobody is told.
-            quiet_during_deployments: Hold pages back while both fleets of a deployment take requests and ten minutes after, for an hour of such minutes at most (less with more than two variants): which series SageMaker publishes when was not seen on AWS yet, and a page too many beats none. By default not.
 
         Raises:
-            ConfigurationError: LLE631 for an endpoint imported without variants, LLE701 to
-                LLE703, LLE721 to LLE729, LLE732 for a statistic the metric does not have,
-                and LLE801 and LLE807 for arguments of another kind.
+            ConfigurationError: LLE631 for an endpoint imported without variants, LLE721 to LLE729
+                for what it does not publish, LLE801 and LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
         self._endpoint = endpoint
-        self.options = options = AlarmOptions(
-            model_latency=model_latency,
-            overhead_latency=overhead_latency,
-            error_rate=error_rate,
-            client_error_rate=client_error_rate,
-            model_error_rate=model_error_rate,
-            minimum_invocations=minimum_invocations,
-            slow_requests=slow_requests,
-            anomalies=anomalies or {},
-            cpu_utilization=cpu_utilization,
-            memory_utilization=memory_utilization,
-            disk_utilization=disk_utilization,
-            gpu_utilization=gpu_utilization,
-            gpu_memory_utilization=gpu_memory_utilization,
-            cache_miss_rate=cache_miss_rate,
-            model_loading_wait=model_loading_wait,
-            capacity_at_maximum=capacity_at_maximum,
-            zone_imbalance=zone_imbalance,
-            expect_traffic=expect_traffic,
-            new_fleet_only=new_fleet_only,
-            period=period,
-            evaluation_periods=evaluation_periods,
-            datapoints_to_alarm=datapoints_to_alarm,
-            actions=actions,
-            quiet_during_deployments=quiet_during_deployments,
-        )
+        self.options = options = options or AlarmOptions()
         self._path = path_below(self, scope, id)
-        self._periods = checked_periods(options, self._path)
+        self._periods = options.evaluation_periods, options.datapoints_to_alarm
         self._new_fleet = new_fleet_only
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
@@ -186,7 +112,11 @@ class LatencyAlarms(Construct):
             variant = endpoint.variant(described.name)
             groups: dict[str, list[str]] = {}
             for specification in specifications(
-                variant, options, max_instances=self._max_instances(variant), where=self._path
+                variant,
+                options,
+                new_fleet=new_fleet_only,
+                max_instances=self._max_instances(variant),
+                where=self._path,
             ):
                 alarm = self._alarm(variant, specification)
                 if new_fleet_only:  # no composite
@@ -383,16 +313,3 @@ def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
         "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
         "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
     }
-
-
-def checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
-    """Evaluation periods and datapoints to alarm."""
-    evaluation_periods = options.evaluation_periods
-    datapoints = options.datapoints_to_alarm
-    check(EVALUATION_PERIODS, evaluation_periods, where)
-    check(EVALUATION_PERIODS, datapoints, where)
-    known = not (is_token(datapoints) or is_token(evaluation_periods))
-    if known:
-        seconds = 60 if options.period is None else seconds_of(options.period, where)
-        check_alarm_window(evaluation_periods, datapoints, seconds, where)
-    return evaluation_periods, datapoints

@@ -11,13 +11,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint_interface import IEndpoint
+from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.container_metrics import (
     ALARM_WAIT_SECONDS,
-    KV_CACHE_USE,
     NOTHING_WATCHED,
     QUERY_WINDOW_SECONDS,
-    WAITING_REQUESTS,
     above,
     check_interval,
     container_metric,
@@ -28,14 +27,12 @@ from ..plan.container_metrics import (
     promql_regions,
 )
 from ..plan.dashboard_tokens import TokenPanels
-from ..plan.durations import seconds_of
-from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, MINIMUM_INVOCATIONS
+from ..plan.durations import milliseconds_of, seconds_of
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.rules import UNKNOWN_VARIANT
 from ..synthesis.asked_once import keep_alarm_name, path_below, region_of
 from ..synthesis.findings import warn
-from ..synthesis.validation import check_milliseconds, is_token
-from .alarm_options import Thresholds
+from ..synthesis.validation import is_token
 from .alarm_specifications import flattened
 from .alarms import suppressed_by
 from .composite import any_of, composite_alarm, is_on
@@ -101,8 +98,8 @@ class TokenLatencyAlarms(Construct):
 
     Examples
     --------
-    ``TokenLatencyAlarms(self, "Tokens", endpoint=endpoint, ttft={"p95": Duration.millis(500)},
-    itl={"p95": Duration.millis(50)}, kv_cache_use=0.95, actions=[SnsAction(topic)])``
+    ``TokenLatencyAlarms(self, "Tokens", endpoint=endpoint, actions=[SnsAction(topic)],
+    options=TokenAlarmOptions(ttft={"p95": "500ms"}, itl={"p95": "50ms"}, kv_cache_use=0.95))``
     """
 
     def __init__(
@@ -112,12 +109,7 @@ class TokenLatencyAlarms(Construct):
         *,
         endpoint: IEndpoint,
         variants: Sequence[str] | None = None,
-        server: str = "vllm",
-        ttft: Thresholds | None = None,
-        itl: Thresholds | None = None,
-        waiting_requests: float | None = None,
-        kv_cache_use: float | None = None,
-        minimum_requests: int = 20,
+        options: TokenAlarmOptions,
         window: Duration | None = None,
         evaluation_interval: Duration | None = None,
         pending_period: Duration | None = None,
@@ -132,12 +124,7 @@ class TokenLatencyAlarms(Construct):
             id: The construct's ID in its scope.
             endpoint: An :class:`Endpoint`, or one imported with its variants.
             variants: The variants to watch; by default all of production.
-            server: What serves the model; by default vLLM.
-            ttft: Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity, ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency (all gaps between tokens of all streams). A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
-            itl: Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity, ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency (all gaps between tokens of all streams). A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
-            waiting_requests: Requests that wait on the fullest instance, on average over the window.
-            kv_cache_use: Share of the KV cache in use on the fullest instance, on average over the window, such as 0.95.
-            minimum_requests: First tokens in the window below which ttft and itl do not alarm; by default 20, so that one slow request in the night pages nobody.
+            options: What to watch; without a ``server`` vLLM's metrics, and ``"planned"`` watches nothing here, where no plan is.
             window: What percentiles and averages are of; by default 5 minutes. At least twice the metric publish frequency (one minute unless set), else there is no rate; four times is better.
             evaluation_interval: 10, 20, 30 seconds or whole minutes; by default 1 minute.
             pending_period: How long it must breach without a break; by default 2 minutes.
@@ -146,12 +133,12 @@ class TokenLatencyAlarms(Construct):
             actions_suppressor: Holds the actions back while it is on: that of :class:`LatencyAlarms` with ``quiet_during_deployments``. By default nothing does.
 
         Raises:
-            ConfigurationError: LLE990 to LLE997; LLE701 for a threshold, LLE704 for the
-                least number of requests, LLE631 for an endpoint imported without variants,
-                LLE801 and LLE807 for arguments of another kind.
+            ConfigurationError: LLE990 to LLE995 and LLE997, LLE631 for an endpoint imported
+                without variants, LLE801 and LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
-        self._endpoint, self._server = endpoint, server
+        self._endpoint, self._options = endpoint, options
+        self._server = server = options.server or "vllm"
         self._path = path = path_below(self, scope, id)
         self._window = _seconds(window, 300)
         QUERY_WINDOW_SECONDS.check(self._window, path)
@@ -162,7 +149,6 @@ class TokenLatencyAlarms(Construct):
         )
         for seconds in (self._pending, self._recovery):
             ALARM_WAIT_SECONDS.check(seconds, path)
-        self._minimum = MINIMUM_INVOCATIONS.check(minimum_requests, path)
         self.alarms: dict[str, cloudwatch.IAlarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         self.queries: dict[str, str] = {}
@@ -170,9 +156,9 @@ class TokenLatencyAlarms(Construct):
         names = self._variant_names(variants)
         for name in names:
             watched = [
-                *self._percentiles(name, _TTFT, ttft),
-                *self._percentiles(name, _ITL, itl),
-                *self._fullest(name, waiting_requests, kv_cache_use),
+                *self._percentiles(name, _TTFT, options.ttft),
+                *self._percentiles(name, _ITL, options.itl),
+                *self._fullest(name, options.waiting_requests, options.kv_cache_use),
             ]
             for each in watched:
                 rules.setdefault(each.severity, []).append(is_on(self._alarm(name, each)))
@@ -182,9 +168,9 @@ class TokenLatencyAlarms(Construct):
             TokenPanels(
                 server=server,
                 variant=name,
-                limits={_TTFT: self._limits(ttft), _ITL: self._limits(itl)},
-                waiting=waiting_requests,
-                kv_cache_use=kv_cache_use,
+                limits={_TTFT: _limits(options.ttft), _ITL: _limits(options.itl)},
+                waiting=options.waiting_requests,
+                kv_cache_use=options.kv_cache_use,
             )
             for name in names
         )
@@ -200,13 +186,6 @@ class TokenLatencyAlarms(Construct):
                 )
         return list(wanted) if wanted is not None else known
 
-    def _limits(self, thresholds: Thresholds | None) -> dict[str, float]:
-        """Milliseconds by percentile, with the severity before it."""
-        return {
-            f"{severity} {percentile}".strip(): seconds_of(threshold, self._path) * 1000
-            for severity, percentile, threshold in flattened(thresholds or {}, self._path)
-        }
-
     def _of(self, variant: str) -> dict[str, Any]:
         return {
             "endpoint": self._endpoint.name_at_synth,
@@ -215,22 +194,21 @@ class TokenLatencyAlarms(Construct):
         }
 
     def _percentiles(
-        self, variant: str, meaning: str, thresholds: Thresholds | None
+        self, variant: str, meaning: str, thresholds: Thresholds | str | None
     ) -> Iterator[_Watched]:
         metric = container_metric(self._server, meaning, self._path)
         requests = container_metric(self._server, _TTFT, self._path)
         name, words, means, look_first = _MEANINGS[meaning]
-        stated: Mapping[str, Any] = thresholds or {}
-        for severity, percentile, threshold in flattened(stated, self._path):
-            share = percentile_share(percentile, self._path)
-            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._path)
+        least = self._options.minimum_requests
+        for severity, percentile, threshold in flattened(thresholds):
+            share, milliseconds = percentile_share(percentile), milliseconds_of(threshold)
             enough = count_query(requests, **self._of(variant))
             yield _Watched(
                 key=f"{name}/{percentile}" + (f"/{severity}" if severity else ""),
                 query=above(
                     percentile_query(metric, share, **self._of(variant)),
                     milliseconds / 1000,
-                    least=(enough, self._minimum) if self._minimum else None,
+                    least=(enough, least) if least else None,
                 ),
                 when=f"{percentile} of {words} in the server is above {milliseconds:g} ms",
                 means=means,
@@ -242,7 +220,6 @@ class TokenLatencyAlarms(Construct):
         self, variant: str, waiting: float | None, cache: float | None
     ) -> Iterator[_Watched]:
         if waiting is not None:
-            WAITING_REQUESTS.check(waiting, self._path)
             metric = container_metric(self._server, "requests_waiting", self._path)
             yield _Watched(
                 key="RequestsWaiting",
@@ -252,7 +229,6 @@ class TokenLatencyAlarms(Construct):
                 look_first="the KV cache's use and the requests that run; then scaling's target",
             )
         if cache is not None:
-            KV_CACHE_USE.check(cache, self._path)
             metric = container_metric(self._server, "kv_cache_use", self._path)
             yield _Watched(
                 key="KvCacheUse",
@@ -317,6 +293,14 @@ class TokenLatencyAlarms(Construct):
                 actions=actions,
                 suppression=suppression,
             )
+
+
+def _limits(thresholds: Thresholds | str | None) -> dict[str, float]:
+    """Milliseconds by percentile, with the severity before it."""
+    return {
+        f"{severity} {percentile}".strip(): milliseconds_of(threshold)
+        for severity, percentile, threshold in flattened(thresholds)
+    }
 
 
 def _query_alarm(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
-from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import checked_period
+from ..options.alarms import AlarmOptions
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ERROR_RATE, MINIMUM_INVOCATIONS
+from ..plan.limits import ERROR_RATE
 from ..plan.rules import LATENCY_RATIO, NO_SHADOW
 from ..synthesis.asked_once import path_below
 from ..synthesis.validation import check
-from .alarm_options import AlarmOptions
-from .alarms import checked_periods
 
 
 @checked_arguments
@@ -46,7 +46,7 @@ class ShadowAlarms(Construct):
         latency_ratio: Mapping[str, float] | None = None,
         error_rate: float | None = None,
         minimum_invocations: int = 20,
-        period: Duration | None = None,
+        period: Lasting = timedelta(minutes=1),
         evaluation_periods: int = 3,
         datapoints_to_alarm: int = 2,
         actions: Sequence[cloudwatch.IAlarmAction] = (),
@@ -81,16 +81,15 @@ class ShadowAlarms(Construct):
             )
         self._endpoint_name = endpoint.name_at_synth
         self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
-        self._periods = checked_periods(
-            AlarmOptions(
-                period=period,
-                evaluation_periods=evaluation_periods,
-                datapoints_to_alarm=datapoints_to_alarm,
-            ),
-            path,
+        options = AlarmOptions(
+            minimum_invocations=minimum_invocations,
+            period=period,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
         )
-        self._period = checked_period(period, 60, path)
-        self._floor = check(MINIMUM_INVOCATIONS, minimum_invocations, path)
+        self._periods = evaluation_periods, datapoints_to_alarm
+        self._period = checked_period(options.period, 60, path)
+        self._floor = minimum_invocations
         self._actions = actions
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         for statistic, ratio in (latency_ratio or {}).items():

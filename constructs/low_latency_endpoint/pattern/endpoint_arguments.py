@@ -16,6 +16,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from ..errors.findings import Place
 from ..hosting.container import Container
 from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
@@ -25,7 +26,6 @@ from ..hosting.instance_type import InstanceType
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
-from ..monitoring.alarm_options import AlarmOptions, SlowRequests, TokenAlarmOptions
 from ..plan.latency_plan import EndpointRequest
 from ..plan.limits import INFERENCE_AMI
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
@@ -39,7 +39,6 @@ from ..settings import (
     WarmUpSettings,
     has_own_model,
 )
-from ..settings.breach import Place
 from ..settings.variants import Further, FurtherSettings, container_id
 from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
 from ..warm_up.payload import WarmUpPayload
@@ -124,17 +123,7 @@ def endpoint_arguments(
             roll_back_on_alarms=deployment.rollback_on_alarms if deployment else None,
             tags=None,
         ),  # the stack's, with those of the whole stack
-        "alarms": _stated(
-            AlarmOptions,
-            settings.alarms,
-            actions=alarm_actions,
-            slow_requests=_stated(SlowRequests, settings.alarms.slow_requests)
-            if settings.alarms and settings.alarms.slow_requests
-            else None,
-        ),
-        "token_alarms": _stated(
-            TokenAlarmOptions, settings.alarms.tokens if settings.alarms else None
-        ),
+        "alarms": replace(settings.alarms, actions=alarm_actions),
         "dashboard": settings.dashboard,
         "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
-from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -19,12 +20,13 @@ from ..hosting.endpoint_metrics import MetricSource
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
 from ..hosting.variant import InstancePool, VariantOptions
-from ..monitoring.alarm_options import AlarmOptions, TokenAlarmOptions
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
 from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.alarms import AlarmOptions, Thresholds
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.deployments import takes_guardrails
@@ -151,7 +153,6 @@ class LowLatencyEndpoint(MetricSource, Construct):
         configuration: ConfigurationOptions | None = None,
         endpoint: EndpointOptions | None = None,
         alarms: AlarmOptions | None = None,
-        token_alarms: TokenAlarmOptions | None = None,
         dashboard: bool = True,
         warm_up: WarmUpOptions | None = None,
         safeguards: Safeguards | None = None,
@@ -188,8 +189,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             model: The model's role, inference mode and isolation.
             configuration: Key, data capture and published metrics.
             endpoint: The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
-            alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
-            token_alarms: By default the plan's limits on tokens, where ``latency`` has targets on them and the images' names say whose metrics the container publishes. ``alarms.actions`` are told.
+            alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies; on tokens the plan's limits, where ``latency`` has targets on them and the images' names say whose metrics the container publishes.
             dashboard: Make a dashboard; by default yes.
             warm_up: ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
             safeguards: Key, log retention and roles for all that the pattern makes; by default those that hold for its scope.
@@ -212,7 +212,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if isinstance(instance_type, str):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
-        of_tokens = token_alarms or TokenAlarmOptions()
+        alarms = alarms or AlarmOptions()
         containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
@@ -228,7 +228,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             payload_bytes,
             tokens,
             streaming,
-            of_tokens.server,
+            alarms.tokens.server,
         )
         sized_for = planned_type(instance_type)
         requests = requests_of(request, variant, variants, shadow, path)
@@ -295,18 +295,16 @@ class LowLatencyEndpoint(MetricSource, Construct):
             name: scaled_as_planned(self.endpoint, name, each) for name, each in self.plans.items()
         }
         self.scaling = self.scalings[variant.name]
-        watched = self._watched(alarms or AlarmOptions())
-        self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
+        alarms = self._watched(alarms)
+        self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, options=alarms)
         metrics = configuration.metrics if configuration is not None else None
-        self.token_alarms = made_token_alarms(
-            self, self.endpoint, self.plans, of_tokens, self.alarms, metrics
-        )
+        self.token_alarms = made_token_alarms(self, self.endpoint, self.plans, self.alarms, metrics)
         self.dashboard = (
             LatencyDashboard(
                 self,
                 "Dashboard",
                 endpoint=self.endpoint,
-                model_latency=watched["model_latency"],
+                model_latency=self._thresholds("ModelLatency", alarms.model_latency),
                 latency=latency,
                 alarms=self.alarms,
                 tokens=[each for made in self.token_alarms.values() for each in made.panels],
@@ -322,12 +320,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 self,
                 "RollbackAlarms",
                 endpoint=self.endpoint,
-                model_latency=watched["model_latency"],
-                error_rate=watched["error_rate"],
+                options=replace(
+                    AlarmOptions.none(),
+                    model_latency=alarms.model_latency,
+                    error_rate=alarms.error_rate,
+                ),
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
-        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, watched["error_rate"])
+        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, alarms.error_rate)
         self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
         self.node.default_child = self.endpoint.cfn_endpoint
@@ -361,7 +362,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         name: str,
         *,
         statistic: str,
-        period: Duration | None = None,
+        period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:
@@ -436,19 +437,19 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warm_up.keep_warm(**vars(keep_warm))
         return warm_up
 
-    def _watched(self, options: AlarmOptions) -> dict[str, Any]:
-        """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
-        watched = dict(vars(options))
-        for name, metric in (
-            ("model_latency", "ModelLatency"),
-            ("overhead_latency", "OverheadLatency"),
-        ):
-            if watched[name] == "planned":
-                watched[name] = {
-                    statistic: Duration.millis(milliseconds)
-                    for statistic, milliseconds in self.plan.thresholds(metric).items()
-                }
-        return watched
+    def _watched(self, options: AlarmOptions) -> AlarmOptions:
+        """What is stated, and the plan's for the rest."""
+        return replace(
+            options,
+            model_latency=self._thresholds("ModelLatency", options.model_latency),
+            overhead_latency=self._thresholds("OverheadLatency", options.overhead_latency),
+        )
+
+    def _thresholds(self, metric: str, stated: Thresholds | str | None) -> Thresholds | None:
+        if not isinstance(stated, str):
+            return stated
+        planned = self.plan.thresholds(metric)
+        return {name: timedelta(milliseconds=each) for name, each in planned.items()}
 
     def _explain(self) -> None:
         for name, plan in self.plans.items():

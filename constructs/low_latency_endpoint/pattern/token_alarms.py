@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
 from ..hosting.metrics_publishing import MetricsPublishing
-from ..monitoring.alarm_options import Thresholds, TokenAlarmOptions
 from ..monitoring.alarms import LatencyAlarms
+from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..plan.latency_plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
 from ..plan.token_warnings import NO_TOKEN_ALARMS
@@ -25,19 +26,21 @@ def token_alarms(
     scope: Construct,
     endpoint: Endpoint,
     plans: Mapping[str, Plan],
-    options: TokenAlarmOptions,
     latency_alarms: LatencyAlarms,
     metrics: MetricsPublishing | None,
 ) -> dict[str, TokenLatencyAlarms]:
     """Alarms on tokens where the server's metrics are known; they page as latency's do."""
+    options = latency_alarms.options.tokens
     of_server: dict[str, list[str]] = {}
-    watched: dict[str, dict[str, Any]] = {}
+    watched: dict[str, TokenAlarmOptions] = {}
     for name, plan in plans.items():
         server, share = plan.request.server_of_metrics, plan.request.share
         given = _watched(plan, options)
-        if server is not None and given and not (share is not None and share.shadow):
+        asked = (given.ttft, given.itl, given.waiting_requests, given.kv_cache_use)
+        watches = any(each not in (None, {}) for each in asked)
+        if server is not None and watches and not (share is not None and share.shadow):
             of_server.setdefault(server, []).append(name)
-            watched.setdefault(server, given)
+            watched.setdefault(server, replace(given, server=server))
     if not of_server:
         if options != TokenAlarmOptions() and not any(each.tokens for each in plans.values()):
             warn(scope, "noTokenAlarms", f"{NO_TOKEN_ALARMS[0].upper()}{NO_TOKEN_ALARMS[1:]}.")
@@ -57,25 +60,21 @@ def token_alarms(
             "TokenAlarms" if at == 0 else f"TokenAlarms-{server}",
             endpoint=endpoint,
             variants=names,
-            server=server,
-            minimum_requests=options.minimum_requests,
+            options=watched[server],
             actions=latency_alarms.options.actions,
             actions_suppressor=latency_alarms.actions_suppressor,
-            **watched[server],
         )
         for at, (server, names) in enumerate(of_server.items())
     }
 
 
-def _watched(plan: Plan, options: TokenAlarmOptions) -> dict[str, Any]:
-    """What is stated, and the plan's for the rest; empty where there is nothing to watch."""
-    found = {
-        "ttft": _thresholds(plan, FIRST_TOKEN, options.ttft),
-        "itl": _thresholds(plan, BETWEEN_TOKENS, options.itl),
-        "waiting_requests": options.waiting_requests,
-        "kv_cache_use": options.kv_cache_use,
-    }
-    return {name: value for name, value in found.items() if value not in (None, {})}
+def _watched(plan: Plan, options: TokenAlarmOptions) -> TokenAlarmOptions:
+    """What is stated, and the plan's for the rest."""
+    return replace(
+        options,
+        ttft=_thresholds(plan, FIRST_TOKEN, options.ttft),
+        itl=_thresholds(plan, BETWEEN_TOKENS, options.itl),
+    )
 
 
 def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> Thresholds | None:
@@ -83,7 +82,7 @@ def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> T
         return stated
     planned = plan.tokens.thresholds if plan.tokens else ()
     return {
-        each.percentile: Duration.millis(each.seconds * 1000)
+        each.percentile: timedelta(seconds=each.seconds)
         for each in planned
         if each.measures == measures
     }

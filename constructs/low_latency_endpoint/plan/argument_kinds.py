@@ -22,10 +22,10 @@ from datetime import timedelta
 from difflib import get_close_matches
 from importlib import import_module
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from ..errors import ConfigurationError, did_you_mean, rule
-from .durations import DURATION
+from .durations import DURATION, DURATION_KINDS
 from .limits import Choice, limits
 from .rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 
@@ -150,7 +150,7 @@ class _Misfit(NamedTuple):
             and (not isinstance(self.value, bool))
         ):
             got = "text" if isinstance(self.value, str) else repr(self.value)
-            return DURATION.error(got=got, allowed="a Duration or a timedelta", where=where)
+            return DURATION.error(got=got, allowed=DURATION_KINDS, where=where)
         choice = next((limit for limit in map(_limit_of, kinds) if limit), None)
         if choice is not None and isinstance(self.value, str):
             return choice.error(self.value, where)
@@ -276,6 +276,8 @@ def _misfit(value: Any, kind: Any) -> _Misfit | None:
     if kind is Any:
         return None
     origin = get_origin(kind)
+    if origin is Annotated:
+        return _misfit(value, get_args(kind)[0])
     if origin is None:
         return None if _is_a(value, kind) else _Misfit(value, kind)
     parts = get_args(kind)
@@ -380,7 +382,8 @@ def _implements(value: Any, interface: Any) -> bool:
 def _evaluated(annotation: Any, module: str) -> Any:
     if not isinstance(annotation, str):
         return annotation
-    return eval(annotation, {}, _Names(vars(sys.modules[module])))
+    kind = eval(annotation, {}, _Names(vars(sys.modules[module])))
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 class _Names(dict[str, Any]):

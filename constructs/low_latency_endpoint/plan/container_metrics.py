@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import rule
-from .limits import USE_AN_ALLOWED_VALUE, number_range
+from .limits import USE_AN_ALLOWED_VALUE, Choice, number_range
 from .tables import rows
 
 _QUERYING = "/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-Querying.html"
@@ -66,6 +66,9 @@ METRICS_SERVER = rule(
     "the metrics of this server are not known",
     fix=USE_AN_ALLOWED_VALUE,
     source=_OBSERVABILITY,
+)
+METRICS_OF_SERVER = Choice(
+    METRICS_SERVER, "the server whose metrics the container publishes", ("vllm", "sglang")
 )
 NOTHING_WATCHED = rule(
     "LLE997", "there is nothing to watch", fix="State ttft, itl, waiting_requests or kv_cache_use."

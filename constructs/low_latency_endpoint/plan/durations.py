@@ -1,7 +1,8 @@
-"""Durations as callers give them: CDK's ``Duration`` or a ``timedelta``, never a bare number."""
+"""Durations as callers give them: CDK's ``Duration``, a ``timedelta``, or a text with its unit."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,19 +12,48 @@ from .token_values import PLAN_NEEDS_VALUES
 DURATION = rule(
     "LLE801",
     "a duration has no unit",
-    fix="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200).",
+    fix='Give Duration.millis(200) from aws_cdk, datetime.timedelta(milliseconds=200), or "200ms".',
 )
+DURATION_KINDS = "a Duration, a timedelta, or a text such as 200ms"
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+
+
+def duration_of_text(text: str) -> timedelta | None:
+    """The duration that ``200ms``, ``30s``, ``5m`` or ``1h`` says; None for another text.
+
+    Raises ``OverflowError`` for more than a clock can measure.
+    """
+    match = re.fullmatch(rf"({NUMBER})(ms|s|m|h)", text)
+    return timedelta(**{_UNITS[match[2]]: float(match[1])}) if match else None
+
+
+def is_duration(value: Any) -> bool:
+    """Whether a value is a duration of one of the three kinds."""
+    if isinstance(value, str):
+        try:
+            return duration_of_text(value) is not None
+        except OverflowError:
+            return False
+    return isinstance(value, timedelta) or hasattr(value, "to_milliseconds")
+
+
+def is_unresolved(value: Any) -> bool:
+    """Whether a ``Duration`` holds a token."""
+    ask = getattr(value, "is_unresolved", None)
+    return bool(ask and ask())
 
 
 def milliseconds_of(value: Any, where: str = "") -> float:
-    """Milliseconds of anything with ``to_milliseconds()``, or of a ``timedelta``."""
+    """Milliseconds of anything with ``to_milliseconds()``, of a ``timedelta``, or of a text."""
+    if is_duration(value) and isinstance(value, str):
+        value = duration_of_text(value)
     if isinstance(value, timedelta):
         return value / timedelta(milliseconds=1)
     convert = getattr(value, "to_milliseconds", None)
     if convert is None:
-        raise DURATION.error(got=repr(value), allowed="a Duration or a timedelta", where=where)
-    unresolved = getattr(value, "is_unresolved", None)
-    if unresolved and unresolved():
+        raise DURATION.error(got=repr(value), allowed=DURATION_KINDS, where=where)
+    if is_unresolved(value):
         raise PLAN_NEEDS_VALUES.error(
             what="the plan calculates with a duration, and a token has no value at synth",
             got="a token",

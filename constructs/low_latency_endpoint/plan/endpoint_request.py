@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import rule
 from .argument_kinds import checked_arguments
-from .container_metrics import METRICS_SERVER, server_of
+from .container_metrics import METRICS_OF_SERVER, server_of
 from .decisions import PlanWarning
 from .decode_pace import check_itl
 from .durations import seconds_of
@@ -34,7 +34,6 @@ from .limits import (
     SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
-    Choice,
     Range,
     number_range,
 )
@@ -90,9 +89,6 @@ PAYLOAD = Range(
     0,
     LARGEST_BODY_BYTES,
     "bytes",
-)
-METRICS_OF_SERVER = Choice(
-    METRICS_SERVER, "the server whose metrics the container publishes", ("vllm", "sglang")
 )
 OVERHEAD_SHARE = number_range(
     "LLE821",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.rules import (
     DIRECT_NEEDS_HOSTNAMES,
@@ -12,7 +13,6 @@ from ..plan.rules import (
     HOSTNAMES_ALL_OR_NONE,
     MODE_NEEDS_CONTAINERS,
 )
-from .breach import Finding, breaches, finding
 from .model_base import items_of, mapping_of
 from .rules import EXACTLY_ONE, MISSING_SETTING, NEEDS_ANOTHER
 

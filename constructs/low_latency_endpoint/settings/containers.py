@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ..errors.findings import Finding, finding
 from ..plan import limits
 from ..plan.rules import (
     ARCHIVE_NAME,
@@ -17,7 +18,6 @@ from ..plan.rules import (
     PACKAGE_IS_SINGLE_MODEL,
     PREFIX_ENDS_WITH_SLASH,
 )
-from .breach import Finding, finding
 from .container_checks import environment_checks
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional

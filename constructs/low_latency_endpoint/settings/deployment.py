@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
+from ..errors.findings import Finding, finding
 from ..plan import limits
 from ..plan.rules import EXECUTION_TIME_TOO_SHORT
 from ..report.numbers import readable
-from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, excludes, mapping_of, optional
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ..errors.findings import Finding, breaches, finding
+from ..options.alarms import AlarmOptions
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
-from .alarms import AlarmSettings
-from .breach import Finding, breaches, finding
 from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
 from .deployment import DeploymentSettings
@@ -21,6 +21,7 @@ from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
 from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
+from .of_options import OfOptions
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from .tokens import TokenSettings, stream_checks
@@ -224,9 +225,10 @@ class EndpointSettings(SettingsModel):
         "Inf1, which takes no canary.",
         example={"canary": {"size_percent": 10, "wait": "5m"}},
     )
-    alarms: AlarmSettings | None = optional(
-        "Thresholds of the alarms. Default: the plan's, from the latency target.",
-        example={"model_latency": {"p99": "200ms"}, "error_rate": 0.01},
+    alarms: Annotated[AlarmOptions, OfOptions()] = Field(
+        default_factory=AlarmOptions,
+        examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
+        description="Thresholds of the alarms. Default: the plan's, from the latency target.",
     )
     dashboard: bool = optional("Make a CloudWatch dashboard. Default: true.", default=True)
     warm_up: WarmUpSettings | None = optional(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors.findings import Finding, Place, breaches
 from ..plan import limits
 from ..plan.deployments import check_guardrails, takes_guardrails
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
 from ..plan.metrics import metric_facts, metrics
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
-from .breach import Finding, Place, breaches
 from .model_base import items_of, mapping_of
 from .variant_checks import stated_variants, variants_and_first
 

@@ -14,8 +14,9 @@ from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
+from ..errors.findings import finding, shown
 from ..plan.limits import Choice, Limit, Pattern
-from .breach import BreachError, finding, shown
+from .breach import BreachError
 from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from .yaml_source import WrittenFloat, WrittenInt
 

@@ -10,13 +10,14 @@ from pydantic import Field, ValidationInfo
 from pydantic.functional_validators import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
+from ..errors.findings import Finding, breaches, finding
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.s3_names import check_bucket_name
-from .breach import BreachError, Finding, breaches, finding
+from .breach import BreachError
 from .container_checks import environment_checks
 from .fields import Limited, TextOrNumber, path_beside
 from .model_base import SettingsModel, mapping_of, optional

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
+from ..errors.findings import finding
 from ..plan import limits
-from .breach import BreachError, finding
+from .breach import BreachError
 from .fields import checked
 from .rules import CUSTOM_AMI
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.instance_pools import PlannedPool
 from ..plan.rules import POOL_TYPE_TWICE
-from .breach import Finding, breaches, finding
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of, optional
 

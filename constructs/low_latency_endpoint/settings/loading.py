@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import ConfigurationError, SettingsError
-from .breach import BreachError, Finding, Place, path_of
+from ..errors import SettingsError
+from ..errors.findings import Finding, Place, located, path_of
+from .breach import BreachError
 from .plan_checks import plan_checks
 from .rules import UNKNOWN_SETTING
 from .stack import Settings
@@ -79,7 +80,7 @@ def _validated(
             findings = _findings(error)
             findings += _of_the_rest(values, findings, context)
         problems += [
-            (source.line(place), _located(error, path_of(place)))
+            (source.line(place), located(error, path_of(place)))
             for place, error in findings
             if not _is_said(place, source)
         ]
@@ -127,15 +128,3 @@ def _findings(error: ValidationError) -> list[Finding]:
             raise error  # cannot be: every model turns its findings into one BreachError
         findings += breach.findings
     return findings
-
-
-def _located(error: ConfigurationError, where: str) -> ConfigurationError:
-    return ConfigurationError(
-        code=error.code,
-        what=error.what,
-        got=error.got,
-        allowed=error.allowed,
-        fix=error.fix,
-        source=error.source,
-        where=where,
-    )

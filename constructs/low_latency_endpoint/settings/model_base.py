@@ -10,7 +10,9 @@ from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
 from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
-from .breach import BreachError, Finding, Place, finding, shown
+from ..errors.findings import Finding, Place, finding, shown
+from ..options.option import Options, read
+from .breach import BreachError
 from .rules import (
     EXACTLY_ONE,
     EXCLUDES_ANOTHER,
@@ -70,6 +72,7 @@ class SettingsModel(BaseModel):
     plain_value: ClassVar[str] = ""  # the setting that is meant where a plain value stands instead
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
+    makes: ClassVar[type[Options] | None] = None  # of which it makes an object
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -79,8 +82,8 @@ class SettingsModel(BaseModel):
     @_model_validator(mode="wrap")
     @classmethod
     def _find_every_mistake(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if isinstance(given, cls):
-            return given
+        if isinstance(given, cls.makes or cls):
+            return given  # type: ignore[return-value]
         if not isinstance(given, Mapping):
             raise BreachError(
                 [
@@ -94,17 +97,39 @@ class SettingsModel(BaseModel):
             )
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []
-        made = None
+        made: Any = None
         try:
             made = handler(given)
         except ValidationError as error:
             findings.extend(_coded(cls, error))
+        if cls.makes is not None:
+            made, rules = _object_of(cls.makes, made, given, findings, handler)
+            findings.extend(rules)
         if cls.exactly_one_of:
             findings.extend(_exactly_one(cls.exactly_one_of, given))
         findings.extend(cls.cross_checks(given))
         if findings or made is None:
             raise BreachError(findings)
-        return made
+        return made  # type: ignore[no-any-return]
+
+
+def _object_of(
+    kind: type[Options],
+    model: SettingsModel | None,
+    given: Mapping[str, Any],
+    findings: list[Finding],
+    handler: ModelWrapValidatorHandler[Any],
+) -> tuple[Options | None, list[Finding]]:
+    """The options as stated and the rules that they break, those of sound settings at least."""
+    wrong = {place[0] for place, _ in findings if place}
+    if model is None:
+        try:
+            model = handler({name: each for name, each in given.items() if name not in wrong})
+        except ValidationError:
+            return None, []
+    stated = {name: getattr(model, name) for name in model.model_fields_set}
+    made, rules = read(kind, stated)
+    return made, [each for each in rules if not each[0] or each[0][0] not in wrong]
 
 
 def _exactly_one(names: tuple[str, ...], given: Mapping[str, Any]) -> Iterator[Finding]:

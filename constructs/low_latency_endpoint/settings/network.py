@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.rules import (
     API_NEEDS_PRIVATE_DNS,
@@ -17,7 +18,7 @@ from ..plan.rules import (
 )
 from ..plan.s3_names import check_bucket_name
 from ..plan.subnets import vpc_block
-from .breach import BreachError, Finding, breaches, finding
+from .breach import BreachError
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs, optional
 from .rules import (

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping
 
 from ..errors import ConfigurationError
+from ..errors.findings import Finding, Place, breaches, finding
 from ..plan.hugging_face_rules import (
     CONTEXT_LENGTH,
     FILE_TOO_LARGE,
@@ -30,7 +31,6 @@ from ..plan.subnets import (
 )
 from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from ..report.numbers import readable
-from .breach import Finding, Place, breaches, finding
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
@@ -136,7 +136,7 @@ def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings
 def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
     """All instances that scaling may start can only serve where it may start some."""
     alarms = settings.endpoints[key].alarms
-    if alarms and alarms.capacity_at_maximum and plan.scaling is None:
+    if alarms.capacity_at_maximum is True and plan.scaling is None:
         yield finding(
             SCALED_VARIANTS_ONLY,
             "endpoints",

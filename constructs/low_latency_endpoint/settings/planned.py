@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ..errors.findings import Place
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 from ..plan.variant_shares import (
     FurtherRequest,
@@ -15,7 +16,6 @@ from ..plan.variant_shares import (
     further_request,
     shares_of,
 )
-from .breach import Place
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
@@ -86,9 +86,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         payload_bytes=endpoint.payload_bytes,
         tokens=endpoint.tokens.traffic if endpoint.tokens else None,
         streaming=endpoint.streaming,
-        metrics_server=endpoint.alarms.tokens.server
-        if endpoint.alarms and endpoint.alarms.tokens
-        else None,
+        metrics_server=endpoint.alarms.tokens.server,
     )
 
 

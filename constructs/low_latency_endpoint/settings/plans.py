@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..options.alarms import TokenAlarmOptions
 from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.fleet_along import FleetAlong
@@ -77,10 +78,10 @@ def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[De
     stated = {
         metric: latency_thresholds(settings, key, metric)
         for metric, group in (
-            ("ModelLatency", alarms and alarms.model_latency),
-            ("OverheadLatency", alarms and alarms.overhead_latency),
+            ("ModelLatency", alarms.model_latency),
+            ("OverheadLatency", alarms.overhead_latency),
         )
-        if group is not None
+        if group != "planned"
     }
     said: set[str] = set()
     own = list(stated_limits(settings.endpoints[key], plan))
@@ -131,8 +132,8 @@ def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, f
     """Milliseconds by statistic at which the alarms on a latency stand: stated, or the plan's."""
     alarms = settings.endpoints[key].alarms
     name = {"ModelLatency": "model_latency", "OverheadLatency": "overhead_latency"}[metric]
-    stated = getattr(alarms, name) if alarms else None
-    if stated is None:
+    stated = getattr(alarms, name)
+    if stated == "planned":
         return plan_endpoint(settings, key).thresholds(metric)
     return {statistic: each.total_seconds() * 1000 for statistic, each in stated.items()}
 
@@ -158,7 +159,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
         for name, value in {**container.environment, **container.image.build_args}.items():
             if (text := secret_warning(name, value)) is not None:
                 yield PlanWarning(f"secret-in-environment:{name}", text)
-    stated = endpoint.alarms.tokens if endpoint.alarms else None
+    stated = endpoint.alarms.tokens != TokenAlarmOptions()
     if stated and plan.request.server_of_metrics is None:
         yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
     if any(each.multi_model for each in containers) and plan.alarms:

@@ -9,10 +9,11 @@ from pydantic import BeforeValidator, ValidationInfo
 from pydantic.json_schema import WithJsonSchema
 
 from ..errors import ConfigurationError
+from ..errors.findings import Finding, breaches, finding
 from ..plan.limits import INSTANCE_TYPE
 from ..plan.price_file import read_price_file
 from ..plan.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
-from .breach import BreachError, Finding, breaches, finding
+from .breach import BreachError
 from .fields import Limited, path_beside
 from .rules import WRONG_KIND
 

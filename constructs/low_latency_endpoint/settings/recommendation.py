@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..errors.findings import Finding, finding
 from ..plan import limits
 from ..plan.recommendation_limits import (
     MAX_TYPES,
@@ -19,7 +20,6 @@ from ..plan.recommendation_limits import (
     TRAFFIC_SECONDS,
     TYPES_TO_TRY,
 )
-from .breach import Finding, finding
 from .fields import Limited
 from .model_base import SettingsModel, items_of, optional
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER

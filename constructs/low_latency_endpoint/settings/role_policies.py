@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from ..errors import ConfigurationError
+from ..errors.findings import Place
 from ..plan.function_rights import Statement
 from ..plan.iam_statements import allow, document
 from ..plan.instance_types import instance_facts
@@ -28,7 +29,6 @@ from ..plan.model_rights import (
     writing_with,
 )
 from ..plan.role_policies import IDS, MADE_BUCKET, ROLE_POLICIES_LENGTH, too_long
-from .breach import Place
 from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .function_rights import Rights, function_rights

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.rules import CAPACITY_CHANGE, MIN_ABOVE_MAX
 from ..plan.scaling_changes import (
@@ -21,7 +22,6 @@ from ..plan.scaling_changes import (
     check_adds,
     check_time_zone,
 )
-from .breach import Finding, breaches, finding
 from .fields import Limited, as_written
 from .model_base import SettingsModel, items_of, optional
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..errors.findings import Place
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
 from ..plan.latency_plan import CONCURRENCY_METRIC
 from ..report.numbers import milliseconds, plain_number, readable
 from ..simulate.search_goals import Candidate, Found, SearchResult
-from .breach import Place
 from .endpoint import EndpointSettings
 from .loading import load_settings
 from .planned import plan_endpoint

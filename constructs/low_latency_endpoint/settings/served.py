@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..errors.findings import Place
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.staging_calls import staging_calls
-from .breach import Place
 from .containers import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings

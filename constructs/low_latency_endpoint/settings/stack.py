@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import did_you_mean
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.subnets import plan_subnets, vpc_block
 from ..plan.zones import check_zones_in_region, region_of_zone
-from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
 from .endpoint_checks import all_stated_containers
 from .fields import Limited

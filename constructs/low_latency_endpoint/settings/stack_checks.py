@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import limits
 from ..plan.images import known_dlc_account
 from ..plan.published_metrics import METRICS_IN_ALARM
@@ -12,7 +13,6 @@ from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC
 from ..plan.s3_names import check_bucket
 from ..plan.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
 from ..plan.zones import region_of_zone
-from .breach import Finding, breaches, finding
 from .endpoint_checks import all_stated_containers
 from .fields import duration_of
 from .model_base import items_of, mapping_of

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..options.alarms import AlarmOptions
+from ..options.option import options_of
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls
@@ -16,24 +18,11 @@ from .served import has_own_model, hub_models
 from .stack import Settings
 from .token_alarms import token_alarm_count
 
-#: Alarms that an endpoint has unless the settings state another threshold, each by the number of
-#: metrics that it looks at, for which CloudWatch bills.
-_BY_DEFAULT = {
-    "error_rate": (2,),
-    "cpu_utilization": (1,),
-    "memory_utilization": (1,),
-    "disk_utilization": (1,),
-}
-#: The same for alarms that it has where the settings state a threshold.
-_ON_REQUEST = {
-    "client_error_rate": (2,),
-    "model_error_rate": (2,),
-    "slow_requests": (1, 1, 1, 1),
-    "gpu_utilization": (1,),
-    "gpu_memory_utilization": (1,),
-    "cache_miss_rate": (1,),
-    "model_loading_wait": (1,),
-    "expect_traffic": (1,),
+#: What CloudWatch bills for alarms that follow from a threshold alone: the number of metrics of each.
+_BILLED = {
+    each.name: each.option.billed
+    for each in options_of(AlarmOptions)
+    if each.option is not None and each.option.billed
 }
 _OF_CAPACITY = (2,)
 _OF_BOTH_FLEETS = (2, 2)
@@ -89,7 +78,7 @@ def endpoint_parts(
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
     variants = list(planned_variants(settings, key))
     production = [each.plan for each in variants if not each.shadow]
-    quiet = bool(alarms and alarms.quiet_during_deployments)
+    quiet = alarms.quiet_during_deployments
     return EndpointParts(
         new_role=endpoint.role_arn is None,
         confirms=endpoint.confirm_updates,
@@ -148,26 +137,22 @@ def _ports(settings: Settings) -> int:
 
 def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str, metric: str) -> list[str]:
     """The statistics that are watched: those stated, or the plan's."""
-    stated = getattr(endpoint.alarms, name) if endpoint.alarms else None
-    return list(plan.thresholds(metric) if stated is None else stated)
+    stated = getattr(endpoint.alarms, name)
+    return list(plan.thresholds(metric) if stated == "planned" else stated)
 
 
 def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
     """The alarms that page, each by its number of metrics."""
     found = [1 for _ in _thresholds(endpoint, plan, "model_latency", "ModelLatency")]
     found += [1 for _ in _thresholds(endpoint, plan, "overhead_latency", "OverheadLatency")]
-    found += [count for each in _BY_DEFAULT.values() for count in each]
-    alarms = endpoint.alarms
-    capacity = alarms.capacity_at_maximum if alarms else None
-    if plan.scaling is not None if capacity is None else capacity:
+    alarms, capacity = endpoint.alarms, endpoint.alarms.capacity_at_maximum
+    if plan.scaling is not None if capacity == "scaled" else capacity:
         found += _OF_CAPACITY
-    if alarms and alarms.zone_imbalance:
+    if alarms.zone_imbalance:
         found.append(len(settings.client_zones.zones))
-    if alarms and alarms.anomalies:
-        found += [3] * len(alarms.anomalies)  # billed with both edges of the band
-    stated = _ON_REQUEST if alarms else {}
+    found += [3] * len(alarms.anomalies)  # billed with both edges of the band
     return found + [
-        count for name, each in stated.items() if getattr(alarms, name) for count in each
+        count for name, each in _BILLED.items() if getattr(alarms, name) for count in each
     ]
 
 
@@ -182,7 +167,7 @@ def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
     )
     back = all(rolls_back(stated, name) for name in types)
     latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
-    return [*(1 for _ in latencies), *_BY_DEFAULT["error_rate"]] if back else []
+    return [*(1 for _ in latencies), *_BILLED["error_rate"]] if back else []
 
 
 @dataclass(frozen=True)
@@ -198,7 +183,7 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
     """The alarms of an endpoint, with those that target tracking makes itself."""
     endpoint = settings.endpoints[key]
     variants = list(planned_variants(settings, key))
-    quiet = bool(endpoint.alarms and endpoint.alarms.quiet_during_deployments)
+    quiet = endpoint.alarms.quiet_during_deployments
     metrics = list(_of_shadow(plan)) if endpoint.shadow else []
     for each in variants:
         if not each.shadow:

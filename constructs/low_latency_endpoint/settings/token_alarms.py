@@ -18,12 +18,12 @@ def token_limits(endpoint: EndpointSettings, plan: Plan) -> list[TokenThreshold]
     """What the alarms on tokens of one variant watch by percentile; none of an unknown server."""
     if plan.request.server_of_metrics is None:
         return []
-    own = endpoint.alarms.tokens if endpoint.alarms else None
+    own = endpoint.alarms.tokens
     planned = plan.tokens.thresholds if plan.tokens else ()
     found: list[TokenThreshold] = []
     for measures, name in _STATED.items():
-        stated = getattr(own, name) if own else None
-        if stated is None:
+        stated = getattr(own, name)
+        if stated == "planned":
             found += [each for each in planned if each.measures == measures]
         else:
             found += [
@@ -37,8 +37,8 @@ def token_alarm_count(endpoint: EndpointSettings, plan: Plan) -> int:
     """How many alarms on tokens one variant has."""
     if plan.request.server_of_metrics is None:
         return 0
-    own = endpoint.alarms.tokens if endpoint.alarms else None
-    gauges = (own.waiting_requests, own.kv_cache_use) if own else ()
+    own = endpoint.alarms.tokens
+    gauges = (own.waiting_requests, own.kv_cache_use)
     return len(token_limits(endpoint, plan)) + sum(each is not None for each in gauges)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Discriminator, Field, Tag
 
+from ..errors.findings import Finding, finding
 from ..plan.endpoint_request import STREAM_NEEDED
 from ..plan.token_traffic import (
     LENGTHS_FALL,
@@ -15,7 +16,6 @@ from ..plan.token_traffic import (
     TokenLengths,
     TokenTraffic,
 )
-from .breach import Finding, finding
 from .fields import Limited
 from .model_base import SettingsModel, mapping_of, optional
 

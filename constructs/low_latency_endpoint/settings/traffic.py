@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from ..errors.findings import Finding, finding
 from ..plan import limits
 from ..plan.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
 from ..plan.rules import (
@@ -19,7 +20,6 @@ from ..plan.rules import (
 )
 from ..plan.throughput import MeasuredThroughput
 from ..report.numbers import readable
-from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, optional
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors.findings import Finding, Place, finding
 from ..plan.instance_types import instance_facts
 from ..plan.rules import (
     ALL_WEIGHTS_ZERO,
@@ -13,7 +14,6 @@ from ..plan.rules import (
     SHADOW_OF_ONE_VARIANT,
     VARIANT_NAMED_TWICE,
 )
-from .breach import Finding, Place, finding
 from .instance_pools import stated_pools
 from .model_base import mapping_of
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ..errors.findings import Finding, Place, finding
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
-from .breach import Finding, Place, finding
 from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
 from .fields import Limited

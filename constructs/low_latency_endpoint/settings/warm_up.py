@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ..errors.findings import Finding, breaches, finding
 from ..plan import warm_up_rules as rules
 from ..plan.endpoint_request import WARM_UP_REQUESTS
-from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, duration_of
 from .model_base import SettingsModel, optional
 from .rules import NEEDS_ANOTHER

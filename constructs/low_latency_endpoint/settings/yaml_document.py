@@ -15,7 +15,7 @@ from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, PlainScalarString, ScalarString
 from ruamel.yaml.tokens import CommentToken
 
-from .breach import Place, path_of
+from ..errors.findings import Place, path_of
 from .yaml_source import scalar
 
 _COLLECTIONS = (CommentedMap, CommentedSeq)

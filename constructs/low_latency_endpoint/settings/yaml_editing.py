@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ConfigurationError, SettingsError
-from .breach import Place, path_of
+from ..errors.findings import Place, path_of
 from .loading import check_text
 from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, LAYOUT_NOT_KEPT, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigurationError, did_you_mean
-from .breach import Place, path_of
+from ..errors.findings import Place, path_of
 from .rules import (
     KEY_TWICE,
     NOT_YAML,

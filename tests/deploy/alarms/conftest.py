@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from constructs import Construct
 
 from local_sagemaker import deploy_template
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -150,7 +152,10 @@ class World:
             max_tps_per_instance=10
         )
         alarms = LatencyAlarms(
-            scope, "Alarms", endpoint=endpoint, actions=[actions.SnsAction(topic)], **options
+            scope,
+            "Alarms",
+            endpoint=endpoint,
+            options=replace(AlarmOptions.none(), actions=[actions.SnsAction(topic)], **options),
         )
         known = {
             alarm.node.id: key.removeprefix("primary/") for key, alarm in alarms.alarms.items()

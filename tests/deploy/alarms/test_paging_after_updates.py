@@ -6,10 +6,9 @@ import contextlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -19,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint import DeploymentPolicy, LatencyAlarms
+from low_latency_endpoint import AlarmOptions, DeploymentPolicy, LatencyAlarms
 from tests.deploy.small_stacks import (
     endpoint_in,
     model_in,
@@ -62,14 +61,14 @@ class Updated:
             deployment=DeploymentPolicy.canary(size_percent=50, wait=cdk.Duration.minutes(6)),
         )
         page = actions.SnsAction(sns.Topic.from_topic_arn(stack, "Topic", self.topic))
-        options: dict[str, Any] = {
-            "endpoint": endpoint,
-            "error_rate": 0.01,
-            "minimum_invocations": 1,
-        }
-        LatencyAlarms(stack, "Loud", actions=[page], **options)
-        LatencyAlarms(stack, "Held", actions=[page], quiet_during_deployments=True, **options)
-        rollback = LatencyAlarms(stack, "Rollback", new_fleet_only=True, **options)
+        silent = replace(AlarmOptions.none(), error_rate=0.01, minimum_invocations=1)
+        loud = replace(silent, actions=[page])
+        held = replace(loud, quiet_during_deployments=True)
+        LatencyAlarms(stack, "Loud", endpoint=endpoint, options=loud)
+        LatencyAlarms(stack, "Held", endpoint=endpoint, options=held)
+        rollback = LatencyAlarms(
+            stack, "Rollback", endpoint=endpoint, options=silent, new_fleet_only=True
+        )
         endpoint.roll_back_on(*rollback.alarms.values())
         return synthesised(stack)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import rule
+from ...errors.findings import Place
 from ...plan.contradictions import contradicts
 from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
 from ...report.numbers import readable
 from ...settings import explain_variants, load_settings, plan_endpoint
-from ...settings.breach import Place
 from ...settings.endpoint import EndpointSettings
 from ...settings.yaml_editing import YamlEdit, checked_edit
 from .endpoint_settings import endpoint_key

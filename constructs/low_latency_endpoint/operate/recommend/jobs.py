@@ -23,9 +23,9 @@ from ...account.sessions import (
     in_words,
 )
 from ...errors import rule
+from ...errors.findings import Place
 from ...plan.limits import API, GUIDE, Pattern, Range
 from ...settings import EndpointSettings
-from ...settings.breach import Place
 from ...settings.fields import duration_of
 
 JOB_NAME = Pattern(

@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from ...errors.findings import Place
 from ...plan.instance_types import instance_facts
 from ...report.tables import Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
-from ...settings.breach import Place
 from ...settings.yaml_editing import Entry
 from .jobs import NOT_ADOPTABLE, Adoption, Job, type_change
 from .tested_model import image_name

@@ -20,10 +20,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...account.sessions import ClientFactory
+from ...errors.findings import Place
 from ...report.numbers import milliseconds, readable
 from ...report.tables import Cell, Table
 from ...settings import EndpointSettings, environment_place
-from ...settings.breach import Place
 from .inference_requests import LatencyThreshold
 from .jobs import NO_SUCH_RESULT, NOT_ADOPTABLE, Adoption, Job, job_errors_in_words, type_change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..breach import Place
+from ...errors.findings import Place
 from ..endpoint import EndpointSettings
 from ..planned import planned_variants
 from ..served import has_own_model

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ...errors import ConfigurationError
+from ...errors.findings import Place
 from ...plan.deployments import takes_guardrails
 from ...plan.instance_types import instance_facts
 from ...plan.latency_plan import Plan
-from ..breach import Place
 from ..deployment import CanarySettings, DeploymentSettings
 from ..endpoint import EndpointSettings
 from ..endpoint_checks import rolls_back
@@ -25,20 +25,6 @@ from .stated_values import with_value
 _GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg/"
 SCALED_VARIANT_SOURCE = _GUIDE + "endpoint-scaling-update.html"
 """Which changes of a variant that scales `UpdateEndpoint` refuses."""
-
-#: What a variant has without a setting: monitoring's AlarmOptions, which plan no number of it.
-ALARM_DEFAULTS: Mapping[str, Any] = {
-    "error_rate": 0.01,
-    "minimum_invocations": 20,
-    "cpu_utilization": 85,
-    "memory_utilization": 90,
-    "disk_utilization": 90,
-    "period": timedelta(minutes=1),
-    "evaluation_periods": 3,
-    "datapoints_to_alarm": 2,
-    "expect_traffic": False,
-    "quiet_during_deployments": False,
-}
 
 
 class Part(NamedTuple):
@@ -324,7 +310,7 @@ def _rollback_alarms(settings: Settings, key: str) -> tuple[str, ...]:
 def _token_alarms(settings: Settings, key: str) -> dict[str, Any]:
     """Alarms on tokens: what they watch of each variant, by whose metrics."""
     endpoint = settings.endpoints[key]
-    own = endpoint.alarms.tokens if endpoint.alarms else None
+    own = endpoint.alarms.tokens
     found: dict[str, Any] = {}
     for variant in planned_variants(settings, key):
         if not variant.shadow and token_alarm_count(endpoint, variant.plan):
@@ -332,18 +318,19 @@ def _token_alarms(settings: Settings, key: str) -> dict[str, Any]:
             found[variant.variant] = variant.plan.request.server_of_metrics
             found |= {f"{each.measures} {each.percentile}": each.seconds for each in limits}
     others = ("waiting_requests", "kv_cache_use", "minimum_requests")
-    stated = {name: getattr(own, name) for name in others} if own and found else {}
+    stated = {name: getattr(own, name) for name in others} if found else {}
     return found | {name: value for name, value in stated.items() if value is not None}
 
 
 def _alarms(settings: Settings, key: str) -> dict[str, Any]:
     alarms = settings.endpoints[key].alarms
-    apart = {"model_latency", "overhead_latency", "tokens"}
-    stated = alarms.model_dump(exclude=apart) if alarms else {}
-    given = {name: value for name, value in stated.items() if value is not None}
+    apart = {"model_latency", "overhead_latency", "tokens", "actions"}
+    given = {name: value for name, value in vars(alarms).items() if name not in apart}
+    if given["capacity_at_maximum"] == "scaled":
+        given["capacity_at_maximum"] = scales(settings, key)
     types = tuple(sorted(each.instance_type for each in settings.endpoints[key].instance_pools))
     pools = {"types": types} if types else {}  # each has alarms of its own
-    return {"capacity_at_maximum": scales(settings, key), **ALARM_DEFAULTS, **pools, **given}
+    return {**pools, **{name: value for name, value in given.items() if value is not None}}
 
 
 def _warm_up(settings: Settings, key: str) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...errors.findings import Place, path_of
+from ...options.option import Options, options_of
 from ...plan.prices import Price
 from ...plan.secrets import looks_secret
-from ..breach import Place, path_of
 from ..fields import duration_text
 from ..model_base import SettingsModel
 
@@ -40,8 +42,8 @@ def differences(before: Any, after: Any, place: Place = ()) -> Iterator[Stated]:
     """Each setting that differs, as deep as both sides have the same groups."""
     if before == after or _same_files(before, after):
         return
-    if isinstance(before, SettingsModel) and type(before) is type(after):
-        for name in type(before).model_fields:
+    if type(before) is type(after) and (names := _names(before)):
+        for name in names:
             yield from differences(getattr(before, name), getattr(after, name), (*place, name))
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in [*before, *(name for name in after if name not in before)]:
@@ -54,7 +56,14 @@ def differences(before: Any, after: Any, place: Place = ()) -> Iterator[Stated]:
 
 
 def _groups(value: Any) -> bool:
-    return isinstance(value, tuple) and any(isinstance(each, SettingsModel) for each in value)
+    return isinstance(value, tuple) and any(map(_names, value))
+
+
+def _names(value: Any) -> list[str]:
+    """The settings of a group; none of what is no group."""
+    if isinstance(value, Options):
+        return [each.name for each in options_of(type(value)) if each.option is not None]
+    return list(type(value).model_fields) if isinstance(value, SettingsModel) else []
 
 
 def _same_files(before: Any, after: Any) -> bool:
@@ -82,6 +91,10 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
     if isinstance(model, SettingsModel):
         changed = with_value(getattr(model, str(first)), tuple(rest), value)
         return model.model_copy(update={str(first): changed})
+    if isinstance(model, Options):
+        [of] = [each for each in options_of(type(model)) if each.name == first]
+        changed = with_value(getattr(model, of.name), tuple(rest), value)
+        return replace(model, **{of.name: of.default if changed is None else changed})  # type: ignore[type-var]
     if isinstance(model, Mapping):
         if value is None and not rest:
             return {name: each for name, each in model.items() if name != first}
@@ -98,8 +111,8 @@ def assets_of(value: Any) -> Iterator[Path]:
     """The files and folders that settings name."""
     if isinstance(value, Path):
         yield value
-    elif isinstance(value, SettingsModel):
-        for name in type(value).model_fields:
+    elif names := _names(value):
+        for name in names:
             yield from assets_of(getattr(value, name))
     elif isinstance(value, Mapping):
         for each in value.values():
@@ -127,6 +140,10 @@ def value_text(value: Any, place: Place = ()) -> str:
             for name in type(value).model_fields
             if name in value.model_fields_set and getattr(value, name) is not None
         }
+    if isinstance(value, Options):
+        stated = {each.name: getattr(value, each.name) for each in options_of(type(value))}
+        defaults = {each.name: each.default for each in options_of(type(value))}
+        value = {name: each for name, each in stated.items() if each != defaults[name]}
     if isinstance(value, Mapping):
         inner = (f"{key}: {value_text(each, (*place, key))}" for key, each in value.items())
         return "{" + ", ".join(inner) + "}"

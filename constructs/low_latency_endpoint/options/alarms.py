@@ -1,0 +1,274 @@
+"""The alarms that watch an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from ..errors.findings import Finding, breaches, finding
+from ..plan import limits
+from ..plan.argument_kinds import checked_arguments
+from ..plan.container_metrics import (
+    KV_CACHE_USE,
+    METRICS_OF_SERVER,
+    WAITING_REQUESTS,
+    percentile_share,
+)
+from ..plan.durations import NUMBER
+from ..plan.metrics import check_statistic
+from ..plan.rules import (
+    METRIC_PERIOD,
+    OBJECTIVE,
+    PERCENT_OF_ALL,
+    SEVERITY_STATISTICS,
+    ZONE_IMBALANCE,
+    check_alarm_window,
+)
+from ..plan.token_values import is_token
+from .option import Lasting, Option, Options
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+Thresholds = Mapping[str, Lasting | Mapping[str, Lasting]]
+"""Durations by statistic, or by severity and statistic."""
+
+_DURATION = {"type": "string", "pattern": rf"^{NUMBER}(?:ms|s|m|h)$"}
+_THRESHOLD = limits.ALARM_THRESHOLD_MILLISECONDS
+
+
+def _by_statistic(example: Any, *statistics: str, percentiles: bool = True) -> Option:
+    """Thresholds by statistic, with names that editors complete."""
+    pattern = {r"^p\d{1,3}(?:\.\d+)?$": _DURATION} if percentiles else {}
+    schema = {
+        "type": "object",
+        "properties": dict.fromkeys(statistics, _DURATION),
+        "patternProperties": pattern,
+        "additionalProperties": False,
+    }
+    return Option(_THRESHOLD, example, schema=schema, known=True)
+
+
+def _percentiles(example: Any) -> Option:
+    return _by_statistic(example, "p50", "p90", "p95", "p99")
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class SlowRequests(Options):
+    """An objective: this share of the requests is faster than the threshold.
+
+    Args:
+        threshold: ModelLatency from which a request is slow.
+        objective: Share of requests that must be faster; the rest is the budget of a month. Default: 0.99.
+
+    Raises:
+        ConfigurationError: LLE701 for the threshold, LLE726 for the objective, LLE801 and LLE807
+            for other kinds.
+    """
+
+    threshold: Annotated[Lasting, Option(_THRESHOLD, "200ms", known=True)]
+    objective: Annotated[float, Option(OBJECTIVE, 0.99, known=True)] = 0.99
+
+    @property
+    def budget(self) -> float:
+        """The share of requests that may be slow."""
+        return 1 - self.objective
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class TokenAlarmOptions(Options):
+    """Alarms on tokens, of language models that stream: what the server itself measures.
+
+    A wrong name of a metric never alarms, so ``low-latency verify`` demands data of each.
+
+    Args:
+        server: Whose metrics the container publishes: vllm or sglang. Default: by the image's name; an image of your own needs it, or no alarm watches tokens.
+        ttft: Longest time to first token in the server, by percentile. A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile. Default: the target less the share for overhead. In Python also by severity and percentile.
+        itl: Longest inter-token latency (all gaps between tokens of all streams), by percentile. Default: the target. In Python also by severity and percentile.
+        waiting_requests: Requests that wait on the fullest instance, on average over five minutes. Default: no alarm.
+        kv_cache_use: Share of the KV cache in use on the fullest instance: when it is full, requests wait or are preempted. Default: no alarm.
+        minimum_requests: First tokens in five minutes below which ttft and itl do not alarm, so that one slow request in the night pages nobody. Default: 20.
+
+    Raises:
+        ConfigurationError: LLE701 for a threshold, LLE704 for the least number of requests,
+            LLE801 and LLE807 for values of another kind, LLE990 to LLE997 for the rest.
+    """
+
+    server: Annotated[str | None, Option(METRICS_OF_SERVER, "vllm")] = None
+    ttft: Annotated[Thresholds | Literal["planned"] | None, _percentiles({"p95": "400ms"})] = (
+        "planned"
+    )
+    itl: Annotated[Thresholds | Literal["planned"] | None, _percentiles({"p95": "50ms"})] = (
+        "planned"
+    )
+    waiting_requests: Annotated[
+        float | None, Option(WAITING_REQUESTS, 4, billed=(1,), known=True)
+    ] = None
+    kv_cache_use: Annotated[float | None, Option(KV_CACHE_USE, 0.95, billed=(1,), known=True)] = (
+        None
+    )
+    minimum_requests: Annotated[int, Option(limits.MINIMUM_INVOCATIONS, 20, known=True)] = 20
+
+    def _rules(self) -> Iterator[Finding]:
+        """Each statistic is a percentile."""
+        for name, stated in (("ttft", self.ttft), ("itl", self.itl)):
+            yield from _statistics(name, stated, percentile_share)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class AlarmOptions(Options):
+    """Thresholds of the alarms, by the statistic that is watched, and who is told.
+
+    In Python ``None`` turns an alarm off, and ``replace(AlarmOptions.none(), error_rate=0.05)`` has no other.
+
+    Args:
+        model_latency: Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or p99.9. Default: the target less the share for overhead. In Python also by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
+        overhead_latency: Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it. Default: the target's share for overhead.
+        tokens: Alarms on tokens. Default: the plan's, from the targets of ttft and itl.
+        error_rate: Largest share of requests that fail with a server error (5xx). Default: 0.01.
+        client_error_rate: Largest share of requests that SageMaker or the model refuses with a 4xx. Default: no alarm.
+        model_error_rate: Largest share of requests that the container does not answer with 2xx. Default: no alarm.
+        minimum_invocations: Requests per period below which error rates count as zero, so that single failures page nobody. Default: 20.
+        slow_requests: An objective on slow requests, watched by how fast its budget burns: 14.4 times too fast over an hour and five minutes, 6 times over six hours and thirty minutes. Default: no alarm.
+        anomalies: Metrics, each with a statistic, that alarm outside the band (two standard deviations) that CloudWatch learns of them. Default: none.
+        cpu_utilization: Percent of all vCPUs together; SageMaker's metric runs to 100 for each. Default: 85.
+        memory_utilization: Percent of memory. Default: 90.
+        disk_utilization: Percent of the disk. Default: 90.
+        gpu_utilization: Percent of all GPUs together; SageMaker's metric runs to 100 for each. Default: no alarm.
+        gpu_memory_utilization: Percent of all GPU memory together. Default: no alarm.
+        cache_miss_rate: Multi-model: largest share of requests whose model is not loaded. Default: no alarm.
+        model_loading_wait: Multi-model: longest average wait for a model. Default: no alarm.
+        capacity_at_maximum: Alarm when all instances that scaling may start are serving. Default: true where the endpoint scales.
+        zone_imbalance: Alarm when the busiest zone gets this many times its even share. AWS does not say what switches its metric on: check that the alarm has data. Default: no alarm.
+        expect_traffic: Alarm when no request arrives for five minutes. Default: false.
+        period: What an alarm on latencies, shares and utilization looks at once: whole minutes. Default: 1m.
+        evaluation_periods: So many periods count, the last ones. Default: 3.
+        datapoints_to_alarm: So many of them must be too high. Default: 2.
+        quiet_during_deployments: Hold pages back while both fleets of a deployment take requests and ten minutes after, an hour at most. Not seen on AWS yet. Default: false.
+        actions: What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. Default: nobody is told.
+
+    Raises:
+        ConfigurationError: LLE366 for the period, LLE701 to LLE704, LLE721, LLE723 to LLE726,
+            LLE732 for a statistic that the metric does not have, LLE736 and LLE737 for the
+            window, LLE801 and LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import AlarmOptions
+        >>> AlarmOptions(model_latency={"p99": "200ms"}).error_rate
+        0.01
+    """
+
+    model_latency: Annotated[
+        Thresholds | Literal["planned"] | None,
+        _by_statistic(
+            {"p99": "200ms"},
+            *("Average", "Maximum", "Minimum", "p50", "p90", "p95", "p99", "p99.9"),
+        ),
+    ] = "planned"
+    overhead_latency: Annotated[
+        Thresholds | Literal["planned"] | None,
+        _by_statistic({"Average": "20ms"}, "Average", "Maximum", "Minimum", percentiles=False),
+    ] = "planned"
+    tokens: Annotated[TokenAlarmOptions, Option(example={"kv_cache_use": 0.95})] = field(
+        default_factory=TokenAlarmOptions
+    )
+    error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = 0.01
+    client_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.05, billed=(2,))] = None
+    model_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = None
+    minimum_invocations: Annotated[int, Option(limits.MINIMUM_INVOCATIONS, 20)] = 20
+    slow_requests: Annotated[
+        SlowRequests | None,
+        Option(example={"threshold": "200ms", "objective": 0.99}, billed=(1, 1, 1, 1)),
+    ] = None
+    anomalies: Annotated[Mapping[str, str], Option(example={"Invocations": "Sum"})] = field(
+        default_factory=dict
+    )
+    cpu_utilization: Annotated[
+        float | None, Option(PERCENT_OF_ALL, 85, billed=(1,), known=True)
+    ] = 85
+    memory_utilization: Annotated[
+        float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
+    ] = 90
+    disk_utilization: Annotated[
+        float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
+    ] = 90
+    gpu_utilization: Annotated[
+        float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
+    ] = None
+    gpu_memory_utilization: Annotated[
+        float | None, Option(PERCENT_OF_ALL, 95, billed=(1,), known=True)
+    ] = None
+    cache_miss_rate: Annotated[
+        float | None, Option(limits.ERROR_RATE, 0.05, billed=(1,), known=True)
+    ] = None
+    model_loading_wait: Annotated[
+        Lasting | None, Option(_THRESHOLD, "500ms", billed=(1,), known=True)
+    ] = None
+    capacity_at_maximum: Annotated[bool | Literal["scaled"], Option()] = "scaled"
+    zone_imbalance: Annotated[float | None, Option(ZONE_IMBALANCE, 1.5)] = None
+    expect_traffic: Annotated[bool, Option(billed=(1,))] = False
+    period: Annotated[Lasting, Option(limits.ALARM_PERIOD, "5m")] = timedelta(minutes=1)
+    evaluation_periods: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = 3
+    datapoints_to_alarm: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = 2
+    quiet_during_deployments: Annotated[bool, Option()] = False
+    actions: Sequence[cloudwatch.IAlarmAction] = ()
+
+    @classmethod
+    def none(cls) -> AlarmOptions:
+        """No alarm at all, to be extended with ``dataclasses.replace``."""
+        return cls(
+            model_latency=None,
+            overhead_latency=None,
+            tokens=TokenAlarmOptions(ttft=None, itl=None),
+            error_rate=None,
+            cpu_utilization=None,
+            memory_utilization=None,
+            disk_utilization=None,
+            capacity_at_maximum=False,
+        )
+
+    def _rules(self) -> Iterator[Finding]:
+        """Each statistic is one that CloudWatch has for the metric, as are period and window."""
+        for metric, statistic in self.anomalies.items():
+            yield from breaches(("anomalies", metric), check_statistic, metric, statistic)
+        minute = timedelta(minutes=1)
+        if isinstance(self.period, timedelta) and self.period > minute and self.period % minute:
+            seconds = self.period.total_seconds()
+            yield finding(METRIC_PERIOD, "period", got=f"{seconds:g}s", allowed="whole minutes")
+        yield from check_window(self)
+        for name, metric in (
+            ("model_latency", "ModelLatency"),
+            ("overhead_latency", "OverheadLatency"),
+        ):
+            yield from _statistics(
+                name, getattr(self, name), lambda each, of=metric: check_statistic(of, each)
+            )
+
+
+def check_window(options: AlarmOptions) -> Iterator[Finding]:
+    """So many datapoints of so many periods, which CloudWatch looks back upon."""
+    counts = (options.evaluation_periods, options.datapoints_to_alarm)
+    if isinstance(options.period, timedelta) and not any(map(is_token, counts)):
+        default = options.datapoints_to_alarm == AlarmOptions.datapoints_to_alarm
+        place = "evaluation_periods" if default else "datapoints_to_alarm"
+        seconds = options.period.total_seconds()
+        yield from breaches((place,), check_alarm_window, *counts, seconds)
+
+
+def _statistics(name: str, stated: Any, check: Any) -> Iterator[Finding]:
+    """Each statistic of thresholds holds, and all have a severity or none has."""
+    if not isinstance(stated, Mapping):
+        return
+    nested = [isinstance(each, Mapping) for each in stated.values()]
+    if any(nested) and not all(nested):
+        yield finding(
+            SEVERITY_STATISTICS, name, got=", ".join(stated), allowed="one of the two forms"
+        )
+    for statistic, each in stated.items():
+        for below in each if isinstance(each, Mapping) else (statistic,):
+            yield from breaches((name, below), check, below)
