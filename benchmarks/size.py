@@ -13,6 +13,19 @@ from pathlib import Path
 PRODUCT = ("constructs", "local_sagemaker/src", "benchmarks", "acceptance", "release", "fuzzing")
 TESTS = ("tests", "local_sagemaker/tests")
 _SHOWN = 8
+_EVERYDAY = 12
+_OF_OPTIONS = (
+    "hosting",
+    "load_test_fleet",
+    "monitoring",
+    "network",
+    "options",
+    "pattern",
+    "plan",
+    "settings",
+    "synthesis",
+    "warm_up",
+)
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
 
 
@@ -30,6 +43,14 @@ def main() -> None:
     tests = sum(path.read_text(encoding="utf-8").count("\n") for path in _modules(*TESTS))
     print(f"{tests:9,}  tests")
     functions = sorted(each for path, text in texts.items() for each in _functions(path, text))
+    options = _declared(texts)
+    sites = sum(options.values())
+    print(
+        f"{sites:9,}  places that declare {len(options)} options, "
+        f"{sites / len(options):.2f} on average"
+    )
+    for name, count in options.most_common(_SHOWN):
+        print(f"{count:9,}  {name}")
     print("Longest functions")
     for count, name in functions[: -_SHOWN - 1 : -1]:
         print(f"{count:9,}  {name}")
@@ -53,6 +74,34 @@ def _functions(path: Path, text: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield (node.end_lineno or 0) - node.lineno + 1, f"{path}:{node.lineno} {node.name}"
+
+
+def _declared(texts: dict[Path, str]) -> Counter[str]:
+    """Where the options of a settings file are declared, by name.
+
+    A field of a class, a parameter of a constructor, a row of a docstring without that field, and a
+    row of a table of effects: each is a place. Names of more than four classes are everyday words.
+    """
+    places: dict[str, set[str]] = {}
+    settings: set[str] = set()
+    for path, text in texts.items():
+        if path.parts[0] != "constructs" or _room(path).rpartition("/")[2] not in _OF_OPTIONS:
+            continue
+        for made in (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef)):
+            for name, of_file in _names(made):
+                places.setdefault(name, set()).add(f"{path}:{made.name}")
+                settings |= {name} if of_file else set()
+    return Counter({name: len(places[name]) for name in settings if len(places[name]) <= _EVERYDAY})
+
+
+def _names(made: ast.ClassDef) -> Iterator[tuple[str, bool]]:
+    for each in made.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            said = ast.unparse(each)
+            yield each.target.id, "Option(" in said or "optional(" in said or "examples=" in said
+        elif isinstance(each, ast.FunctionDef) and each.name == "__init__":
+            for parameter in (*each.args.args, *each.args.kwonlyargs):
+                yield parameter.arg, False
 
 
 def _complexities() -> Iterator[tuple[int, str]]:

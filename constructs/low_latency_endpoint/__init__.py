@@ -34,13 +34,7 @@ if TYPE_CHECKING:
     from .hosting.model_interface import IModel
     from .hosting.scaling import InvocationScaling
     from .hosting.staged_model import StagedModel
-    from .hosting.variant import (
-        InferenceAmi,
-        InstancePool,
-        ProductionVariant,
-        RoutingStrategy,
-        VariantOptions,
-    )
+    from .hosting.variant import InstancePool, ProductionVariant
     from .hosting.variant_attributes import VariantAttributes
     from .load_test_fleet.load_test_fleet import LoadTestFleet
     from .monitoring.alarm_topic import AlarmTopic
@@ -52,6 +46,7 @@ if TYPE_CHECKING:
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
+    from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
@@ -88,9 +83,10 @@ _MODULE_OF = {
         "hosting.model_interface": "IModel",
         "hosting.scaling": "InvocationScaling",
         "hosting.staged_model": "StagedModel",
-        "hosting.variant": "InferenceAmi InstancePool ProductionVariant RoutingStrategy VariantOptions",
+        "hosting.variant": "InstancePool ProductionVariant",
         "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
+        "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.capacity import instances_at_peak, invocations_target
 from low_latency_endpoint.plan.deployments import takes_guardrails
 from low_latency_endpoint.plan.limits import ROUTING_STRATEGY
-from low_latency_endpoint.plan.routing import check_routing, recommend_routing
+from low_latency_endpoint.plan.routing import recommend_routing
 from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from tests.refusals import refused
 
@@ -106,7 +107,6 @@ def test_recommended_routing(generative: bool, says: str) -> None:
         ("KV_AWARE", {}, "LLE410"),
         ("PREFIX_AWARE", {}, "LLE423"),
         ("PREFIX_AWARE", {"prefix_length": 4096}, "LLE423"),
-        ("PREFIX_AWARE", {"concurrency_threshold": 4}, "LLE423"),
         ("RANDOM", {"prefix_length": 4096}, "LLE423"),
         ("PREFIX_AWARE", {"prefix_length": 100, "concurrency_threshold": 4}, "LLE411"),
         ("PREFIX_AWARE", {"prefix_length": 4096, "concurrency_threshold": 0}, "LLE412"),
@@ -114,18 +114,13 @@ def test_recommended_routing(generative: bool, says: str) -> None:
 )
 def test_routing_that_cannot_be(strategy: str, settings: dict[str, int], code: str) -> None:
     with refused(code):
-        check_routing(strategy, **settings)
+        RoutingStrategy(strategy, **settings)
 
 
 def test_one_instance_has_nothing_to_choose() -> None:
     assert recommend_routing(instances=1).value == "LEAST_OUTSTANDING_REQUESTS"
     assert "one instance" in recommend_routing(instances=1).reason
     assert "one instance" not in recommend_routing(instances=2).reason
-
-
-def test_routing_that_can_be() -> None:
-    for strategy in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS"):
-        assert check_routing(strategy) == strategy
 
 
 @pytest.mark.parametrize(

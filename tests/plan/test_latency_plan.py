@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput, Plan
 from tests.refusals import refused
@@ -221,7 +222,7 @@ def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
         min_instances=4,
         initial_instances=6,
         max_instances=20,
-        routing="RANDOM",
+        routing=RoutingStrategy.RANDOM,
         scale_out_cooldown=timedelta(seconds=30),
         warm_up_requests=0,
     )
@@ -310,9 +311,6 @@ def test_plan_by_name() -> None:
         ({"max_instances": 20_000}, "LLE113"),
         ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
         ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
-        ({"routing": "KV_AWARE"}, "LLE410"),
-        ({"routing": "PREFIX_AWARE"}, "LLE423"),
-        ({"prefix_length": 4096}, "LLE423"),
         ({"latency": 200}, "LLE804"),
         ({"throughput": 200}, "LLE805"),
         ({"scale_in_cooldown": 300}, "LLE801"),
@@ -356,10 +354,7 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
             {"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
             "requests a minute lie beyond p99.9",
         ),
-        (
-            {"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
-            "do not say that they are such",
-        ),
+        ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that they are such"),
     ],
 )
 def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:

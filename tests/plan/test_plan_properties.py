@@ -12,6 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.plan.latency_plan import (
     EndpointRequest,
@@ -72,7 +73,9 @@ plausible = st.fixed_dictionaries(
     },
     optional={
         "images": images,
-        "routing": st.sampled_from([None, "RANDOM", "LEAST_OUTSTANDING_REQUESTS"]),
+        "routing": st.sampled_from(
+            [None, RoutingStrategy.RANDOM, RoutingStrategy.LEAST_OUTSTANDING_REQUESTS]
+        ),
         "min_instances": counts,
         "initial_instances": counts,
         "max_instances": counts,

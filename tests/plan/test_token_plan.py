@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.options.variant import FurtherOptions, RoutingStrategy
 from low_latency_endpoint.plan.decisions import PlanWarning
 from low_latency_endpoint.plan.decode_pace import decode_paces, hides_pace
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
@@ -279,16 +280,20 @@ def test_a_variant_on_another_type_does_not_inherit_what_was_in_flight_on_the_fi
     assert same.throughput.concurrency_per_instance == 20
     for further, expected in (
         (FurtherRequest(name="b", weight=1, instance_type="ml.g6e.xlarge"), None),
-        (FurtherRequest(name="b", weight=1, tps_per_instance=9), None),
-        (FurtherRequest(name="b", weight=1, tps_per_instance=9, concurrency_per_instance=30), 30),
+        (beside(tps_per_instance=9), None),
+        (beside(tps_per_instance=9, concurrency_per_instance=30), 30),
     ):
         made = further_request(request, further, shares["b"])
         assert made.throughput.concurrency_per_instance == expected
 
 
+def beside(**options: Any) -> FurtherRequest:
+    return FurtherRequest(name="b", weight=1, options=FurtherOptions(**options))
+
+
 def test_concurrency_without_a_throughput_of_the_endpoint_is_refused() -> None:
     request = chat(throughput=None).request
-    further = FurtherRequest(name="b", weight=1, concurrency_per_instance=30)
+    further = beside(concurrency_per_instance=30)
     with refused("LLE434"):
         further_request(request, further, shares_of("first", 1, [further], None, None)["b"])
 
@@ -365,9 +370,7 @@ def test_a_shared_prefix_is_a_reason_to_measure_and_not_a_choice() -> None:
     assert "low-latency compare-routing" in note
     chosen = chat(
         tokens=TokenTraffic(input=1000, output=128, shared_prefix=0.6),
-        routing="PREFIX_AWARE",
-        prefix_length=1024,
-        concurrency_threshold=16,
+        routing=RoutingStrategy("PREFIX_AWARE", 1024, 16),
     )
     assert "are shared" not in chosen.explanation["routing_strategy"].note
     assert warned(chosen, "prefix-aware-unsure") is None
@@ -386,7 +389,7 @@ def test_a_prefix_finds_its_instance_among_two_or_more(
     scaling: dict[str, Any], said: str | None
 ) -> None:
     """Source: API reference, ProductionVariantRoutingConfig ("only when two or more instances")."""
-    prefix = {"routing": "PREFIX_AWARE", "prefix_length": 1024, "concurrency_threshold": 16}
+    prefix = {"routing": RoutingStrategy("PREFIX_AWARE", 1024, 16)}
     found = warned(chat(scaling=ScalingOptions(**scaling), **prefix), "prefix-aware-one-instance")
     assert found is None if said is None else said in str(found)
     assert warned(chat(scaling=ScalingOptions(**scaling)), "prefix-aware-one-instance") is None

@@ -19,10 +19,10 @@ from low_latency_endpoint.cli.plan_changes import (
     comparison_parts,
 )
 from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.options.effects import Effect
 from low_latency_endpoint.settings import Settings, load_settings
 from low_latency_endpoint.settings.deployment import DeploymentSettings
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
-from low_latency_endpoint.settings.update.effects import Effect
 from low_latency_endpoint.settings.update.revisions import is_file_name
 from low_latency_endpoint.settings.update.stated_values import both_texts, differences, value_text
 from low_latency_endpoint.settings.variants import container_id

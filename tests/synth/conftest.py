@@ -51,7 +51,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.options.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]

@@ -834,7 +834,7 @@ ELSEWHERE = {
     "from_s3 tells object and prefix apart by the slash; the settings file says which": "LLE325",
     "the settings file's; constructs take IKey and IPrefixList": "LLE341 LLE342",
     "the settings file's: tests/settings": "LLE381 LLE382 LLE383 LLE384 LLE385 LLE386 LLE387 LLE388"
-    " LLE389 LLE437 LLE438 LLE738",
+    " LLE389 LLE437 LLE438",
     "a Duration is always finite": "LLE733",
     "tests/hugging_face/test_staging.py": "LLE313 LLE357 LLE398",
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",

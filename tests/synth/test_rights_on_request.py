@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from low_latency_endpoint import DataCapture
-from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.options.variant import CoreDump
 
 from .conftest import by_action
 

@@ -18,7 +18,7 @@ from low_latency_endpoint import (
     WarmUpOptions,
     WarmUpPayload,
 )
-from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 from .iam_decisions import ACCOUNT, allows, text

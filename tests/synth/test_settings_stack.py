@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -261,35 +260,6 @@ def test_the_plan_of_another_request_is_refused(stack, parts):
     slower = LatencyTarget(p99=cdk.Duration.millis(300))
     with refused("LLE808", got="another latency"):
         parts.pattern(stack, "Second", plan=plan, latency=slower)
-
-
-#: Words of people's remedies name options too: what a reader of an account says of them.
-READERS = ("account", "operate", "load_test")
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        "volume_size_gib",
-        "startup_health_check_timeout",
-        "model_data_download_timeout",
-        "capacity_reservation_arn",
-    ],
-)
-def test_an_option_of_a_variant_is_not_restated_on_its_way(option):
-    """A file holds it as a construct's option, one as a setting, two hold the same of a further
-    variant; another one may check it."""
-    root = Path(__file__).parents[2]
-    files = [
-        path
-        for folder in ("constructs", "stacks")
-        for path in (root / folder).rglob("*.py")
-        if not {*READERS} & {*path.parts}
-        and re.search(rf"\b{option}\b", path.read_text(encoding="utf-8"))
-    ]
-    assert {"variant.py", "endpoint.py"} <= {path.name for path in files}
-    # And one says what a change of it does to what is deployed.
-    assert len([path for path in files if "update" not in path.parts]) <= 5, files
 
 
 def test_what_callers_need_as_parameters(deployed):

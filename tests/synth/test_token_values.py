@@ -34,7 +34,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
-from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 from .conftest import warnings_in

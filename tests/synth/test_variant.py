@@ -15,7 +15,7 @@ from low_latency_endpoint import (
     InstanceType,
     RoutingStrategy,
 )
-from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
@@ -62,7 +62,7 @@ EVERYTHING = {
     "model_data_download_timeout": Duration.minutes(20),
     "instance_provision_timeout": Duration.minutes(30),
     "volume_size_gib": 256,
-    "enable_ssm_access": True,
+    "ssm_access": True,
     "capacity_reservation_arn": PLAN,
     "instance_type": InstanceType("ml.g5.xlarge"),
     "inference_ami": InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),

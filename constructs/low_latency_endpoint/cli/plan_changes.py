@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
+    from ..options.effects import Effect
     from ..plan.hourly_cost import StackCost
     from ..settings.update.comparison import Comparison
-    from ..settings.update.effects import Consequence, Difference, Effect
+from ..settings.update.effects import Consequence, Difference
 
 MOST_CHARACTERS = 65_536
 """Of a comment on GitHub; more is refused."""

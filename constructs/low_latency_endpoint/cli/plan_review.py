@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..options.effects import Effect
 from ..report.markdown import code, escaped
-from ..settings.update.effects import Effect
 from ..settings.update.review import FileReview
 from .plan_changes import (
     comparison_lines,

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
+from ..options.option import Lasting
+from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.images import needed_inference_ami
 from ..plan.limits import (
-    CAPACITY_RESERVATION_ARN,
-    CONCURRENCY_THRESHOLD,
     CONTAINER_STARTUP_SECONDS,
-    INFERENCE_AMI,
     INITIAL_INSTANCE_COUNT,
     INSTANCE_POOL_COUNT,
     INSTANCE_POOL_PRIORITY,
     MODEL_DOWNLOAD_SECONDS,
-    PREFIX_LENGTH,
     PROVISION_SECONDS,
-    ROUTING_STRATEGY,
-    S3_URI,
     TPS_PER_INSTANCE,
-    VARIANT_NAME,
-    VARIANT_WEIGHT,
-    VOLUME_SIZE,
     Range,
 )
-from ..plan.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
+from ..plan.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
 from ..synthesis.validation import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
 from .variant_attributes import VariantAttributes
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+    pass
 
 
 @checked_arguments
@@ -67,149 +59,6 @@ class InstancePool:
 
 
 @checked_arguments
-@dataclass(frozen=True)
-class RoutingStrategy:
-    """How SageMaker chooses the instance for a request.
-
-    The plan takes ``LEAST_OUTSTANDING_REQUESTS``. AWS: requests that take hundreds of milliseconds
-    to minutes gain from it, shorter ones may benefit more from ``RANDOM``; ``low-latency
-    compare-routing`` measures both.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE410 for a strategy that CloudFormation cannot deploy (KV_AWARE exists in the API only),
-        LLE411, LLE412, LLE423 for the settings of PREFIX_AWARE.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint import RoutingStrategy
-    >>> RoutingStrategy.prefix_aware(prefix_length=1024, concurrency_threshold=16).name
-    'PREFIX_AWARE'
-    """
-
-    name: str
-    prefix_length: int | None = None
-    concurrency_threshold: int | None = None
-    is_custom: bool = False
-
-    RANDOM: ClassVar[RoutingStrategy]
-    LEAST_OUTSTANDING_REQUESTS: ClassVar[RoutingStrategy]
-
-    def __post_init__(self) -> None:
-        if not self.is_custom:
-            check(ROUTING_STRATEGY, self.name)
-        settings = (self.prefix_length, self.concurrency_threshold)
-        wanted = self.name == "PREFIX_AWARE"
-        if any((value is not None) != wanted for value in settings):
-            raise PREFIX_SETTINGS.error(
-                got=f"{self.name}, prefix_length={self.prefix_length}, "
-                f"concurrency_threshold={self.concurrency_threshold}",
-                allowed="both settings with PREFIX_AWARE, none with another strategy",
-            )
-        check(PREFIX_LENGTH, self.prefix_length)
-        check(CONCURRENCY_THRESHOLD, self.concurrency_threshold)
-
-    @classmethod
-    def prefix_aware(cls, *, prefix_length: int, concurrency_threshold: int) -> RoutingStrategy:
-        """Send requests with the same beginning to the same instance, whose cache then helps.
-
-        Args:
-            prefix_length: Bytes of the body that are compared, 1024 to 65536; put what is constant first.
-            concurrency_threshold: Requests in flight, 1 to 1024, at which others go to another instance.
-        """
-        return cls("PREFIX_AWARE", prefix_length, concurrency_threshold)
-
-    @classmethod
-    def custom(cls, name: str) -> RoutingStrategy:
-        """A strategy that AWS added since; CloudFormation decides whether it takes it."""
-        return cls(name, is_custom=True)
-
-
-RoutingStrategy.RANDOM = RoutingStrategy("RANDOM")
-RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_REQUESTS")
-
-
-@checked_arguments
-@dataclass(frozen=True)
-class InferenceAmi:
-    """The machine image (driver, CUDA) of the instances.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE409 for an unknown version, unless it comes through :meth:`custom`.
-    """
-
-    version: str
-    is_custom: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.is_custom:
-            check(INFERENCE_AMI, self.version)
-
-    @classmethod
-    def custom(cls, version: str) -> InferenceAmi:
-        """A version that AWS added since; CloudFormation decides whether it takes it."""
-        return cls(version, is_custom=True)
-
-
-@checked_arguments
-@dataclass(frozen=True)
-class CoreDump:
-    """Where the instances write core dumps of a crashed container."""
-
-    destination: str
-    key: kms.IKey | None = None
-
-    def __post_init__(self) -> None:
-        check(S3_URI, self.destination)
-
-
-@checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class VariantOptions:
-    """A production variant beside its model, its type and its numbers of instances.
-
-    :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
-
-    Args:
-        name: Keep it over updates: guarded deployments need the same variant name. By default ``primary``.
-        routing: By default SageMaker's own default, RANDOM; in :class:`LowLatencyEndpoint` the plan's, from the latency target.
-        startup_health_check_timeout: How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
-        model_data_download_timeout: How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
-        volume_size_gib: Size of the storage volume, 1 to 512 GiB, for types without local storage.
-        inference_ami: By default the one for CUDA 13 when an image's tag says so (``cu130``) and the type is of a family for which SageMaker's own SDK chooses it (G4dn to G6e, P4d to P5en): with an older driver the container never starts, and logs nothing. Else SageMaker's own.
-        enable_ssm_access: Let AWS Systems Manager reach the containers; by default not.
-        capacity_reservation_arn: Run only in this ML capacity reservation; without free capacity there the launch fails.
-        core_dump: Where a container that crashes leaves its core dump; by default nowhere.
-        instance_provision_timeout: How long SageMaker looks for capacity, 5 minutes to 1 hour.
-        weight: Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls. By default 1.
-
-    Raises:
-        ConfigurationError: LLE801 and LLE807 for values of another kind; what
-            :class:`ProductionVariant` refuses, it refuses when it is made.
-
-    Examples:
-        >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
-        >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
-        'primary'
-    """
-
-    name: str = "primary"
-    routing: RoutingStrategy | None = None
-    startup_health_check_timeout: Duration | None = None
-    model_data_download_timeout: Duration | None = None
-    volume_size_gib: int | None = None
-    inference_ami: InferenceAmi | None = None
-    enable_ssm_access: bool = False
-    capacity_reservation_arn: str | None = None
-    core_dump: CoreDump | None = None
-    instance_provision_timeout: Duration | None = None
-    weight: float = 1.0
-
-
-@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ProductionVariant(VariantOptions):
     """One model on one instance type behind the endpoint.
@@ -225,7 +74,7 @@ class ProductionVariant(VariantOptions):
         model_data_download_timeout: As for :class:`VariantOptions`.
         volume_size_gib: As for :class:`VariantOptions`.
         inference_ami: As for :class:`VariantOptions`.
-        enable_ssm_access: As for :class:`VariantOptions`.
+        ssm_access: As for :class:`VariantOptions`.
         capacity_reservation_arn: As for :class:`VariantOptions`.
         core_dump: As for :class:`VariantOptions`.
         instance_provision_timeout: As for :class:`VariantOptions`.
@@ -241,11 +90,8 @@ class ProductionVariant(VariantOptions):
     initial_instance_count: int = 2
 
     def __post_init__(self) -> None:
-        check(VARIANT_NAME, self.name)
+        super().__post_init__()
         check(INITIAL_INSTANCE_COUNT, self.initial_instance_count, self.name)
-        check(VARIANT_WEIGHT, self.weight, self.name)
-        check(VOLUME_SIZE, self.volume_size_gib, self.name)
-        check(CAPACITY_RESERVATION_ARN, self.capacity_reservation_arn, self.name)
         if self.instance_type is not None:
             instance_type_of(self.instance_type)
         if (self.instance_type is None) == (not self.instance_pools):
@@ -325,7 +171,7 @@ class ProductionVariant(VariantOptions):
                 self.model_data_download_timeout, "download_timeout", MODEL_DOWNLOAD_SECONDS
             ),
             "volume_size_in_gb": self.volume_size_gib,
-            "enable_ssm_access": True if self.enable_ssm_access else None,
+            "enable_ssm_access": True if self.ssm_access else None,
             "routing_config": config.RoutingConfigProperty(routing_strategy=self.routing.name)
             if self.routing
             else None,
@@ -338,7 +184,7 @@ class ProductionVariant(VariantOptions):
             **{name: value for name, value in optional.items() if value is not None},
         )
 
-    def _seconds(self, stated: Duration | None, name: str, limit: Range) -> int | None:
+    def _seconds(self, stated: Lasting | None, name: str, limit: Range) -> int | None:
         """A time-out as stated; else what a model of the Hub asks for by its size."""
         if stated is not None:
             return check_seconds(limit, stated, self.name)

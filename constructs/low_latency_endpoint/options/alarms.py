@@ -27,6 +27,7 @@ from ..plan.rules import (
     check_alarm_window,
 )
 from ..plan.token_values import is_token
+from .effects import Touched
 from .option import Lasting, Option, Options
 
 if TYPE_CHECKING:
@@ -174,9 +175,10 @@ class AlarmOptions(Options):
         Thresholds | Literal["planned"] | None,
         _by_statistic({"Average": "20ms"}, "Average", "Maximum", "Minimum", percentiles=False),
     ] = "planned"
-    tokens: Annotated[TokenAlarmOptions, Option(example={"kv_cache_use": 0.95})] = field(
-        default_factory=TokenAlarmOptions
-    )
+    tokens: Annotated[
+        TokenAlarmOptions,
+        Option(example={"kv_cache_use": 0.95}, touches=Touched(planned=("token_alarms",))),
+    ] = field(default_factory=TokenAlarmOptions)
     error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = 0.01
     client_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.05, billed=(2,))] = None
     model_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = None

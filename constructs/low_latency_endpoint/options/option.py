@@ -9,12 +9,23 @@ from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 from inspect import get_annotations
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from ..errors.findings import Finding, Place, breaches, located, path_of
 from ..plan.durations import DURATION, is_duration, is_unresolved, milliseconds_of
 from ..plan.limits import Limit
 from ..plan.token_values import is_token
+from .effects import Touched
 
 if TYPE_CHECKING:
     from aws_cdk import Duration
@@ -44,6 +55,7 @@ class Option(NamedTuple):
     billed: tuple[int, ...] = ()  # metrics that CloudWatch bills for, a number for each alarm
     known: bool = False  # whether a CDK token is refused: CloudFormation does not calculate
     schema: Mapping[str, Any] | None = None  # where JSON schema can say more than the kind does
+    touches: Touched | None = None  # by default what the group around it touches
 
 
 class Declared(NamedTuple):
@@ -70,6 +82,11 @@ class Options:
 
     Texts become durations, and every limit and rule is checked, whoever makes the object.
     """
+
+    #: Options with another value by default than the class it extends says, in words.
+    inherited: ClassVar[Mapping[str, str]] = {}
+    #: Of options that take a word, or a group in its place.
+    other_forms: ClassVar[Mapping[str, type[Options]]] = {}
 
     def __post_init__(self) -> None:
         self._settle_durations()
@@ -162,7 +179,8 @@ _OPTIONS: dict[type[Options], tuple[Declared, ...]] = {}
 def _options_of(group: Any) -> tuple[Declared, ...]:
     texts = texts_of(group)
     found = []
-    for each in fields(group):
+    own = get_annotations(group)
+    for each in sorted(fields(group), key=lambda each: each.name not in own):
         kind, option = _kind_of(group, each.name), None
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)
@@ -189,8 +207,18 @@ def texts_of(group: type) -> dict[str, str]:
             if not line.startswith("        "):
                 break
             name, _, text = line.strip().partition(": ")
-            found[name] = text
+            if not text.startswith("As for "):
+                found[name] = text
+    for name, default in getattr(group, "inherited", {}).items():
+        found[name] = f"{found[name].partition(' Default: ')[0]} Default: {default}."
     return found
+
+
+def groups_in(kind: Any) -> list[type[Options]]:
+    """The groups of options of which a kind is made."""
+    return [
+        each for each in _parts_of(kind) if isinstance(each, type) and issubclass(each, Options)
+    ]
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:

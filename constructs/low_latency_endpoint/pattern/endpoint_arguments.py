@@ -25,9 +25,9 @@ from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
-from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
+from ..hosting.variant import InstancePool
+from ..options.variant import CoreDump, VariantOptions
 from ..plan.latency_plan import EndpointRequest
-from ..plan.limits import INFERENCE_AMI
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
 from ..settings import (
     ContainerSettings,
@@ -109,9 +109,6 @@ def endpoint_arguments(
             settings,
             name=settings.variant_name,
             weight=settings.variant_weight,
-            routing=_routing(request),
-            inference_ami=_inference_ami(settings.inference_ami),
-            enable_ssm_access=settings.ssm_access,
             core_dump=CoreDump(dump.s3, _key(scope, f"{key}-CoreDumpKey", dump.kms_key_arn))
             if dump
             else None,
@@ -149,9 +146,6 @@ def _further(
         if has_own_model(settings)
         else None,
         scaling=replace(request.scaling, keep_instance_counts=None),
-        routing=_routing(request),
-        inference_ami=_inference_ami(settings.inference_ami),
-        enable_ssm_access=endpoint.ssm_access,
         core_dump=None,
     )
 
@@ -241,14 +235,6 @@ def _data(scope: Construct, id: str, settings: ContainerSettings) -> ModelData |
     return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula, key=key)
 
 
-def _routing(request: EndpointRequest) -> RoutingStrategy | None:
-    return (
-        RoutingStrategy(request.routing, request.prefix_length, request.concurrency_threshold)
-        if request.routing
-        else None
-    )
-
-
 def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
     waits = {
         "termination_wait": settings.termination_wait,
@@ -261,12 +247,6 @@ def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
             made: DeploymentPolicy = getattr(DeploymentPolicy, kind)(**dict(stated), **waits)
             return made
     return DeploymentPolicy.all_at_once(**waits)  # type: ignore[arg-type]  # a timedelta will do
-
-
-def _inference_ami(version: str | None) -> InferenceAmi | None:
-    if version is None:
-        return None
-    return InferenceAmi(version, is_custom=not INFERENCE_AMI.holds(version))
 
 
 def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
 
+from ..errors.findings import Finding, finding
 from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
-from ..hosting.variant import InstancePool, VariantOptions
+from ..hosting.variant import InstancePool
+from ..options.option import Option
+from ..options.variant import CoreDump, FurtherOptions, VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import ScalingOptions
-from ..plan.limits import (
-    CONCURRENCY_PER_INSTANCE,
-    SAFETY_FACTOR,
-    TPS_PER_INSTANCE,
-    VARIANT_NAME,
-    VARIANT_WEIGHT,
-    VOLUME_SIZE,
-)
+from ..plan.limits import VARIANT_NAME, VARIANT_WEIGHT
 from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
-from ..synthesis.validation import check
 from .options import ModelOptions
 from .pools import planned_pools, planned_type, types_of
-
-_OF_THE_FIRST = (
-    "routing",
-    "startup_health_check_timeout",
-    "model_data_download_timeout",
-    "instance_provision_timeout",
-    "core_dump",
-)
-_OF_ITS_TYPE = ("inference_ami", "volume_size_gib")
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class FurtherVariant(VariantOptions):
+class FurtherVariant(FurtherOptions):
     """A variant of :class:`LowLatencyEndpoint` beside its first one.
 
     Under ``variants`` it gets a part of the requests, by weight; as ``shadow`` copies of them, and
@@ -51,19 +37,19 @@ class FurtherVariant(VariantOptions):
         containers: By default it serves the first variant's model itself, such as to compare routing strategies or instance types.
         model: With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is stated.
         instance_type: By default what the first variant runs on.
-        tps_per_instance: What one instance held, and what part of it scaling aims at; by default the first variant's (of pools the slowest one's), with a warning on another instance type.
-        safety_factor: What one instance held, and what part of it scaling aims at; by default the first variant's (of pools the slowest one's), with a warning on another instance type.
-        concurrency_per_instance: Requests in flight at that limit, of a language model; by default the first variant's, and not known on another instance type or beside ``tps_per_instance``.
         scaling: By default it scales as the first variant does, with numbers of instances for its own part of the requests, and without set times and steps.
-        routing: As for :class:`VariantOptions`; by default the first variant's.
-        startup_health_check_timeout: As for :class:`VariantOptions`; by default the first variant's.
-        model_data_download_timeout: As for :class:`VariantOptions`; by default the first variant's.
-        instance_provision_timeout: As for :class:`VariantOptions`; by default the first variant's.
-        core_dump: As for :class:`VariantOptions`; by default the first variant's.
-        inference_ami: By default the first variant's, if ``instance_type`` is left out.
-        volume_size_gib: By default the first variant's, if ``instance_type`` is left out.
-        enable_ssm_access: As for :class:`VariantOptions`; nothing of the first variant's.
-        capacity_reservation_arn: As for :class:`VariantOptions`; nothing of the first variant's.
+        core_dump: By default as the first variant's.
+        tps_per_instance: As for :class:`FurtherOptions`.
+        safety_factor: As for :class:`FurtherOptions`.
+        concurrency_per_instance: As for :class:`FurtherOptions`.
+        routing: As for :class:`InstanceOptions`; by default the first variant's.
+        startup_health_check_timeout: As for :class:`InstanceOptions`; by default the first variant's.
+        model_data_download_timeout: As for :class:`InstanceOptions`; by default the first variant's.
+        instance_provision_timeout: As for :class:`InstanceOptions`; by default the first variant's.
+        volume_size_gib: As for :class:`InstanceOptions`; by default the first variant's, on its instance type.
+        inference_ami: As for :class:`InstanceOptions`; by default the first variant's, on its instance type.
+        ssm_access: As for :class:`InstanceOptions`; by default as the first variant.
+        capacity_reservation_arn: As for :class:`InstanceOptions`.
 
     Raises:
         ConfigurationError: LLE402, LLE404, LLE603, LLE604 and LLE896 for name, weight
@@ -76,25 +62,22 @@ class FurtherVariant(VariantOptions):
         ()
     """
 
-    name: str = field()
+    name: Annotated[str, Option(VARIANT_NAME)]
+    weight: Annotated[float, Option(VARIANT_WEIGHT)] = 1.0
     containers: Sequence[Container] = ()
     model: ModelOptions | None = None
     instance_type: InstanceType | str | Sequence[InstancePool] | None = None
-    tps_per_instance: float | None = None
-    safety_factor: float | None = None
-    concurrency_per_instance: float | None = None
     scaling: ScalingOptions | None = None
+    core_dump: CoreDump | None = None
 
-    def __post_init__(self) -> None:
-        check(VARIANT_NAME, self.name, "FurtherVariant")
-        check(VARIANT_WEIGHT, self.weight, self.name)
-        check(VOLUME_SIZE, self.volume_size_gib, self.name)
-        check(TPS_PER_INSTANCE, self.tps_per_instance, self.name)
-        check(SAFETY_FACTOR, self.safety_factor, self.name)
-        check(CONCURRENCY_PER_INSTANCE, self.concurrency_per_instance, self.name)
+    def _rules(self) -> Iterator[Finding]:
+        """A model is made of containers."""
         if self.model is not None and not self.containers:
-            raise MODEL_WITHOUT_CONTAINERS.error(
-                got="model alone", allowed="containers and model, or none", where=self.name
+            yield finding(
+                MODEL_WITHOUT_CONTAINERS,
+                "model",
+                got="model alone",
+                allowed="containers and model, or none",
             )
 
 
@@ -139,7 +122,7 @@ def _on(
 
 def request_of(variant: FurtherVariant) -> FurtherRequest:
     """What a further variant asks of the plan."""
-    placed, routing = placed_on(variant), variant.routing
+    placed = placed_on(variant)
     return FurtherRequest(
         name=variant.name,
         weight=variant.weight,
@@ -147,26 +130,9 @@ def request_of(variant: FurtherVariant) -> FurtherRequest:
         instance_pools=() if placed is None else planned_pools(placed),
         images=images_of(variant.containers) if variant.containers else None,
         hub_serving=hub_serving_in(variant.containers),
-        inference_ami=variant.inference_ami.version if variant.inference_ami else None,
-        routing=routing.name if routing else None,
-        prefix_length=routing.prefix_length if routing else None,
-        concurrency_threshold=routing.concurrency_threshold if routing else None,
-        tps_per_instance=variant.tps_per_instance,
-        safety_factor=variant.safety_factor,
-        concurrency_per_instance=variant.concurrency_per_instance,
+        options=variant,
         scaling=variant.scaling,
     )
-
-
-def options_of(variant: FurtherVariant, first: VariantOptions) -> dict[str, Any]:
-    """Its arguments of :class:`ProductionVariant` that :class:`VariantOptions` has."""
-    inherited = (*_OF_THE_FIRST, *(_OF_ITS_TYPE if variant.instance_type is None else ()))
-    return {
-        name: getattr(first, name)
-        if name in inherited and getattr(variant, name) is None
-        else getattr(variant, name)
-        for name in vars(first)
-    }
 
 
 def model_options_of(variant: FurtherVariant, first: ModelOptions) -> ModelOptions:

@@ -19,7 +19,7 @@ from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.endpoint_metrics import MetricSource
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
-from ..hosting.variant import InstancePool, VariantOptions
+from ..hosting.variant import InstancePool
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
 from ..network.client_zones import ClientZones
@@ -27,6 +27,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.option import Lasting
+from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.deployments import takes_guardrails
@@ -477,7 +478,6 @@ def _request(
     metrics_server: str | None,
 ) -> EndpointRequest:
     """What the constructor's arguments ask of the plan."""
-    routing = variant.routing
     return EndpointRequest(
         client_zones=zones.zones,
         instance_type=planned_type(instance_type).name,
@@ -487,9 +487,7 @@ def _request(
         images=images_of(containers),
         hub_serving=hub_serving_in(containers),
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
-        routing=routing.name if routing else None,
-        prefix_length=routing.prefix_length if routing else None,
-        concurrency_threshold=routing.concurrency_threshold if routing else None,
+        routing=variant.routing,
         scaling=scaling,
         warm_up_requests=warm_up.requests if warm_up else None,
         payload_bytes=payload_bytes,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
-from ..hosting.variant import InstancePool, ProductionVariant, RoutingStrategy, VariantOptions
+from ..hosting.variant import InstancePool, ProductionVariant
 from ..monitoring.shadow_alarms import ShadowAlarms
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.variant import RoutingStrategy, VariantOptions, options_beside
 from ..plan.decisions import PlanWarning
 from ..plan.latency_plan import EndpointRequest, Plan, make_plan
 from ..plan.variant_shares import first_request, further_request, shares_of
-from .further_variant import FurtherVariant, model_options_of, options_of, placed_on, request_of
+from .further_variant import FurtherVariant, model_options_of, placed_on, request_of
 from .options import ModelOptions
 from .pools import of_variant, planned_type
 
@@ -60,9 +62,12 @@ def first_variant(
     options: VariantOptions, model: Model, placed: InstanceType | Sequence[InstancePool], plan: Plan
 ) -> ProductionVariant:
     """The first variant as it is deployed."""
-    made = {**vars(options), "routing": options.routing or RoutingStrategy(plan.routing)}
+    routing = options.routing or RoutingStrategy(plan.routing)
     return ProductionVariant(
-        model=model, **of_variant(placed), initial_instance_count=plan.fleet.initial, **made
+        model=model,
+        **of_variant(placed),
+        initial_instance_count=plan.fleet.initial,
+        **vars(replace(options, routing=routing)),
     )
 
 
@@ -96,10 +101,16 @@ def further_variant(
             tags=tags,
             **vars(model_options_of(stated, model)),
         )
-    made = options_of(stated, options)
+    made = options_beside(stated, options, same_type=stated.instance_type is None)
     made["routing"] = made["routing"] or RoutingStrategy(plan.routing)
     return ProductionVariant(
-        model=serves, **runs_on, initial_instance_count=plan.fleet.initial, **made
+        name=stated.name,
+        weight=stated.weight,
+        model=serves,
+        core_dump=stated.core_dump or options.core_dump,
+        **runs_on,
+        initial_instance_count=plan.fleet.initial,
+        **made,
     )
 
 

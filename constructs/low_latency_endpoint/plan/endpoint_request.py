@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import rule
+from ..options.variant import RoutingStrategy
 from .argument_kinds import checked_arguments
 from .container_metrics import METRICS_OF_SERVER, server_of
 from .decisions import PlanWarning
@@ -31,13 +32,13 @@ from .limits import (
     LARGEST_BODY_BYTES,
     MAX_INSTANCES,
     MIN_CAPACITY,
+    ROUTING_STRATEGY,
     SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
     Range,
     number_range,
 )
-from .routing import check_routing
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .scaling_changes import ScalingSchedule, ScalingSteps
 from .scaling_pace import INSTANCE_SECONDS, start_floor
@@ -232,9 +233,8 @@ class EndpointRequest:
     inference_ami : str, optional
         The inference AMI version, when one is chosen. By default the one that CUDA 13 images
         need, else SageMaker's own.
-    routing : str, optional
-        Your routing strategy; by default the rule's. ``PREFIX_AWARE`` needs ``prefix_length`` and
-        ``concurrency_threshold``.
+    routing : RoutingStrategy, optional
+        Your routing strategy; by default the rule's.
     scaling : ScalingOptions
         Your numbers of instances and how they follow the load; by default the rules'.
     overhead_share : float, optional
@@ -281,9 +281,7 @@ class EndpointRequest:
     throughput: MeasuredThroughput | None = None
     images: Sequence[str] = ()
     inference_ami: str | None = None
-    routing: str | None = None
-    prefix_length: int | None = None
-    concurrency_threshold: int | None = None
+    routing: RoutingStrategy | None = None
     scaling: ScalingOptions = field(default_factory=ScalingOptions)
     overhead_share: float | None = None
     warm_up_requests: int | None = None
@@ -308,13 +306,9 @@ class EndpointRequest:
             raise THROUGHPUT_KIND.error(
                 got=repr(self.throughput), allowed="a MeasuredThroughput", where="throughput"
             )
-        prefix = (self.prefix_length, self.concurrency_threshold)
-        if self.routing is not None or prefix != (None, None):
-            check_routing(
-                self.routing or "RANDOM",
-                prefix_length=self.prefix_length,
-                concurrency_threshold=self.concurrency_threshold,
-                where="routing",
+        if self.routing is not None and not isinstance(self.routing, RoutingStrategy):
+            raise ROUTING_STRATEGY.rule.error(
+                got=repr(self.routing), allowed="a RoutingStrategy", where="routing"
             )
         object.__setattr__(self, "images", _listed(self.images, "images"))
         for index, image in enumerate(self.images):

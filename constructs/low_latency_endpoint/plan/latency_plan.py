@@ -221,7 +221,7 @@ def make_plan(request: EndpointRequest) -> Plan:
         fleet=fleet,
         addresses_per_subnet=addresses,
         subnet_prefix_length=roomy_prefix_length(addresses),
-        routing=request.routing or advice.value,
+        routing=request.routing.name if request.routing else advice.value,
         routing_advice=advice,
         inference_ami=request.inference_ami or request.needed_ami,
         scaling=scaling,

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
-from .rules import PREFIX_SETTINGS
-from .token_values import is_token
-
 BLOG = (
     "https://aws.amazon.com/blogs/machine-learning/"
     "minimize-real-time-inference-latency-by-using-amazon-sagemaker-routing-strategies/"
@@ -50,40 +46,3 @@ def recommend_routing(
         f"{_EVIDENCE}; AWS adds that responses up to hundreds of milliseconds may benefit more "
         "from RANDOM: low-latency compare-routing measures both on your model",
     )
-
-
-def check_routing(
-    strategy: str,
-    *,
-    prefix_length: int | None = None,
-    concurrency_threshold: int | None = None,
-    where: str = "",
-) -> str:
-    """Return the strategy, or raise when it or its settings cannot be deployed; tokens pass."""
-    if is_token(strategy):
-        return strategy
-    ROUTING_STRATEGY.check(strategy, where)
-    settings = {"prefix length": prefix_length, "concurrency threshold": concurrency_threshold}
-    given = [name for name, value in settings.items() if value is not None]
-    if strategy != "PREFIX_AWARE":
-        if given:
-            raise PREFIX_SETTINGS.error(
-                got=f"{' and '.join(given)} with {strategy}",
-                allowed="neither, or PREFIX_AWARE",
-                where=where,
-            )
-        return strategy
-    if missing := [name for name in settings if name not in given]:
-        raise PREFIX_SETTINGS.error(
-            got=f"no {' and no '.join(missing)}",
-            allowed=f"prefix length {PREFIX_LENGTH.allowed}, "
-            f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",
-            where=where,
-        )
-    for limit, value in (
-        (PREFIX_LENGTH, prefix_length),
-        (CONCURRENCY_THRESHOLD, concurrency_threshold),
-    ):
-        if not is_token(value):
-            limit.check(value, where)
-    return strategy

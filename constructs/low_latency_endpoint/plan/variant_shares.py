@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
+from ..options.variant import FurtherOptions
 from ..report.numbers import plain_number
 from .capacity import stated
 from .hub_serving import HubServing, also_on
@@ -90,13 +91,7 @@ class FurtherRequest:
     instance_pools: Sequence[PlannedPool] = ()
     images: Sequence[str] | None = None  # by default the first one's model is shared
     hub_serving: HubServing | None = None  # of its own model of the Hugging Face Hub
-    inference_ami: str | None = None  # by default the first one's, on the same instance type
-    routing: str | None = None
-    prefix_length: int | None = None
-    concurrency_threshold: int | None = None
-    tps_per_instance: float | None = None
-    safety_factor: float | None = None
-    concurrency_per_instance: float | None = None
+    options: FurtherOptions = field(default_factory=FurtherOptions)
     # by default how the first one scales, with numbers of instances of its own
     scaling: ScalingOptions | None = None
 
@@ -162,16 +157,17 @@ def further_request(
     request: EndpointRequest, further: FurtherRequest, share: VariantShare
 ) -> EndpointRequest:
     """What a further variant asks of the plan, where the endpoint asks for ``request``."""
-    measured = request.throughput
+    measured, options = request.throughput, further.options
+    ami = options.inference_ami.version if options.inference_ami else None
     for name in ("tps_per_instance", "safety_factor", "concurrency_per_instance"):
-        if measured is None and getattr(further, name) is not None:
+        if measured is None and getattr(options, name) is not None:
             raise TPS_WITHOUT_PEAK.error(
                 got=f"{name} of {further.name}, no throughput of the endpoint",
                 allowed="both, or none",
                 where=name,
             )
     pools = tuple(further.instance_pools)
-    tps = further.tps_per_instance
+    tps = options.tps_per_instance
     if tps is None and pools:
         tps = planned_for(pools).tps_per_instance
     runs_on = further.instance_type or (planned_for(pools).instance_type if pools else None)
@@ -179,12 +175,12 @@ def further_request(
     if measured is not None and tps is None and elsewhere:
         share = replace(share, measured_on=request.instance_type)
     if measured is not None:
-        if elsewhere or further.tps_per_instance is not None:  # measured on another, or of another
+        if elsewhere or options.tps_per_instance is not None:  # measured on another, or of another
             measured = replace(measured, concurrency_per_instance=None)
         given = {
             "tps_per_instance": tps,
-            "safety_factor": further.safety_factor,
-            "concurrency_per_instance": further.concurrency_per_instance,
+            "safety_factor": options.safety_factor,
+            "concurrency_per_instance": options.concurrency_per_instance,
         }
         measured = replace(
             measured, **{key: each for key, each in given.items() if each is not None}
@@ -193,8 +189,7 @@ def further_request(
         "share": share,
         "throughput": share.throughput(measured),
         "scaling": _scaling(request, further),
-        "inference_ami": further.inference_ami
-        or (None if further.own_type else request.inference_ami),
+        "inference_ami": ami or (None if further.own_type else request.inference_ami),
     }
     if runs_on is not None:
         changed |= {"instance_type": runs_on, "instance_pools": pools}
@@ -207,11 +202,8 @@ def further_request(
             volume_gib=None,
             where="instance_type",
         )
-    if further.routing is not None:
-        changed |= {
-            key: getattr(further, key)
-            for key in ("routing", "prefix_length", "concurrency_threshold")
-        }
+    if options.routing is not None:
+        changed["routing"] = options.routing
     return replace(request, **changed)
 
 

@@ -107,7 +107,7 @@ class SettingsModel(BaseModel):
             findings.extend(rules)
         if cls.exactly_one_of:
             findings.extend(_exactly_one(cls.exactly_one_of, given))
-        findings.extend(cls.cross_checks(given))
+        findings.extend((getattr(cls.makes, "cross_checks", None) or cls.cross_checks)(given))
         if findings or made is None:
             raise BreachError(findings)
         return made  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from inspect import cleandoc
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import Field, GetCoreSchemaHandler, create_model
+from pydantic import AfterValidator, Discriminator, Field, GetCoreSchemaHandler, Tag, create_model
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import CoreSchema
 
@@ -43,6 +43,7 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
     model.makes = group
+    model.other_forms = {name: model_of(form) for name, form in group.other_forms.items()}
     return model
 
 
@@ -57,7 +58,8 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
     if _required(group, declared.name):
         return kind, Field(**described)
     shown = declared.default
-    if shown in (None, {}, ()) or isinstance(shown, Options) or shown in _words(declared.kind):
+    word = any(_is_word(each, shown) for each in alternatives(declared.kind))
+    if word or shown in (None, {}, ()) or isinstance(shown, (Options, SettingsModel)):
         return kind | None, Field(default=None, **described)
     return kind, Field(default=shown, **described)
 
@@ -67,30 +69,41 @@ def _required(group: Any, name: str) -> bool:
     return of.default is MISSING and of.default_factory is MISSING
 
 
-def _words(kind: Any) -> list[Any]:
-    """The words for a default, which only Python says: a file leaves the setting out."""
-    kinds = alternatives(kind)
-    return [
-        word
-        for each in kinds
-        if get_origin(each) is Literal and set(kinds) - {each, NoneType}
-        for word in get_args(each)
-    ]
+def _is_word(kind: Any, default: Any) -> bool:
+    """Whether a kind is the word for a default, which only Python says."""
+    return get_origin(kind) is Literal and get_args(kind) == (default,)
 
 
 def _read(kind: Any, option: Option, default: Any) -> Any:
     """The kind as pydantic reads it from a file."""
-    words = _words(kind)
-    parts = [
-        _read_one(each, option)
-        for each in alternatives(kind)
-        if each is not NoneType and not (get_origin(each) is Literal and words)
+    kinds = [
+        each for each in alternatives(kind) if each is not NoneType and not _is_word(each, default)
     ]
-    return Union[tuple(parts)]  # noqa: UP007
+    parts = [_read_one(each, option) for each in kinds]
+    if len(parts) == 1:
+        return parts[0]
+    tagged = [
+        Annotated[part, Tag(_tag(isinstance(each, type)))]
+        for each, part in zip(kinds, parts, strict=True)
+    ]
+    return Annotated[Union[tuple(tagged)], Discriminator(_tag_of)]  # noqa: UP007
+
+
+def _tag(is_group: bool) -> str:
+    return "#group" if is_group else "#value"
+
+
+def _tag_of(value: Any) -> str:
+    """A value, or a group in its place."""
+    return _tag(isinstance(value, (Mapping, Options)))
 
 
 def _read_one(kind: Any, option: Option) -> Any:
     origin, below = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _read_one(below[0], next(each for each in below if isinstance(each, Option)))
+    if hasattr(kind, "written"):
+        return Annotated[_read(kind.written, option, None), AfterValidator(kind._of_file)]
     if kind is Lasting:
         return Annotated[timedelta, Limited(option.limit)] if option.limit else timedelta
     if isinstance(kind, type) and issubclass(kind, Options):
@@ -99,7 +112,8 @@ def _read_one(kind: Any, option: Option) -> Any:
         # In Python some mappings may be a level deeper: a file states the first form.
         return dict[_read_one(below[0], Option()), _read_one(alternatives(below[1])[0], option)]  # type: ignore[misc]
     if origin is Sequence or origin is tuple:
-        return tuple[_read_one(below[0], option), ...]  # type: ignore[misc]
+        items: Any = tuple[_read_one(below[0], option), ...]  # type: ignore[misc]
+        return Annotated[items, Field(strict=False)]
     if option.limit is not None and kind in (int, float, str):
         return Annotated[kind, Limited(option.limit)]
     return kind

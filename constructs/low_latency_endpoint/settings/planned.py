@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from ..errors.findings import Place
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
@@ -21,7 +20,7 @@ from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
-from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
+from .traffic import InstanceCountSettings, ScalingSettings
 from .variants import Further, further_variants
 
 #: A plan follows from its request alone, so whoever asks again gets the same one.
@@ -79,8 +78,8 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
         images=list(images_of(served_containers(endpoint)).values()),
         hub_serving=hub_serving_of(endpoint),
-        inference_ami=endpoint.inference_ami,
-        **_routing(endpoint.routing),
+        inference_ami=endpoint.inference_ami.version if endpoint.inference_ami else None,
+        routing=endpoint.routing,
         scaling=_scaling(endpoint.instances, endpoint.scaling),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         payload_bytes=endpoint.payload_bytes,
@@ -117,24 +116,11 @@ def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherReq
         if has_own_model(stated)
         else None,
         hub_serving=hub_serving_of(endpoint, stated),
-        inference_ami=stated.inference_ami,
-        **_routing(stated.routing),
-        tps_per_instance=stated.tps_per_instance,
-        safety_factor=stated.safety_factor,
-        concurrency_per_instance=stated.concurrency_per_instance,
+        options=stated,
         scaling=_scaling(stated.instances or InstanceCountSettings(), stated.scaling or as_first)
         if own
         else None,
     )
-
-
-def _routing(stated: Routing | None) -> dict[str, Any]:
-    prefix = stated.prefix_aware if isinstance(stated, PrefixAwareRouting) else None
-    return {
-        "routing": "PREFIX_AWARE" if prefix else str(stated).upper() if stated else None,
-        "prefix_length": prefix.prefix_length if prefix else None,
-        "concurrency_threshold": prefix.concurrency_threshold if prefix else None,
-    }
 
 
 def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> ScalingOptions:

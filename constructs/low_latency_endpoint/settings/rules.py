@@ -239,14 +239,6 @@ TARGET_ABOVE_ZERO = rule(
     "invocations per minute.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
-CUSTOM_AMI = text_form(
-    "LLE935",
-    "the custom inference AMI version",
-    r"[a-z0-9][a-z0-9-]*",
-    "lower-case letters, digits and hyphens",
-    max_length=128,
-    source=API + "ProductionVariant.html",
-)
 UNWRITABLE = rule(
     "LLE936",
     "the settings file cannot be written",

@@ -58,7 +58,7 @@ def served_containers(
     of = endpoint if further is None else further
     serving = hub_serving_of(endpoint, further)
     if serving is None or of.hugging_face is None:
-        return of.containers
+        return tuple(of.containers)
     container, account = serving.container, None
     if container.registry != "dlc" and region is not None:
         account = container.account(region, "hugging_face")

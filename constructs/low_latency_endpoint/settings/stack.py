@@ -18,6 +18,7 @@ from .endpoint_checks import all_stated_containers
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
+from .of_options import OfOptions
 from .prices import Prices
 from .rules import (
     AT_LEAST_ONE,
@@ -93,7 +94,9 @@ class Settings(SettingsModel):
         "or of interface_endpoint in one zone; the example's is made up. Default: AWS's list "
         "prices, where this library has them: it has none of instance types.",
     )
-    endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
+    endpoints: dict[
+        Annotated[str, Limited(ENDPOINT_KEY)], Annotated[EndpointSettings, OfOptions()]
+    ] = Field(
         examples=[{"sentiment": "..."}],
         description="The endpoints by a key of your choice, the construct's id. They share the "
         "network and the interface endpoint.",

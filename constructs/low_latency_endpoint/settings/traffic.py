@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from ..errors.findings import Finding, finding
 from ..plan import limits
@@ -160,34 +160,6 @@ class ThroughputSettings(SettingsModel):
     def measured(self) -> MeasuredThroughput:
         """The throughput as planning and the constructs take it."""
         return MeasuredThroughput(**dict(self))
-
-
-class PrefixAwareSettings(SettingsModel):
-    """How requests that begin alike find the same instance."""
-
-    prefix_length: Annotated[int, Limited(limits.PREFIX_LENGTH)] = Field(
-        examples=[1024], description="Bytes at the start of the request body that are compared."
-    )
-    concurrency_threshold: Annotated[int, Limited(limits.CONCURRENCY_THRESHOLD)] = Field(
-        examples=[16], description="Requests in flight from which an instance is passed over."
-    )
-
-
-class PrefixAwareRouting(SettingsModel):
-    """Routing by the start of the request."""
-
-    prefix_aware: PrefixAwareSettings = Field(
-        examples=[{"prefix_length": 1024, "concurrency_threshold": 16}],
-        description="Requests that begin alike go to the same instance, whose cache holds the "
-        "prefix.",
-    )
-
-
-Routing = Annotated[
-    Annotated[Literal["least_outstanding_requests", "random"], Tag("#strategy")]
-    | Annotated[PrefixAwareRouting, Tag("#prefix_aware")],
-    Discriminator(lambda value: "#strategy" if isinstance(value, str) else "#prefix_aware"),
-]
 
 
 class InstanceCountSettings(SettingsModel):

@@ -2,111 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors.findings import Finding, Place, finding
+from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
+from ..options.option import Option
+from ..options.variant import FLEET, FurtherOptions
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
 from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
-from .fields import Limited
 from .hugging_face import HuggingFaceSettings
-from .inference_ami import InferenceAmi
-from .model_base import SettingsModel, optional
 from .rules import SHADOW_SHARE
-from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
+from .traffic import InstanceCountSettings, ScalingSettings
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings
 
+#: What the plan decides where a variant beside the first comes or goes, or runs elsewhere.
+OF_FURTHER = ("token_alarms", "rollback_alarms", "scaling", "deployment", "volume_key", *FLEET)
+_WEIGHT = Touched((CONFIGURATION,), ("scaling", *FLEET))
 
-class FurtherSettings(SettingsModel):
-    """What variants and a shadow have alike; what they leave out is the first variant's."""
 
-    other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {"routing": PrefixAwareRouting}
+@dataclass(frozen=True, kw_only=True)
+class FurtherSettings(FurtherOptions):
+    """What variants and a shadow have alike; what they leave out is the first variant's.
 
-    containers: tuple[ContainerSettings, ...] = optional(
-        "The containers of a model of its own. Default: the first variant's model itself.",
-        example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}],
-        default=(),
-        strict=False,
-    )
-    hugging_face: HuggingFaceSettings | None = optional(
-        "A model of its own from the Hugging Face Hub, instead of containers.",
-        example={"model": "Qwen/Qwen3-8B"},
-    )
-    inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
-        "How several containers of its own work, as for the endpoint.", example="Serial"
-    )
-    instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] | None = optional(
-        "Instance type. Default: the first variant's.", example="ml.g6.xlarge"
-    )
-    tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] | None = optional(
-        "Requests per second that one of its instances held. Default: the first variant's, with "
-        "a warning on another instance type.",
-        example=240,
-    )
-    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] | None = optional(
-        "Share of that throughput which scaling aims at. Default: the first variant's.",
-        example=0.65,
-    )
-    concurrency_per_instance: Annotated[float, Limited(limits.CONCURRENCY_PER_INSTANCE)] | None = (
-        optional(
-            "Requests in flight on one of its instances at that limit, of a language model. "
-            "Default: the first variant's; not known on another instance type or beside "
-            "tps_per_instance.",
-            example=24,
-        )
-    )
-    instances: InstanceCountSettings | None = optional(
-        "Numbers of instances. Default: derived from its part of the throughput.",
-        example={"min": 2, "max": 4},
-    )
-    scaling: ScalingSettings | None = optional(
-        "How its number of instances follows its load. Default: as the first variant's, without "
-        "set times and steps.",
-        example={"scale_in_cooldown": "5m"},
-    )
-    routing: Routing | None = optional(
-        "How requests find their instance in it. Default: as in the first variant.",
-        example="random",
-    )
-    startup_health_check_timeout: (
-        Annotated[timedelta, Limited(limits.CONTAINER_STARTUP_SECONDS)] | None
-    ) = optional(
-        "How long a container may take to answer its first ping. Default: the first variant's.",
-        example="5m",
-    )
-    model_data_download_timeout: (
-        Annotated[timedelta, Limited(limits.MODEL_DOWNLOAD_SECONDS)] | None
-    ) = optional(
-        "How long the model's download may take. Default: the first variant's.", example="5m"
-    )
-    instance_provision_timeout: Annotated[timedelta, Limited(limits.PROVISION_SECONDS)] | None = (
-        optional(
-            "How long SageMaker looks for instances. Default: the first variant's.", example="10m"
-        )
-    )
-    volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = optional(
-        "Size of each instance's EBS volume. Default: the first variant's, on its instance type.",
-        example=64,
-    )
-    inference_ami: InferenceAmi | None = optional(
-        "System image of the instances. Default: the first variant's, on its instance type; else "
-        "as for the endpoint.",
-        example="al2023-ami-sagemaker-inference-gpu-4-1",
-    )
-    capacity_reservation_arn: Annotated[str, Limited(limits.CAPACITY_RESERVATION_ARN)] | None = (
-        optional(
-            "ML capacity reservation. Default: on demand.",
-            example="arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
-        )
-    )
+    Args:
+        containers: The containers of a model of its own. Default: the first variant's model itself.
+        hugging_face: A model of its own from the Hugging Face Hub, instead of containers.
+        inference_mode: How several containers of its own work, as for the endpoint.
+        instance_type: Instance type. Default: the first variant's.
+        instances: Numbers of instances. Default: derived from its part of the throughput.
+        scaling: How its number of instances follows its load. Default: as the first variant's, without set times and steps.
+    """
+
+    containers: Annotated[
+        Sequence[ContainerSettings],
+        Option(
+            example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}],
+            touches=Touched((MODEL,), ("further",)),
+        ),
+    ] = ()
+    hugging_face: Annotated[
+        HuggingFaceSettings | None,
+        Option(example={"model": "Qwen/Qwen3-8B"}, touches=Touched((MODEL,), ("further",))),
+    ] = None
+    inference_mode: Annotated[
+        str | None, Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,)))
+    ] = None
+    instance_type: Annotated[
+        str | None,
+        Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
+    ] = None
+    instances: Annotated[
+        InstanceCountSettings | None,
+        Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET)),
+    ] = None
+    scaling: Annotated[
+        ScalingSettings | None,
+        Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
+    ] = None
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -122,28 +80,31 @@ class FurtherSettings(SettingsModel):
             )
 
 
+@dataclass(frozen=True, kw_only=True)
 class VariantSettings(FurtherSettings):
-    """A further production variant."""
+    """A further production variant.
 
-    weight: Annotated[float, Limited(limits.VARIANT_WEIGHT)] = optional(
-        "Share of the requests relative to the other variants; 0 gets only calls that name it as "
-        "TargetVariant. Default: 1.",
-        example=1,
-        default=1.0,
-    )
+    Args:
+        weight: Share of the requests relative to the other variants; 0 gets only calls that name it as TargetVariant. Default: 1.
+    """
+
+    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1, touches=_WEIGHT)] = 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class ShadowSettings(FurtherSettings):
-    """A shadow variant."""
+    """A shadow variant.
 
-    name: Annotated[str, Limited(limits.VARIANT_NAME)] = Field(
-        examples=["candidate"], description="Name of the variant."
-    )
-    share: Annotated[float, Limited(SHADOW_SHARE)] = optional(
-        "Share of the requests that are copied. It becomes a weight; AWS describes equal weights "
-        "only, which copy all. Default: 1.",
-        example=0.5,
-        default=1.0,
+    Args:
+        name: Name of the variant.
+        share: Share of the requests that are copied. It becomes a weight; AWS describes equal weights only, which copy all. Default: 1.
+    """
+
+    name: Annotated[
+        str, Option(limits.VARIANT_NAME, "candidate", touches=Touched((VARIANT,), OF_FURTHER))
+    ]
+    share: Annotated[float, Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), FLEET))] = (
+        1.0
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.keys import described_key
 from ...account.sessions import Unreadable
+from ...plan.durations import seconds_of
 from ...report.numbers import readable
 from ...settings import ModelDataSettings
 from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown, warned
@@ -221,20 +222,21 @@ def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outc
     assumed = (
         f"{_size(size)}, {seconds:,.0f} s at an assumed {ASSUMED_BYTES_PER_SECOND // 10**6} MB/s"
     )
-    timeout = context.settings.model_data_download_timeout
+    stated = context.settings.model_data_download_timeout
+    timeout = None if stated is None else seconds_of(stated)
     if timeout is None and size > LARGE_MODEL_BYTES:
         yield warned(
             f"{assumed}, and no timeout is stated",
             "State `model_data_download_timeout`, up to 1h: AWS advises it above 40 GB.",
         )
-    elif timeout is not None and seconds > timeout.total_seconds():
+    elif timeout is not None and seconds > timeout:
         yield warned(
-            f"{assumed}, the timeout is {timeout.total_seconds():,.0f} s",
+            f"{assumed}, the timeout is {timeout:,.0f} s",
             "Raise `model_data_download_timeout`, up to 1h, or give the model "
             "uncompressed (`s3_prefix`).",
         )
     else:
-        limit = "SageMaker's timeout" if timeout is None else f"{timeout.total_seconds():,.0f} s"
+        limit = "SageMaker's timeout" if timeout is None else f"{timeout:,.0f} s"
         yield passed(f"{assumed}; {limit} allowed")
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...options.effects import Effect
 from ...plan.decisions import Explanation
 from ...plan.deployments import instances_in_update
 from ...plan.hourly_cost import StackCost
@@ -18,7 +19,7 @@ from ..planned import planned_variants
 from ..plans import explain_variants, stack_cost
 from ..rules import NO_SUCH_ENDPOINT
 from ..stack import Settings, region_of
-from .effects import Consequence, Difference, Effect, greatest
+from .effects import Consequence, Difference, greatest
 from .endpoint_changes import difference, differences_of_endpoint, longest
 from .endpoint_fields import PLANNED, deployment_of
 from .lock_changes import lock_warnings
@@ -285,7 +286,7 @@ def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> En
     measured = {name: getattr(before.throughput, name) for name in MEASURED}
     known = {name: value for name, value in measured.items() if value is not None}
     throughput = after.throughput.model_copy(update=known)
-    return after.model_copy(update={"throughput": throughput})
+    return replace(after, throughput=throughput)
 
 
 def deployment_words(before: Settings, after: Settings, key: str) -> str:

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
-
-class Effect(IntEnum):
-    """From harmless to what fails; of several the greatest counts."""
-
-    NOTHING = 0
-    IN_PLACE = 1
-    NEW = 2
-    DEPLOYMENT = 3
-    NOT_KNOWN = 4
-    REPLACED = 5
-    DELETED = 6
-    REFUSED = 7
-
-    @property
-    def word(self) -> str:
-        """As it is printed."""
-        return self.name.lower().replace("_", " ")
-
+from ...options.effects import Effect
 
 MEANINGS = {
     Effect.NOTHING: "the stack stays as it is; only advice, simulation or commands differ",

@@ -6,25 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...errors.findings import Place
+from ...options.effects import CONFIGURATION, MODEL, NAME, STAGING, VARIANT, Effect, Touched
+from ...options.option import Options
 from ..endpoint import EndpointSettings
 from ..planned import planned_variants
 from ..served import has_own_model
 from ..stack import Settings
-from ..variants import further_variants
-from .effects import Consequence, Difference, Effect
+from ..variants import OF_FURTHER, ShadowSettings, VariantSettings, further_variants
+from .effects import Consequence, Difference
 from .endpoint_fields import (
-    ENDPOINT_FIELDS,
-    FURTHER_FIELDS,
-    MODEL,
-    NAME,
     PLANNED,
     PLANNED_BY_ZONES,
-    STAGING,
-    VARIANT,
-    Touched,
     alone_changed,
     keeps_counts,
     scaled_variants,
+    touched_at,
 )
 from .lock_changes import lock_consequences
 from .shared_fields import endpoint_names, subnets
@@ -93,18 +89,13 @@ def _at(endpoint: EndpointSettings, place: Place) -> Any:
 def touched_by(stated: Stated) -> Touched:
     """What a setting of an endpoint touches."""
     place = stated.place
-    if place[0] == "instance_pools":  # of any of them
-        return ENDPOINT_FIELDS[".".join(str(each) for each in place if not isinstance(each, int))]
     if place[0] not in ("variants", "shadow"):
-        found: Touched = longest(ENDPOINT_FIELDS, stated)
-        return found
-    below = place[2:] if place[0] == "variants" else place[1:]
-    if below:
-        further: Touched = longest(FURTHER_FIELDS, stated._replace(place=below))
-        return further
-    comes_or_goes = FURTHER_FIELDS[""]
+        return touched_at(place, EndpointSettings)
+    group: type[Options] = VariantSettings if place[0] == "variants" else ShadowSettings
+    if below := place[2:] if place[0] == "variants" else place[1:]:
+        return touched_at(below, group)
     own = any(has_own_model(each) for each in (stated.before, stated.after))
-    return comes_or_goes._replace(parts=(MODEL,)) if own else comes_or_goes
+    return Touched((MODEL if own else CONFIGURATION,), OF_FURTHER)
 
 
 def _touched_variants(before: Settings, key: str, stated: Stated) -> set[str]:

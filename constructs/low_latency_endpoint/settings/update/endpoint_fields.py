@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from ...errors import ConfigurationError
 from ...errors.findings import Place
+from ...options.effects import CONFIGURATION, DATA_KEY, PLAN, STAGING, Effect, Touched
+from ...options.option import Options, groups_in, options_of
+from ...options.variant import FLEET, FurtherOptions, InstanceOptions
 from ...plan.deployments import takes_guardrails
 from ...plan.instance_types import instance_facts
 from ...plan.latency_plan import Plan
@@ -19,7 +22,6 @@ from ..plans import latency_thresholds
 from ..stack import Settings
 from ..token_alarms import token_alarm_count, token_limits
 from ..variants import further_variants
-from .effects import Effect
 from .stated_values import with_value
 
 _GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg/"
@@ -27,119 +29,42 @@ SCALED_VARIANT_SOURCE = _GUIDE + "endpoint-scaling-update.html"
 """Which changes of a variant that scales `UpdateEndpoint` refuses."""
 
 
-class Part(NamedTuple):
-    """A part of an endpoint that a setting changes, whatever the plan says."""
-
-    effect: Effect
-    text: str
-
-
-MODEL = Part(Effect.DEPLOYMENT, "a new model and endpoint configuration")
-DATA_KEY = Part(Effect.IN_PLACE, "what the model's role may decrypt with")
-CONFIGURATION = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
-STAGING = Part(Effect.IN_PLACE, "what copies the model from the Hub; files that are there stay")
-NAME = Part(Effect.REPLACED, "")  # in words of its own
-VARIANT = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
-CHECK = Part(Effect.IN_PLACE, "the resource that fails a deployment which SageMaker rolled back")
-DASHBOARD = Part(Effect.IN_PLACE, "the dashboard")
-WARM_UP = Part(Effect.IN_PLACE, "the warm-up, which sends its requests again to what serves then")
-TAGS = Part(Effect.IN_PLACE, "the tags")
-PLAN = Part(Effect.NOTHING, "the plan alone checks it")
-ADVICE = Part(Effect.NOTHING, "low-latency recommend alone reads it")
-
-
-class Touched(NamedTuple):
-    """What a setting touches: parts in any case, and names of :data:`PLANNED` where they differ."""
-
-    parts: tuple[Part, ...] = ()
-    planned: tuple[str, ...] = ()
-
-
-_FURTHER = ("further", "further_scaling")
-_FLEET = ("initial", "range", "keeps", "subnets", "warm_up", *_FURTHER)
-
-#: By the setting's beginning; the longest that fits counts.
-ENDPOINT_FIELDS: Mapping[str, Touched] = {
-    "endpoint_name": Touched((NAME,)),
-    "containers": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
-    "containers.data.kms_key_arn": Touched((DATA_KEY,)),
-    "hugging_face": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
+#: What options touch that stand below those of an endpoint, and are no options' fields yet.
+_BELOW: Mapping[str, Touched] = {
     "hugging_face.accept_license": Touched((PLAN,)),
-    "hugging_face.trust_remote_code": Touched((), ("server",)),
+    "hugging_face.trust_remote_code": Touched(planned=("server",)),
     "hugging_face.hub_endpoint": Touched((STAGING,)),
     "hugging_face.token_secret_arn": Touched((STAGING,)),
-    "inference_mode": Touched((MODEL,)),
-    "network_isolation": Touched((MODEL,)),
-    "role_arn": Touched((MODEL,)),
-    "instance_type": Touched((VARIANT,), ("inference_ami", *_FLEET)),
-    "instance_pools": Touched((VARIANT,), ("alarms", "volume_key", "inference_ami", *_FLEET)),
-    "instance_pools.instance_type": Touched(
-        (VARIANT,), ("alarms", "volume_key", "inference_ami", *_FLEET)
-    ),
     "instance_pools.priority": Touched((CONFIGURATION,)),
     "instance_pools.tps_per_instance": Touched((PLAN,)),
-    "variant_name": Touched((VARIANT,)),
-    "variant_weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
-    "latency": Touched((), ("routing", "thresholds", "token_alarms", "rollback_alarms", "warm_up")),
-    "throughput": Touched((), ("scaling", *_FLEET)),
-    "tokens": Touched((), ("scaling", *_FLEET)),
-    "streaming": Touched((PLAN,)),
-    "payload_bytes": Touched((PLAN,)),
-    "routing": Touched((), ("routing", "further")),
-    "instances": Touched((), ("scaling", *_FLEET)),
-    "scaling": Touched((), ("scaling", *_FLEET)),
-    "scaling.schedule": Touched((), ("schedule", "subnets")),
-    "scaling.steps": Touched((), ("steps",)),
-    "confirm_updates": Touched((CHECK,)),
-    "deployment": Touched((), ("deployment", "rollback_alarms")),
-    "alarms": Touched((), ("thresholds", "alarms", "token_alarms", "rollback_alarms")),
-    "alarms.tokens": Touched((), ("token_alarms",)),
-    "dashboard": Touched((DASHBOARD,)),
-    "warm_up": Touched((WARM_UP,)),
-    "warm_up.requests": Touched((), ("warm_up",)),
-    "metrics": Touched((CONFIGURATION,)),
-    "startup_health_check_timeout": Touched((CONFIGURATION,)),
-    "model_data_download_timeout": Touched((CONFIGURATION,)),
-    "instance_provision_timeout": Touched((CONFIGURATION,)),
-    "volume_size_gib": Touched((CONFIGURATION,)),
-    "inference_ami": Touched((), ("inference_ami", "further")),
-    "ssm_access": Touched((CONFIGURATION,)),
-    "capacity_reservation_arn": Touched((CONFIGURATION,)),
-    "core_dump": Touched((CONFIGURATION,)),
-    "kms_key_arn": Touched((), ("volume_key",)),
-    "kms_key_with_local_storage": Touched((), ("volume_key",)),
-    "data_capture": Touched((CONFIGURATION,)),
-    "tags": Touched((TAGS,)),
-    "recommendation": Touched((ADVICE,)),
+    "scaling.schedule": Touched(planned=("schedule", "subnets")),
+    "scaling.steps": Touched(planned=("steps",)),
+    "warm_up.requests": Touched(planned=("warm_up",)),
 }
+#: The same of a variant beside the first too.
+_BELOW_ANY: Mapping[str, Touched] = {"containers.data.kms_key_arn": Touched((DATA_KEY,))}
 
 
-_OF_FURTHER = ("token_alarms", "rollback_alarms", "scaling", "deployment", "volume_key", *_FLEET)
-
-#: The same for a variant beside the first; "" for one that comes or goes.
-FURTHER_FIELDS: Mapping[str, Touched] = {
-    "": Touched((CONFIGURATION,), _OF_FURTHER),
-    "name": Touched((VARIANT,), _OF_FURTHER),
-    "weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
-    "share": Touched((CONFIGURATION,), _FLEET),
-    "containers": Touched((MODEL,), ("further",)),
-    "containers.data.kms_key_arn": Touched((DATA_KEY,)),
-    "hugging_face": Touched((MODEL,), ("further",)),
-    "inference_mode": Touched((MODEL,)),
-    "instance_type": Touched((VARIANT,), _OF_FURTHER),
-    "tps_per_instance": Touched((), _FLEET),
-    "concurrency_per_instance": Touched((), _FLEET),
-    "safety_factor": Touched((), _FLEET),
-    "instances": Touched((), _FLEET),
-    "scaling": Touched((), _FLEET),
-    "routing": Touched((), ("further",)),
-    "startup_health_check_timeout": Touched((CONFIGURATION,)),
-    "model_data_download_timeout": Touched((CONFIGURATION,)),
-    "instance_provision_timeout": Touched((CONFIGURATION,)),
-    "volume_size_gib": Touched((CONFIGURATION,)),
-    "inference_ami": Touched((), ("further",)),
-    "capacity_reservation_arn": Touched((CONFIGURATION,)),
-}
+def touched_at(place: Place, group: type[Options]) -> Touched:
+    """What a setting below a group touches: as it says, or as the nearest group around it does."""
+    names = [each for each in place if isinstance(each, str)]
+    tables = _BELOW_ANY if issubclass(group, FurtherOptions) else {**_BELOW, **_BELOW_ANY}
+    for length in range(len(names), 1, -1):
+        if row := tables.get(".".join(names[:length])):
+            return row
+    found, inside = Touched(), group
+    for name in names:
+        declared = next((each for each in options_of(inside) if each.name == name), None)
+        if declared is None or declared.option is None:
+            break
+        found = declared.option.touches or found
+        below = groups_in(declared.kind)
+        if not below:
+            break
+        inside = below[0]
+    if issubclass(group, FurtherOptions) and hasattr(InstanceOptions, names[0]):
+        return found._replace(planned=tuple(each for each in found.planned if each in FLEET))
+    return found
 
 
 class Planned(NamedTuple):
@@ -199,11 +124,11 @@ def _routing(settings: Settings, key: str) -> dict[str, Any]:
 
 
 def _routing_of(plan: Plan) -> dict[str, Any]:
-    request = plan.request
+    stated = plan.request.routing
     return {
         "strategy": plan.routing,
-        "prefix length": request.prefix_length,
-        "concurrency threshold": request.concurrency_threshold,
+        "prefix length": stated and stated.prefix_length,
+        "concurrency threshold": stated and stated.concurrency_threshold,
     }
 
 
@@ -383,7 +308,7 @@ PLANNED: Mapping[str, Planned] = {
 
 
 #: What follows from the client zones, which all endpoints share.
-PLANNED_BY_ZONES = ("initial", "range", "keeps", "warm_up", *_FURTHER)
+PLANNED_BY_ZONES = tuple(each for each in FLEET if each != "subnets")
 
 
 def alone_changed(before: Settings, key: str, place: Place, value: Any) -> Settings | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...hugging_face.lock_file import pinned_model
+from ...options.effects import Effect
 from ...plan.pinned_model import PinnedFile, PinnedModel
 from ..endpoint import EndpointSettings
 from ..hugging_face import HuggingFaceSettings
 from ..variants import further_variants
-from .effects import Consequence, Effect
+from .effects import Consequence
 
 _MOST_NAMES = 5  # of files; a comment has other things to say too
 _SHORT = 12  # digits of a commit

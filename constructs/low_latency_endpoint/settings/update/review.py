@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import LowLatencyEndpointError, SettingsError
+from ...options.effects import Effect
 from ...plan.hourly_cost import StackCost
 from ..fields import is_within
 from ..loading import load_settings
@@ -16,7 +17,7 @@ from ..plans import explain_variants, stack_cost
 from ..rules import OUTSIDE
 from ..stack import Settings, region_of
 from .comparison import Comparison, compare
-from .effects import Difference, Effect
+from .effects import Difference
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
+from ...options.effects import Effect
 from ...plan.subnets import network_blocks
 from ..plans import largest_fleet
 from ..stack import DEFAULT_CIDR, Settings
-from .effects import Consequence, Effect
+from .effects import Consequence
 from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, alone_changed
 from .stated_values import both_texts
 

@@ -140,6 +140,8 @@ def value_text(value: Any, place: Place = ()) -> str:
             for name in type(value).model_fields
             if name in value.model_fields_set and getattr(value, name) is not None
         }
+    if hasattr(value, "in_file"):
+        value = value.in_file
     if isinstance(value, Options):
         stated = {each.name: getattr(value, each.name) for each in options_of(type(value))}
         defaults = {each.name: each.default for each in options_of(type(value))}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...errors import LowLatencyEndpointError
+from ...options.effects import Effect
 from ...plan.hourly_cost import StackCost
-from .effects import Effect
 from .review import FileReview
 
 MISTAKES = "mistakes"

@@ -1,0 +1,340 @@
+"""Production variants: what a variant has beside its model and its numbers of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from ..plan import limits
+from ..plan.argument_kinds import checked_arguments
+from ..plan.rules import PREFIX_SETTINGS
+from ..plan.token_values import is_token
+from .effects import CONFIGURATION, VARIANT, Touched
+from .option import Lasting, Option, Options
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
+"""What the plan decides of the fleets."""
+_CONFIGURATION = Touched((CONFIGURATION,))
+
+CUSTOM_AMI = limits.text_form(
+    "LLE935",
+    "the custom inference AMI version",
+    r"[a-z0-9][a-z0-9-]*",
+    "lower-case letters, digits and hyphens",
+    max_length=128,
+    source=limits.API + "ProductionVariant.html",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixAware(Options):
+    """How requests that begin alike find the same instance.
+
+    Args:
+        prefix_length: Bytes at the start of the request body that are compared, 1024 to 65536; put what is constant first.
+        concurrency_threshold: Requests in flight from which an instance is passed over.
+    """
+
+    prefix_length: Annotated[int, Option(limits.PREFIX_LENGTH, 1024)]
+    concurrency_threshold: Annotated[int, Option(limits.CONCURRENCY_THRESHOLD, 16)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixAwareRouting(Options):
+    """Routing by the start of the request.
+
+    Args:
+        prefix_aware: Requests that begin alike go to the same instance, whose cache holds the prefix.
+    """
+
+    prefix_aware: Annotated[
+        PrefixAware, Option(example={"prefix_length": 1024, "concurrency_threshold": 16})
+    ]
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class RoutingStrategy:
+    """How SageMaker chooses the instance for a request.
+
+    The plan takes ``LEAST_OUTSTANDING_REQUESTS``. AWS: requests that take hundreds of milliseconds
+    to minutes gain from it, shorter ones may benefit more from ``RANDOM``; ``low-latency
+    compare-routing`` measures both.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE410 for a strategy that CloudFormation cannot deploy (KV_AWARE exists in the API only),
+        LLE411, LLE412, LLE423 for the settings of PREFIX_AWARE.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import RoutingStrategy
+    >>> RoutingStrategy.prefix_aware(prefix_length=1024, concurrency_threshold=16).name
+    'PREFIX_AWARE'
+    """
+
+    name: str
+    prefix_length: int | None = None
+    concurrency_threshold: int | None = None
+    is_custom: bool = False
+
+    #: In a settings file.
+    written: ClassVar[Any] = Literal["least_outstanding_requests", "random"] | PrefixAwareRouting
+
+    RANDOM: ClassVar[RoutingStrategy]
+    LEAST_OUTSTANDING_REQUESTS: ClassVar[RoutingStrategy]
+
+    def __post_init__(self) -> None:
+        if not self.is_custom and not is_token(self.name):
+            limits.ROUTING_STRATEGY.check(self.name)
+        settings = (self.prefix_length, self.concurrency_threshold)
+        wanted = self.name == "PREFIX_AWARE"
+        if any((value is not None) != wanted for value in settings):
+            raise PREFIX_SETTINGS.error(
+                got=f"{self.name}, prefix_length={self.prefix_length}, "
+                f"concurrency_threshold={self.concurrency_threshold}",
+                allowed="both settings with PREFIX_AWARE, none with another strategy",
+            )
+        if self.prefix_length is not None and self.concurrency_threshold is not None:
+            PrefixAware(
+                prefix_length=self.prefix_length, concurrency_threshold=self.concurrency_threshold
+            )
+
+    @classmethod
+    def prefix_aware(cls, *, prefix_length: int, concurrency_threshold: int) -> RoutingStrategy:
+        """Send requests with the same beginning to the same instance, whose cache then helps.
+
+        Args:
+            prefix_length: As for :class:`PrefixAware`.
+            concurrency_threshold: As for :class:`PrefixAware`.
+        """
+        return cls("PREFIX_AWARE", prefix_length, concurrency_threshold)
+
+    @classmethod
+    def custom(cls, name: str) -> RoutingStrategy:
+        """A strategy that AWS added since; CloudFormation decides whether it takes it."""
+        return cls(name, is_custom=True)
+
+    @classmethod
+    def _of_file(cls, stated: str | PrefixAwareRouting) -> RoutingStrategy:
+        """The strategy that a settings file states."""
+        if isinstance(stated, str):
+            return cls(stated.upper())
+        return cls.prefix_aware(**vars(stated.prefix_aware))
+
+    @property
+    def in_file(self) -> Any:
+        """As a settings file has it."""
+        if self.prefix_length is None:
+            return self.name.lower()
+        stated = {name: getattr(self, name) for name in ("prefix_length", "concurrency_threshold")}
+        return {"prefix_aware": stated}
+
+
+RoutingStrategy.RANDOM = RoutingStrategy("RANDOM")
+RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_REQUESTS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomAmi(Options):
+    """A version of the machine image that AWS added since.
+
+    Args:
+        custom: Its name; CloudFormation decides whether it takes it.
+    """
+
+    custom: Annotated[str, Option(CUSTOM_AMI, "al2023-ami-sagemaker-inference-gpu-4-1")]
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class InferenceAmi:
+    """The machine image (driver, CUDA) of the instances.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE409 for an unknown version, unless it comes through :meth:`custom`.
+    """
+
+    version: str
+    is_custom: bool = False
+
+    #: In a settings file.
+    written: ClassVar[Any] = Annotated[str, Option(limits.INFERENCE_AMI)] | CustomAmi
+
+    def __post_init__(self) -> None:
+        if not self.is_custom and not is_token(self.version):
+            limits.INFERENCE_AMI.check(self.version)
+
+    @classmethod
+    def custom(cls, version: str) -> InferenceAmi:
+        """A version that AWS added since; CloudFormation decides whether it takes it."""
+        return cls(version, is_custom=True)
+
+    @classmethod
+    def _of_file(cls, stated: str | CustomAmi) -> InferenceAmi:
+        """The version that a settings file states."""
+        return cls(stated) if isinstance(stated, str) else cls.custom(stated.custom)
+
+    @property
+    def in_file(self) -> Any:
+        """As a settings file has it."""
+        return {"custom": self.version} if self.is_custom else self.version
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class CoreDump:
+    """Where the instances write core dumps of a crashed container."""
+
+    destination: str
+    key: kms.IKey | None = None
+
+    def __post_init__(self) -> None:
+        if not is_token(self.destination):
+            limits.S3_URI.check(self.destination)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceOptions(Options):
+    """The instances of a variant, and how requests find them.
+
+    Args:
+        routing: How requests find their instance. Default: least_outstanding_requests. In Python :class:`ProductionVariant` by itself has SageMaker's default, RANDOM.
+        startup_health_check_timeout: How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's; for a model of the Hugging Face Hub by its size.
+        model_data_download_timeout: How long the model's download may take, 60s to 1h; raise it for models over 40 GB. Default: SageMaker's.
+        instance_provision_timeout: How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.
+        volume_size_gib: Size of each instance's EBS volume, 1 to 512 GiB, for types without local storage. Default: SageMaker's.
+        inference_ami: System image of the instances, which sets the driver; {custom: name} for one that is not listed here. Default: the one that CUDA 13 images need, else SageMaker's.
+        ssm_access: Let operators open shells on the instances through Systems Manager. Default: false.
+        capacity_reservation_arn: ML capacity reservation; without free capacity in it, launches fail. Default: on demand.
+    """
+
+    other_forms: ClassVar[Mapping[str, type[Options]]] = {"routing": PrefixAwareRouting}
+
+    routing: Annotated[
+        RoutingStrategy | None,
+        Option(
+            example="least_outstanding_requests", touches=Touched(planned=("routing", "further"))
+        ),
+    ] = None
+    startup_health_check_timeout: Annotated[
+        Lasting | None, Option(limits.CONTAINER_STARTUP_SECONDS, "5m", touches=_CONFIGURATION)
+    ] = None
+    model_data_download_timeout: Annotated[
+        Lasting | None, Option(limits.MODEL_DOWNLOAD_SECONDS, "5m", touches=_CONFIGURATION)
+    ] = None
+    instance_provision_timeout: Annotated[
+        Lasting | None, Option(limits.PROVISION_SECONDS, "10m", touches=_CONFIGURATION)
+    ] = None
+    volume_size_gib: Annotated[
+        int | None, Option(limits.VOLUME_SIZE, 64, touches=_CONFIGURATION)
+    ] = None
+    inference_ami: Annotated[
+        InferenceAmi | None,
+        Option(
+            example="al2023-ami-sagemaker-inference-gpu-4-1",
+            touches=Touched(planned=("inference_ami", "further")),
+        ),
+    ] = None
+    ssm_access: Annotated[bool, Option(touches=_CONFIGURATION)] = False
+    capacity_reservation_arn: Annotated[
+        str | None,
+        Option(
+            limits.CAPACITY_RESERVATION_ARN,
+            "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
+            touches=_CONFIGURATION,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FurtherOptions(InstanceOptions):
+    """A variant beside the first; an option that it leaves out is the first variant's.
+
+    Args:
+        tps_per_instance: Requests per second that one of its instances held. Default: the first variant's, with a warning on another instance type.
+        safety_factor: Share of that throughput which scaling aims at. Default: the first variant's.
+        concurrency_per_instance: Requests in flight on one of its instances at that limit, of a language model. Default: the first variant's; not known on another instance type or beside tps_per_instance.
+    """
+
+    inherited: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            (
+                "routing",
+                "startup_health_check_timeout",
+                "model_data_download_timeout",
+                "instance_provision_timeout",
+                "ssm_access",
+            ),
+            "the first variant's",
+        ),
+        "volume_size_gib": "the first variant's, on its instance type",
+        "inference_ami": "the first variant's, on its instance type; else as for the endpoint",
+    }
+
+    ssm_access: Annotated[bool | None, Option(touches=_CONFIGURATION)] = None  # type: ignore[assignment]
+    tps_per_instance: Annotated[
+        float | None, Option(limits.TPS_PER_INSTANCE, 240, touches=Touched(planned=FLEET))
+    ] = None
+    safety_factor: Annotated[
+        float | None, Option(limits.SAFETY_FACTOR, 0.65, touches=Touched(planned=FLEET))
+    ] = None
+    concurrency_per_instance: Annotated[
+        float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, touches=Touched(planned=FLEET))
+    ] = None
+
+
+def options_beside(
+    further: FurtherOptions, first: InstanceOptions, *, same_type: bool
+) -> dict[str, Any]:
+    """Those of a variant beside the first, with the first one's where they are left out."""
+    found = {}
+    for name in (each.name for each in fields(InstanceOptions)):
+        own, of_type = getattr(further, name), name in ("volume_size_gib", "inference_ami")
+        inherits = own is None and name in further.inherited and (same_type or not of_type)
+        found[name] = getattr(first, name) if inherits else own
+    return found
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class VariantOptions(InstanceOptions):
+    """A production variant beside its model, its type and its numbers of instances.
+
+    :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
+
+    Args:
+        name: Keep it over updates: guarded deployments need the same variant name. Default: primary.
+        weight: Share of the requests relative to those of the other variants; 0 gets none but TargetVariant calls. Default: 1.
+        routing: As for :class:`InstanceOptions`.
+        startup_health_check_timeout: As for :class:`InstanceOptions`.
+        model_data_download_timeout: As for :class:`InstanceOptions`.
+        instance_provision_timeout: As for :class:`InstanceOptions`.
+        volume_size_gib: As for :class:`InstanceOptions`.
+        inference_ami: As for :class:`InstanceOptions`.
+        ssm_access: As for :class:`InstanceOptions`.
+        capacity_reservation_arn: As for :class:`InstanceOptions`.
+        core_dump: Where a container that crashes leaves its core dump. Default: nowhere.
+
+    Raises:
+        ConfigurationError: LLE402, LLE404, LLE406 to LLE408, LLE419 for values out of range,
+            LLE801 and LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
+        >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
+        'primary'
+    """
+
+    name: Annotated[str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))] = (
+        "primary"
+    )
+    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_CONFIGURATION)] = 1.0
+    core_dump: CoreDump | None = None
