@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import timedelta
+from functools import cache
 from inspect import get_annotations
 from types import UnionType
 from typing import (
@@ -21,11 +23,12 @@ from typing import (
     get_origin,
 )
 
-from ..errors.findings import Finding, Place, breaches, located, path_of
+from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..plan.durations import DURATION, is_duration, is_unresolved, milliseconds_of
 from ..plan.limits import Limit
 from ..plan.token_values import is_token
 from .effects import Touched
+from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 if TYPE_CHECKING:
     from aws_cdk import Duration
@@ -56,6 +59,9 @@ class Option(NamedTuple):
     known: bool = False  # whether a CDK token is refused: CloudFormation does not calculate
     schema: Mapping[str, Any] | None = None  # where JSON schema can say more than the kind does
     touches: Touched | None = None  # by default what the group around it touches
+    keys: Limit | None = None  # of a mapping's keys
+    as_text: bool = False  # whether a number without quotes counts as its text
+    may_be_missing: bool = False  # a path, which is told of elsewhere
 
 
 class Declared(NamedTuple):
@@ -77,16 +83,29 @@ class Declared(NamedTuple):
 _Group = TypeVar("_Group", bound="Options")
 
 
+class _Unsound(Exception):
+    """A rule asked for a value that is wrong."""
+
+
+@property  # type: ignore[misc]
+def _unsound(_: Any) -> Any:
+    raise _Unsound
+
+
 class Options:
     """A group of options: a frozen dataclass whose fields are ``Annotated`` with an ``Option``.
 
-    Texts become durations, and every limit and rule is checked, whoever makes the object.
+    Texts become durations, and every limit and rule is checked, whoever makes the object. A group's
+    rules are its methods whose names begin with ``_rules``. A rule that reads a value which is
+    wrong in the settings file ends there, and the others are asked all the same.
     """
 
     #: Options with another value by default than the class it extends says, in words.
     inherited: ClassVar[Mapping[str, str]] = {}
-    #: Of options that take a word, or a group in its place.
-    other_forms: ClassVar[Mapping[str, type[Options]]] = {}
+    exactly_one_of: ClassVar[tuple[str, ...]] = ()
+    plain_value: ClassVar[str] = ""  # the option that is meant where a plain value stands instead
+    left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required option
+    _sound_part_of: ClassVar[type[Options] | None] = None
 
     def __post_init__(self) -> None:
         self._settle_durations()
@@ -95,17 +114,69 @@ class Options:
 
     def _findings(self) -> Iterator[Finding]:
         """Each limit and rule that does not hold, with the place of the value."""
-        for each in options_of(type(self)):
-            value = getattr(self, each.name)
-            if each.option is None or each.option.limit is None or value is each.default:
+        group = self._sound_part_of or type(self)
+        for each in options_of(group):
+            option = each.option
+            if option is None or not (option.limit or option.keys):
                 continue
-            for place, leaf in _leaves((each.name,), value):
-                yield from breaches(place, _check, each.option, leaf)
-        yield from self._rules()
+            value = _read(self, each.name)
+            if value is _Unsound or value is each.default:
+                continue
+            if option.keys:
+                for key in value:
+                    yield from breaches((each.name, key), option.keys.check, key)
+            for place, leaf in _leaves((each.name,), value) if option.limit else ():
+                yield from breaches(place, _check, option, leaf)
+        for name in _rules_of(group):  # type: ignore[arg-type]
+            with contextlib.suppress(_Unsound):
+                yield from getattr(self, name)()
 
     def _rules(self) -> Iterator[Finding]:
         """What does not hold between the values."""
         yield from ()
+
+    def _rules_of_alternatives(self) -> Iterator[Finding]:
+        """One of several is stated, and no other."""
+        found = [name for name in self.exactly_one_of if self._states(name)]
+        if self.exactly_one_of and len(found) != 1:
+            yield finding(
+                EXACTLY_ONE,
+                *found[1:2],
+                got=" and ".join(found) or "none of them",
+                allowed="one of " + ", ".join(self.exactly_one_of),
+            )
+
+    def _states(self, name: str) -> bool:
+        """Whether the option is stated, right or wrong, and is not the default."""
+        group = self._sound_part_of or type(self)
+        [default] = [each.default for each in options_of(group) if each.name == name]
+        value = _read(self, name)
+        return value is not default and bool(value != default)
+
+    def _needs(self, name: str, other: str, why: str) -> Iterator[Finding]:
+        """The finding that ``name`` is stated without ``other``."""
+        if self._states(name) and not self._states(other):
+            yield finding(
+                NEEDS_ANOTHER,
+                name,
+                got=f"{name} without {other}",
+                allowed=f"{name} with {other}",
+                what=why,
+                fix=f"Add {other}.",
+            )
+
+    def _excludes(self, name: str, others: Iterable[str], why: str) -> Iterator[Finding]:
+        """The findings that ``others`` are stated beside ``name``."""
+        for other in others if self._states(name) else ():
+            if self._states(other):
+                yield finding(
+                    EXCLUDES_ANOTHER,
+                    other,
+                    got=f"{other} beside {name}",
+                    allowed=f"{name} without {other}",
+                    what=why,
+                    fix=f"Remove {other} or {name}.",
+                )
 
     def _settle_durations(self) -> None:
         for each in options_of(type(self)):
@@ -114,13 +185,35 @@ class Options:
                 object.__setattr__(self, each.name, settled)
 
 
-def read(group: type[_Group], values: Mapping[str, Any]) -> tuple[_Group, list[Finding]]:
-    """The object that a file's values make, sound or not, and all that is wrong with it."""
-    made = object.__new__(group)
+def read(
+    group: type[_Group], values: Mapping[str, Any], wrong: Collection[str] = ()
+) -> tuple[_Group, list[Finding]]:
+    """The object that a file's values make, sound or not, and what is wrong with it.
+
+    Of the names in ``wrong`` the file has no value that holds.
+    """
+    kind: Any = group
+    if wrong:
+        unsound = dict.fromkeys(wrong, _unsound)
+        kind = type(group.__name__, (group,), {**unsound, "_sound_part_of": group})
+    made = object.__new__(kind)
     for each in options_of(group):
-        object.__setattr__(made, each.name, values.get(each.name, each.default))
-    made._settle_durations()
+        if each.name not in wrong:
+            value = values.get(each.name, each.default)
+            object.__setattr__(made, each.name, _settled(value) if each.lasting else value)
     return made, list(made._findings())
+
+
+def _read(options: Options, name: str) -> Any:
+    try:
+        return getattr(options, name)
+    except _Unsound:
+        return _Unsound
+
+
+@cache
+def _rules_of(group: type[Options]) -> list[str]:
+    return [name for name in dir(group) if name.startswith("_rules")]
 
 
 def _check(option: Option, value: Any) -> None:

@@ -12,6 +12,7 @@ from ..plan.rules import PREFIX_SETTINGS
 from ..plan.token_values import is_token
 from .effects import CONFIGURATION, VARIANT, Touched
 from .option import Lasting, Option, Options
+from .rules import CUSTOM_AMI
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
 FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
 """What the plan decides of the fleets."""
 _CONFIGURATION = Touched((CONFIGURATION,))
-
-CUSTOM_AMI = limits.text_form(
-    "LLE935",
-    "the custom inference AMI version",
-    r"[a-z0-9][a-z0-9-]*",
-    "lower-case letters, digits and hyphens",
-    max_length=128,
-    source=limits.API + "ProductionVariant.html",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,8 +207,6 @@ class InstanceOptions(Options):
         ssm_access: Let operators open shells on the instances through Systems Manager. Default: false.
         capacity_reservation_arn: ML capacity reservation; without free capacity in it, launches fail. Default: on demand.
     """
-
-    other_forms: ClassVar[Mapping[str, type[Options]]] = {"routing": PrefixAwareRouting}
 
     routing: Annotated[
         RoutingStrategy | None,

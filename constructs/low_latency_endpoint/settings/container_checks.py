@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors.findings import Finding, breaches, finding
+from ..options.rules import EXACTLY_ONE, MISSING_SETTING, NEEDS_ANOTHER
 from ..plan import limits
 from ..plan.rules import (
     DIRECT_NEEDS_HOSTNAMES,
@@ -14,7 +15,6 @@ from ..plan.rules import (
     MODE_NEEDS_CONTAINERS,
 )
 from .model_base import items_of, mapping_of
-from .rules import EXACTLY_ONE, MISSING_SETTING, NEEDS_ANOTHER
 
 
 def container_checks(given: Mapping[str, Any]) -> Iterator[Finding]:

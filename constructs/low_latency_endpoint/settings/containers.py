@@ -8,6 +8,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..errors.findings import Finding, finding
+from ..options.rules import (
+    ECR_REPOSITORY,
+    ENCRYPTION_KEY_ARN,
+    FUNCTION_ARN,
+    IMAGE_TAG,
+    NEEDS_ANOTHER,
+)
 from ..plan import limits
 from ..plan.rules import (
     ARCHIVE_NAME,
@@ -21,7 +28,6 @@ from ..plan.rules import (
 from .container_checks import environment_checks
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional
-from .rules import ECR_REPOSITORY, ENCRYPTION_KEY_ARN, FUNCTION_ARN, IMAGE_TAG, NEEDS_ANOTHER
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
 Repository = Annotated[str, Limited(ECR_REPOSITORY)]

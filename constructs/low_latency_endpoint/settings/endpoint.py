@@ -25,6 +25,7 @@ from ..options.effects import (
     Touched,
 )
 from ..options.option import Option
+from ..options.rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from ..options.variant import FLEET, InstanceOptions
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
@@ -37,7 +38,6 @@ from .hugging_face import HuggingFaceSettings
 from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
-from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from .tokens import TokenSettings, stream_checks
 from .traffic import InstanceCountSettings, LatencySettings, ScalingSettings, ThroughputSettings
 from .variant_checks import variant_checks

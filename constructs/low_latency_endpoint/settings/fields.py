@@ -15,9 +15,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
 from ..errors.findings import finding, shown
+from ..options.rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError
-from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from .yaml_source import WrittenFloat, WrittenInt
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
@@ -203,12 +203,16 @@ def is_within(path: Path, folder: Path) -> bool:
     return found.is_relative_to(folder) and ".git" not in found.relative_to(folder).parts
 
 
-def _asset(value: Any, info: ValidationInfo) -> Any:
-    """A path below the settings file's folder, which the loader passes as context."""
+def _path(value: Any, info: ValidationInfo) -> Path:
     if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
         raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
+    return path_beside(value, info)
+
+
+def _asset(value: Any, info: ValidationInfo) -> Path:
+    """A path below the settings file's folder, which the loader passes as context."""
     folder = (info.context or {}).get("folder")
-    path = path_beside(value, info)
+    path = _path(value, info)
     try:
         there = path.exists()
     except OSError:  # the name is too long for the file system
@@ -236,5 +240,7 @@ Cidr = Annotated[
     BeforeValidator(_cidr),
     WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$"}),
 ]
+#: The same of a file that may be missing: the plan tells of it.
+PathBeside = Annotated[Path, BeforeValidator(_path), WithJsonSchema({"type": "string"})]
 #: A file or folder, absolute once loaded from a file.
 Asset = Annotated[Path, BeforeValidator(_asset), WithJsonSchema({"type": "string"})]

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo
-from pydantic.functional_validators import BeforeValidator
-from pydantic.json_schema import WithJsonSchema
+from pydantic import Field
 
-from ..errors.findings import Finding, breaches, finding
+from ..errors.findings import Finding, breaches
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
+from ..options.rules import SECRET_ARN
 from ..plan import limits
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.s3_names import check_bucket_name
-from .breach import BreachError
 from .container_checks import environment_checks
-from .fields import Limited, TextOrNumber, path_beside
+from .fields import Limited, PathBeside, TextOrNumber
 from .model_base import SettingsModel, mapping_of, optional
-from .rules import NO_SUCH_ASSET, SECRET_ARN
 
 Server = Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"]
-
-
-def _beside_the_settings(value: Any, info: ValidationInfo) -> Any:
-    """The path from the settings file's folder; a file that is missing is a finding of the plan."""
-    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
-        raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
-    return path_beside(value, info)
-
-
-LockPath = Annotated[
-    Path, BeforeValidator(_beside_the_settings), WithJsonSchema({"type": "string"})
-]
 
 
 class HuggingFaceSettings(SettingsModel):
     """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline."""
 
     model: str = Field(examples=["Qwen/Qwen3-8B"], description="Its name on the Hub.")
-    lock: LockPath = Field(
+    lock: PathBeside = Field(
         default=LOCK_NAME,
         validate_default=True,
         examples=[LOCK_NAME],

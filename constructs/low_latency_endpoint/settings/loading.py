@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
+from ..options.rules import UNKNOWN_SETTING
 from .breach import BreachError
 from .plan_checks import plan_checks
-from .rules import UNKNOWN_SETTING
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
 from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
 from ..options.option import Options, read
-from .breach import BreachError
-from .rules import (
+from ..options.rules import (
     EXACTLY_ONE,
     EXCLUDES_ANOTHER,
     MISSING_SETTING,
@@ -22,6 +28,7 @@ from .rules import (
     UNKNOWN_SETTING,
     WRONG_KIND,
 )
+from .breach import BreachError
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
     "bool_type": "true or false",
@@ -73,6 +80,7 @@ class SettingsModel(BaseModel):
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
     makes: ClassVar[type[Options] | None] = None  # of which it makes an object
+    part: ClassVar[Callable[[], type[BaseModel]]]  # the same, in which nothing is required
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -81,7 +89,9 @@ class SettingsModel(BaseModel):
 
     @_model_validator(mode="wrap")
     @classmethod
-    def _find_every_mistake(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _find_every_mistake(
+        cls, given: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
         if isinstance(given, cls.makes or cls):
             return given  # type: ignore[return-value]
         if not isinstance(given, Mapping):
@@ -98,38 +108,65 @@ class SettingsModel(BaseModel):
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []
         made: Any = None
+        sound, wrong = given, set[str]()
         try:
             made = handler(given)
         except ValidationError as error:
             findings.extend(_coded(cls, error))
+            if cls.makes is not None:
+                sound, wrong = _sound(given, error)
+                made = cls.part().model_validate(sound, context=info.context)
         if cls.makes is not None:
-            made, rules = _object_of(cls.makes, made, given, findings, handler)
+            names = [
+                name
+                for name, each in cls.model_fields.items()
+                if name in made.model_fields_set or (each.validate_default and not wrong)
+            ]
+            wrong = wrong & cls.model_fields.keys()
+            made, rules = read(cls.makes, {name: getattr(made, name) for name in names}, wrong)
             findings.extend(rules)
-        if cls.exactly_one_of:
+        elif cls.exactly_one_of:
             findings.extend(_exactly_one(cls.exactly_one_of, given))
         findings.extend((getattr(cls.makes, "cross_checks", None) or cls.cross_checks)(given))
         if findings or made is None:
-            raise BreachError(findings)
+            raise BreachError(findings, made if cls.makes else None)
         return made  # type: ignore[no-any-return]
 
 
-def _object_of(
-    kind: type[Options],
-    model: SettingsModel | None,
-    given: Mapping[str, Any],
-    findings: list[Finding],
-    handler: ModelWrapValidatorHandler[Any],
-) -> tuple[Options | None, list[Finding]]:
-    """The options as stated and the rules that they break, those of sound settings at least."""
-    wrong = {place[0] for place, _ in findings if place}
-    if model is None:
-        try:
-            model = handler({name: each for name, each in given.items() if name not in wrong})
-        except ValidationError:
-            return None, []
-    stated = {name: getattr(model, name) for name in model.model_fields_set}
-    made, rules = read(kind, stated)
-    return made, [each for each in rules if not each[0] or each[0][0] not in wrong]
+def _sound(given: Mapping[str, Any], error: ValidationError) -> tuple[Mapping[str, Any], set[str]]:
+    """What is sound, with the sound part of each group, and the names of what is not."""
+    parts: dict[Place, Any] = {}
+    wrong: set[str] = set()
+    for detail in error.errors(include_url=False):
+        place = tuple(part for part in detail["loc"] if not _is_mark(part))
+        part = getattr(detail.get("ctx", {}).get("error"), "sound_part", None)
+        if part is None:
+            wrong.add(str(detail["loc"][0]))
+        else:
+            parts[place] = part
+    return {
+        name: _with_parts(
+            each, {place[1:]: part for place, part in parts.items() if place[0] == name}
+        )
+        for name, each in given.items()
+        if name not in wrong
+    }, wrong
+
+
+def _with_parts(given: Any, parts: Mapping[Place, Any]) -> Any:
+    """The value, in which some groups are replaced by their sound parts."""
+    if () in parts:
+        return parts[()]
+    if not parts:
+        return given
+    items = given.items() if isinstance(given, Mapping) else enumerate(given)
+    made = {
+        name: _with_parts(
+            each, {place[1:]: part for place, part in parts.items() if place[0] == name}
+        )
+        for name, each in items
+    }
+    return made if isinstance(given, Mapping) else list(made.values())
 
 
 def _exactly_one(names: tuple[str, ...], given: Mapping[str, Any]) -> Iterator[Finding]:

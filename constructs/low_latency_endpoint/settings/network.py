@@ -9,6 +9,15 @@ from pydantic import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
 from ..errors.findings import Finding, breaches, finding
+from ..options.rules import (
+    AT_LEAST_ONE,
+    INTERFACE_ENDPOINT_ID,
+    PREFIX_LIST_ID,
+    SECURITY_GROUP_ID,
+    SUBNET_ID,
+    VPC_ID,
+    WRONG_KIND,
+)
 from ..plan import limits
 from ..plan.rules import (
     API_NEEDS_PRIVATE_DNS,
@@ -21,15 +30,6 @@ from ..plan.subnets import vpc_block
 from .breach import BreachError
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs, optional
-from .rules import (
-    AT_LEAST_ONE,
-    INTERFACE_ENDPOINT_ID,
-    PREFIX_LIST_ID,
-    SECURITY_GROUP_ID,
-    SUBNET_ID,
-    VPC_ID,
-    WRONG_KIND,
-)
 
 ZoneId = Annotated[str, Limited(limits.ZONE_ID)]
 ZoneName = Annotated[str, Limited(limits.ZONE_NAME)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import timedelta
+from functools import cache
 from inspect import cleandoc
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -14,7 +16,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import CoreSchema
 
 from ..options.option import Declared, Lasting, Option, Options, alternatives, options_of
-from .fields import Limited
+from .fields import Asset, Limited, PathBeside, TextOrNumber
 from .model_base import SettingsModel
 
 
@@ -36,14 +38,17 @@ _MODELS: dict[type[Options], type[SettingsModel]] = {}
 
 
 def _model_of(group: type[Options]) -> type[SettingsModel]:
-    made: dict[str, Any] = {
-        each.name: _setting(group, each) for each in options_of(group) if each.option is not None
-    }
+    stated = [each for each in options_of(group) if each.option is not None]
+    made: dict[str, Any] = {each.name: _setting(group, each) for each in stated}
     text, _, _ = cleandoc(group.__doc__ or "").partition("\n\nArgs:")
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
     model.makes = group
-    model.other_forms = {name: model_of(form) for name, form in group.other_forms.items()}
+    model.plain_value, model.left_out = group.plain_value, group.left_out
+    model.other_forms = {each.name: model_of(of) for each in stated for of in _groups(each.kind)}
+    config = SettingsModel.model_config
+    optional: Any = {name: (kind | None, None) for name, (kind, _) in made.items()}
+    model.part = cache(lambda: create_model(group.__name__, __config__=config, **optional))
     return model
 
 
@@ -58,10 +63,12 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
     if _required(group, declared.name):
         return kind, Field(**described)
     shown = declared.default
-    word = any(_is_word(each, shown) for each in alternatives(declared.kind))
-    if word or shown in (None, {}, ()) or isinstance(shown, (Options, SettingsModel)):
+    of_python = _of_python(declared.kind, shown)
+    if shown in (None, {}, ()) or isinstance(shown, (Options, SettingsModel)) or of_python:
         return kind | None, Field(default=None, **described)
-    return kind, Field(default=shown, **described)
+    # A path lies beside the settings file, by default too.
+    is_path = Path in alternatives(declared.kind)
+    return kind, Field(default=shown, validate_default=is_path or None, **described)
 
 
 def _required(group: Any, name: str) -> bool:
@@ -69,33 +76,42 @@ def _required(group: Any, name: str) -> bool:
     return of.default is MISSING and of.default_factory is MISSING
 
 
-def _is_word(kind: Any, default: Any) -> bool:
-    """Whether a kind is the word for a default, which only Python says."""
-    return get_origin(kind) is Literal and get_args(kind) == (default,)
+def _of_python(kind: Any, default: Any) -> bool:
+    """Whether the default is a word that only Python says: a file leaves the setting out."""
+    return any(
+        get_origin(each) is Literal and get_args(each) == (default,) for each in alternatives(kind)
+    )
+
+
+def _groups(kind: Any) -> list[type[Options]]:
+    """The groups that a setting may be in place of a word or number."""
+    kinds = [
+        below
+        for each in alternatives(kind)
+        for below in alternatives(getattr(each, "written", each))
+        if below is not NoneType
+    ]
+    return [each for each in kinds if _is_group(each)] if len(kinds) > 1 else []
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Options)
 
 
 def _read(kind: Any, option: Option, default: Any) -> Any:
     """The kind as pydantic reads it from a file."""
-    kinds = [
-        each for each in alternatives(kind) if each is not NoneType and not _is_word(each, default)
+    of_python = (Literal[default],) if _of_python(kind, default) else ()
+    kinds = [each for each in alternatives(kind) if each not in (NoneType, *of_python)]
+    groups = _groups(kind)
+    plain: Any = Union[tuple(_read_one(each, option) for each in kinds if each not in groups)]  # noqa: UP007
+    if not groups or len(kinds) == 1:
+        return plain
+    return Annotated[
+        Annotated[plain, Tag("#plain")] | Annotated[_read_one(groups[0], option), Tag("#group")],
+        Discriminator(
+            lambda value: "#group" if isinstance(value, (Mapping, Options)) else "#plain"
+        ),
     ]
-    parts = [_read_one(each, option) for each in kinds]
-    if len(parts) == 1:
-        return parts[0]
-    tagged = [
-        Annotated[part, Tag(_tag(isinstance(each, type)))]
-        for each, part in zip(kinds, parts, strict=True)
-    ]
-    return Annotated[Union[tuple(tagged)], Discriminator(_tag_of)]  # noqa: UP007
-
-
-def _tag(is_group: bool) -> str:
-    return "#group" if is_group else "#value"
-
-
-def _tag_of(value: Any) -> str:
-    """A value, or a group in its place."""
-    return _tag(isinstance(value, (Mapping, Options)))
 
 
 def _read_one(kind: Any, option: Option) -> Any:
@@ -106,14 +122,16 @@ def _read_one(kind: Any, option: Option) -> Any:
         return Annotated[_read(kind.written, option, None), AfterValidator(kind._of_file)]
     if kind is Lasting:
         return Annotated[timedelta, Limited(option.limit)] if option.limit else timedelta
-    if isinstance(kind, type) and issubclass(kind, Options):
+    if kind is Path:
+        return PathBeside if option.may_be_missing else Asset
+    if _is_group(kind):
         return Annotated[kind, OfOptions()]
     if origin is Mapping or origin is dict:
         # In Python some mappings may be a level deeper: a file states the first form.
-        return dict[_read_one(below[0], Option()), _read_one(alternatives(below[1])[0], option)]  # type: ignore[misc]
+        keys = _read_one(below[0], Option(option.keys))
+        return dict[keys, _read_one(alternatives(below[1])[0], option)]  # type: ignore[valid-type,misc]
     if origin is Sequence or origin is tuple:
-        items: Any = tuple[_read_one(below[0], option), ...]  # type: ignore[misc]
-        return Annotated[items, Field(strict=False)]
+        return Annotated[tuple[_read_one(below[0], option), ...], Field(strict=False)]  # type: ignore[misc]
     if option.limit is not None and kind in (int, float, str):
         return Annotated[kind, Limited(option.limit)]
-    return kind
+    return TextOrNumber if option.as_text and kind is str else kind

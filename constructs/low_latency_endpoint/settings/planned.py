@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors.findings import Place
+from ..options.rules import NO_SUCH_ENDPOINT
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 from ..plan.variant_shares import (
     FurtherRequest,
@@ -17,7 +18,6 @@ from ..plan.variant_shares import (
 )
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
-from .rules import NO_SUCH_ENDPOINT
 from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
 from .traffic import InstanceCountSettings, ScalingSettings

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors.findings import Finding, finding
+from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from ..plan import limits
 from ..plan.recommendation_limits import (
     MAX_TYPES,
@@ -22,7 +23,6 @@ from ..plan.recommendation_limits import (
 )
 from .fields import Limited
 from .model_base import SettingsModel, items_of, optional
-from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 Length = Annotated[timedelta, Limited(TRAFFIC_SECONDS)]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ..options.rules import ENCRYPTION_KEY_ARN, ROLE_ARN
 from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .fields import Limited
 from .model_base import SettingsModel, optional
-from .rules import ENCRYPTION_KEY_ARN, ROLE_ARN
 
 
 class SafeguardSettings(SettingsModel):

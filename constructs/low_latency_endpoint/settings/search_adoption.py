@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import rule
 from ..errors.findings import Place
+from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
 from ..plan.latency_plan import CONCURRENCY_METRIC
@@ -18,7 +19,6 @@ from .endpoint import EndpointSettings
 from .loading import load_settings
 from .planned import plan_endpoint
 from .plans import explain_endpoint
-from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from .yaml_editing import YamlEdit, checked_edit
 
 NOT_MEASURED = rule(

@@ -9,6 +9,15 @@ from pydantic import Field
 
 from ..errors import did_you_mean
 from ..errors.findings import Finding, breaches, finding
+from ..options.rules import (
+    AT_LEAST_ONE,
+    ENDPOINT_KEY,
+    ENDPOINT_NAME_TWICE,
+    NEEDS_ANOTHER,
+    NO_SUCH_ENDPOINT,
+    STACK_NAME,
+    TOPIC_ARN,
+)
 from ..plan import limits
 from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.subnets import plan_subnets, vpc_block
@@ -20,15 +29,6 @@ from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .of_options import OfOptions
 from .prices import Prices
-from .rules import (
-    AT_LEAST_ONE,
-    ENDPOINT_KEY,
-    ENDPOINT_NAME_TWICE,
-    NEEDS_ANOTHER,
-    NO_SUCH_ENDPOINT,
-    STACK_NAME,
-    TOPIC_ARN,
-)
 from .safeguards import SafeguardSettings
 from .stack_checks import stack_checks, zones_of
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors.findings import Finding, breaches, finding
+from ..options.rules import STACK_HAS_THE_NAME, VPC_TWICE
 from ..plan import limits
 from ..plan.images import known_dlc_account
 from ..plan.published_metrics import METRICS_IN_ALARM
@@ -16,7 +17,6 @@ from ..plan.zones import region_of_zone
 from .endpoint_checks import all_stated_containers
 from .fields import duration_of
 from .model_base import items_of, mapping_of
-from .rules import STACK_HAS_THE_NAME, VPC_TWICE
 from .variant_checks import stated_variants
 from .variants import container_id
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ..errors.findings import Finding, finding
+from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
 from ..plan import limits
 from ..plan.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
 from ..plan.rules import (
@@ -22,7 +23,6 @@ from ..plan.throughput import MeasuredThroughput
 from ..report.numbers import readable
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, optional
-from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
 from .scaling_changes import ScheduleSettings, StepsSettings
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..errors.findings import Finding, Place, finding
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
 from ..options.option import Option
+from ..options.rules import SHADOW_SHARE
 from ..options.variant import FLEET, FurtherOptions
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
 from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
 from .hugging_face import HuggingFaceSettings
-from .rules import SHADOW_SHARE
 from .traffic import InstanceCountSettings, ScalingSettings
 
 if TYPE_CHECKING:

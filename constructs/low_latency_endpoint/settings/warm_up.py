@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ..errors.findings import Finding, breaches, finding
+from ..options.rules import NEEDS_ANOTHER
 from ..plan import warm_up_rules as rules
 from ..plan.endpoint_request import WARM_UP_REQUESTS
 from .fields import Asset, Limited, duration_of
 from .model_base import SettingsModel, optional
-from .rules import NEEDS_ANOTHER
 
 
 class WarmUpPayloadSettings(SettingsModel):

@@ -20,8 +20,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ConfigurationError, SettingsError
 from ..errors.findings import Place, path_of
+from ..options.rules import (
+    CHANGED_MEANWHILE,
+    CHANGED_VALUE_TOO_ODD,
+    LAYOUT_NOT_KEPT,
+    UNREADABLE,
+    UNWRITABLE,
+)
 from .loading import check_text
-from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, LAYOUT_NOT_KEPT, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml
 
 if TYPE_CHECKING:

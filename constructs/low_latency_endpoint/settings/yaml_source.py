@@ -19,7 +19,7 @@ import yaml
 
 from ..errors import ConfigurationError, did_you_mean
 from ..errors.findings import Place, path_of
-from .rules import (
+from ..options.rules import (
     KEY_TWICE,
     NOT_YAML,
     TEXT_NOT_CARRIED,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...options.effects import Effect
+from ...options.rules import NO_SUCH_ENDPOINT
 from ...plan.decisions import Explanation
 from ...plan.deployments import instances_in_update
 from ...plan.hourly_cost import StackCost
@@ -17,7 +18,6 @@ from ..endpoint import EndpointSettings
 from ..fields import duration_text
 from ..planned import planned_variants
 from ..plans import explain_variants, stack_cost
-from ..rules import NO_SUCH_ENDPOINT
 from ..stack import Settings, region_of
 from .effects import Consequence, Difference, greatest
 from .endpoint_changes import difference, differences_of_endpoint, longest

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...errors import LowLatencyEndpointError, SettingsError
 from ...options.effects import Effect
+from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
 from ..fields import is_within
 from ..loading import load_settings
 from ..plans import explain_variants, stack_cost
-from ..rules import OUTSIDE
 from ..stack import Settings, region_of
 from .comparison import Comparison, compare
 from .effects import Difference

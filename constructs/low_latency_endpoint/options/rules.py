@@ -1,4 +1,4 @@
-"""Data alone: the rules of settings beyond AWS's limits, codes LLE901 to LLT107."""
+"""Data alone: the rules of options and of the settings file beyond AWS's limits."""
 
 from __future__ import annotations
 
