@@ -26,7 +26,7 @@ from typing import (
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..plan.durations import DURATION, is_duration, is_unresolved, milliseconds_of
 from ..plan.limits import Limit
-from ..plan.token_values import is_token
+from ..plan.token_values import check_known, is_token
 from .effects import Touched
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
@@ -57,6 +57,7 @@ class Option(NamedTuple):
     example: Any = None  # in YAML's terms; by default none, as for true and false
     billed: tuple[int, ...] = ()  # metrics that CloudWatch bills for, a number for each alarm
     known: bool = False  # whether a CDK token is refused: CloudFormation does not calculate
+    planned: bool = False  # whether the plan calculates with it, which refuses a token by LLE825
     schema: Mapping[str, Any] | None = None  # where JSON schema can say more than the kind does
     touches: Touched | None = None  # by default what the group around it touches
     keys: Limit | None = None  # of a mapping's keys
@@ -108,9 +109,9 @@ class Options:
     _sound_part_of: ClassVar[type[Options] | None] = None
 
     def __post_init__(self) -> None:
-        self._settle_durations()
+        self._settle()
         for place, error in self._findings():
-            raise located(error, f"{type(self).__name__}, {path_of(place)}")
+            raise located(error, ", ".join(filter(None, (type(self).__name__, path_of(place)))))
 
     def _findings(self) -> Iterator[Finding]:
         """Each limit and rule that does not hold, with the place of the value."""
@@ -178,11 +179,28 @@ class Options:
                     fix=f"Remove {other} or {name}.",
                 )
 
-    def _settle_durations(self) -> None:
-        for each in options_of(type(self)):
+    def _settle(self) -> None:
+        """Durations are ``timedelta``, lists tuples, and 3.0 is 3."""
+        for each in options_of(self._sound_part_of or type(self)):
+            value = _read(self, each.name)
+            if value is _Unsound:
+                continue
             if each.lasting:
-                settled = _settled(getattr(self, each.name))
-                object.__setattr__(self, each.name, settled)
+                try:
+                    value = _settled(value)
+                except OverflowError:
+                    raise DURATION.error(
+                        what="a duration is longer than a clock can measure",
+                        got="a Duration",
+                        allowed=f"at most {timedelta.max.days} days",
+                        where=f"{type(self).__name__}, {each.name}",
+                        fix="Shorten it.",
+                    ) from None
+            elif isinstance(value, list) and not is_token(value):
+                value = tuple(value)
+            elif isinstance(value, float) and float not in alternatives(each.kind):
+                value = int(value) if value.is_integer() and not is_token(value) else value
+            object.__setattr__(self, each.name, value)
 
 
 def read(
@@ -199,8 +217,8 @@ def read(
     made = object.__new__(kind)
     for each in options_of(group):
         if each.name not in wrong:
-            value = values.get(each.name, each.default)
-            object.__setattr__(made, each.name, _settled(value) if each.lasting else value)
+            object.__setattr__(made, each.name, values.get(each.name, each.default))
+    made._settle()
     return made, list(made._findings())
 
 
@@ -222,6 +240,11 @@ def _check(option: Option, value: Any) -> None:
         unit = "milliseconds" if getattr(limit, "unit", "") == "milliseconds" else "seconds"
         number = value / timedelta(**{unit: 1})
         limit.check(int(number) if number == int(number) else number)
+    elif option.planned:
+        if is_unresolved(value):
+            milliseconds_of(value)  # which refuses it
+        if isinstance(value, (int, float, str)):
+            check_known(limit, value)
     elif option.known and is_unresolved(value):
         raise DURATION.error(
             got="a token",

@@ -197,13 +197,6 @@ ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes a
 PREFIX_LIST_ID = _resource_id("LLE342", "the prefix list's ID", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
-EXACTLY_ONE = rule(
-    "LLE927", "exactly one of several settings must be given", fix="Give one of them and no other."
-)
-NEEDS_ANOTHER = rule(
-    "LLE928", "a setting needs another one beside it", fix="Add the other setting."
-)
-EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
 AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add one.")
 ENDPOINT_NAME_TWICE = rule(
     "LLE931",
@@ -265,3 +258,10 @@ SHADOW_SHARE = number_range(
     whole=False,
     fix="Give the share of requests to copy: 1 for all.",
 )
+EXACTLY_ONE = rule(
+    "LLE927", "exactly one of several settings must be given", fix="Give one of them and no other."
+)
+NEEDS_ANOTHER = rule(
+    "LLE928", "a setting needs another one beside it", fix="Add the other setting."
+)
+EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")

@@ -544,3 +544,5 @@ UNKNOWN_ARGUMENT = rule(
 ONE_KIND_OF_RISE = rule(
     "LLE609", "from_tps and rise_tps_per_minute are both given", fix="State one of them."
 )
+
+# --- 9 options that depend on one another ------------------------------------------------------
