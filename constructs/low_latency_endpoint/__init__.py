@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
+    from .options.latency_target import LatencyTarget
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
-    from .plan.latency_target import LatencyTarget
     from .plan.scaling_changes import ScalingSchedule, ScalingSteps
     from .plan.throughput import MeasuredThroughput
     from .plan.token_traffic import TokenLengths, TokenTraffic
@@ -102,7 +102,7 @@ _MODULE_OF = {
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "plan.endpoint_request": "ScalingOptions",
-        "plan.latency_target": "LatencyTarget",
+        "options.latency_target": "LatencyTarget",
         "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "plan.throughput": "MeasuredThroughput",
         "plan.token_traffic": "TokenLengths TokenTraffic",

@@ -74,7 +74,7 @@ def test_mypy(code: Path, their_python: Path) -> None:
 
     star = [line for line in said if line.startswith("star.py")]
     assert len(star) == 2
-    assert '"low_latency_endpoint.plan.latency_target.LatencyTarget"' in star[0]
+    assert '"low_latency_endpoint.options.latency_target.LatencyTarget"' in star[0]
     assert "-> low_latency_endpoint.hosting.endpoint_interface.IEndpoint" in star[1]
 
     mistakes = [re.match(r"wrong\.py:(\d+): error: ", line) for line in said]

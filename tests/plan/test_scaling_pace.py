@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, ScalingOptions, make_plan
-from low_latency_endpoint.plan.latency_target import LatencyTarget
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from low_latency_endpoint.simulate import Shape, simulate

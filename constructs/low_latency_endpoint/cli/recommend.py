@@ -141,7 +141,7 @@ def recommend(
 
     target = command.endpoint.latency
     threshold = (
-        threshold_of(target.target.milliseconds if target else {})
+        threshold_of(target.milliseconds if target else {})
         if stated is None
         else parse_threshold(stated)
     )

@@ -253,7 +253,7 @@ def _goal(options: SimulationOptions, stated: EndpointSettings) -> Goal:
     from ..operate.diagnose.options import TARGET_FORM, parse_latencies
     from ..simulate.search_goals import goal
 
-    targets = stated.latency.target.milliseconds if stated.latency else {}
+    targets = stated.latency.milliseconds if stated.latency else {}
     if options.target is not None:
         targets = parse_latencies(options.target, TARGET_FORM)
     peak = options.tps or (stated.throughput.peak_tps if stated.throughput else None)

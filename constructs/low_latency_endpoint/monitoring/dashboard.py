@@ -13,9 +13,9 @@ from constructs import Construct
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, Thresholds
+from ..options.latency_target import LatencyTarget
 from ..plan.argument_kinds import checked_arguments
 from ..plan.dashboard_tokens import TokenPanels
-from ..plan.latency_target import LatencyTarget
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.validation import check_milliseconds

@@ -265,3 +265,11 @@ NEEDS_ANOTHER = rule(
     "LLE928", "a setting needs another one beside it", fix="Add the other setting."
 )
 EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
+CUSTOM_AMI = text_form(
+    "LLE935",
+    "the custom inference AMI version",
+    r"[a-z0-9][a-z0-9-]*",
+    "lower-case letters, digits and hyphens",
+    max_length=128,
+    source=API + "ProductionVariant.html",
+)

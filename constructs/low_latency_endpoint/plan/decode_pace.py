@@ -14,8 +14,8 @@ from .served_model import served_task, weight_bytes
 from .tables import rows
 
 if TYPE_CHECKING:
+    from ..options.latency_target import LatencyTarget
     from .hub_serving import HubServing
-    from .latency_target import LatencyTarget
     from .pinned_model import PinnedModel
 
 ITL_BELOW_FLOOR = rule(

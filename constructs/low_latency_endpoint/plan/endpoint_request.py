@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import rule
+from ..options.latency_target import LatencyTarget
 from ..options.variant import RoutingStrategy
 from .argument_kinds import checked_arguments
 from .container_metrics import METRICS_OF_SERVER, server_of
@@ -19,7 +20,6 @@ from .hub_serving import HubServing
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from .instance_pools import PlannedPool, check_pools
 from .instance_types import InstanceFacts, instance_facts, not_known
-from .latency_target import LatencyTarget
 from .limits import (
     CLIENT_ZONE_COUNT,
     COOLDOWN_SECONDS,

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..errors import rule
+from ..options.latency_target import LatencyTarget
 from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest, ScalingOptions, burstable_types
-from .latency_target import LatencyTarget
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX

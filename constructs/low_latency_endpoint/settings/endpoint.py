@@ -24,6 +24,7 @@ from ..options.effects import (
     WARM_UP,
     Touched,
 )
+from ..options.latency_target import LatencyTarget
 from ..options.option import Option
 from ..options.rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from ..options.variant import FLEET, InstanceOptions
@@ -39,7 +40,7 @@ from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .tokens import TokenSettings, stream_checks
-from .traffic import InstanceCountSettings, LatencySettings, ScalingSettings, ThroughputSettings
+from .traffic import InstanceCountSettings, ScalingSettings, ThroughputSettings
 from .variant_checks import variant_checks
 from .variants import ShadowSettings, VariantSettings
 from .warm_up import WarmUpSettings
@@ -219,7 +220,7 @@ class EndpointSettings(InstanceOptions):
         Option(example={"name": "candidate", "share": 0.5, "instance_type": "ml.g6.xlarge"}),
     ] = None
     latency: Annotated[
-        LatencySettings | None,
+        LatencyTarget | None,
         Option(
             example={"p99": "200ms"},
             touches=Touched(

@@ -74,7 +74,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         client_zones=settings.client_zones.zones,
         instance_type=endpoint.instance_type,
         instance_pools=[each.planned for each in endpoint.instance_pools],
-        latency=endpoint.latency.target if endpoint.latency else None,
+        latency=endpoint.latency,
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
         images=list(images_of(served_containers(endpoint)).values()),
         hub_serving=hub_serving_of(endpoint),

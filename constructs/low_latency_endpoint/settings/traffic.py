@@ -11,7 +11,6 @@ from pydantic import Field
 from ..errors.findings import Finding, finding
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
 from ..plan import limits
-from ..plan.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
 from ..plan.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
@@ -21,80 +20,9 @@ from ..plan.rules import (
 )
 from ..plan.throughput import MeasuredThroughput
 from ..report.numbers import readable
-from .fields import Limited, duration_of
+from .fields import Limited
 from .model_base import SettingsModel, optional
 from .scaling_changes import ScheduleSettings, StepsSettings
-
-Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
-#: From fast to slow, of each kind: a higher percentile is never the faster one.
-PERCENTILES = (
-    ("p50", "p90", "p95", "p99", "p99_9"),
-    ("ttft_p50", "ttft_p90", "ttft_p95", "ttft_p99"),
-    ("itl_p50", "itl_p90", "itl_p95", "itl_p99"),
-)
-
-
-class LatencySettings(SettingsModel):
-    """How long callers may wait; a statistic that is left out gets no alarm.
-
-    p50 to average are of the whole call. Those of streamed answers are of the time to first token
-    (``ttft``: from sending to the first chunk with content) and of the inter-token latency
-    (``itl``: the gaps between such chunks, of all streams in one pool).
-    """
-
-    plain_value = "p99"
-
-    p50: Latency | None = optional("Median.", example="40ms")
-    p90: Latency | None = optional("90th percentile.", example="100ms")
-    p95: Latency | None = optional("95th percentile.", example="150ms")
-    p99: Latency | None = optional("99th percentile.", example="200ms")
-    p99_9: Latency | None = optional("99.9th percentile.", example="400ms")
-    average: Latency | None = optional("Average.", example="60ms")
-    ttft_p50: Latency | None = optional("Median of the time to first token.", example="200ms")
-    ttft_p90: Latency | None = optional("Its 90th percentile.", example="400ms")
-    ttft_p95: Latency | None = optional(
-        "Its 95th percentile: how long a reader waits before anything appears.", example="500ms"
-    )
-    ttft_p99: Latency | None = optional("Its 99th percentile.", example="1s")
-    itl_p50: Latency | None = optional("Median of the inter-token latency.", example="30ms")
-    itl_p90: Latency | None = optional("Its 90th percentile.", example="40ms")
-    itl_p95: Latency | None = optional(
-        "Its 95th percentile: 50ms are 20 tokens per second for one reader.", example="50ms"
-    )
-    itl_p99: Latency | None = optional(
-        "Its 99th percentile: the pauses that a reader notices.", example="100ms"
-    )
-
-    @property
-    def target(self) -> LatencyTarget:
-        """The target as planning and the constructs take it."""
-        return LatencyTarget(**{name: getattr(self, name) for name in type(self).model_fields})
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """At least one target; higher percentiles are not asked to be faster."""
-        if not given:
-            yield finding(
-                TARGET_GIVEN,
-                got="none",
-                fix="Add one, such as p99: 200ms, or for streamed answers ttft_p95: 500ms and "
-                "itl_p95: 50ms.",
-                allowed="one or several of " + ", ".join(cls.model_fields),
-            )
-        for names in PERCENTILES:
-            lower: tuple[str, timedelta] | None = None
-            for name in names:
-                target = duration_of(given.get(name))
-                if target is None:
-                    continue
-                if lower and target < lower[1]:
-                    yield finding(
-                        TARGET_RISES,
-                        name,
-                        got=given[name],
-                        allowed=f"at least {lower[0]}: {given[lower[0]]}",
-                    )
-                lower = (name, target)
 
 
 class ThroughputSettings(SettingsModel):

@@ -15,6 +15,7 @@ from constructs import Construct
 from ..hosting.endpoint_interface import IEndpoint
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.latency_target import LatencyTarget
 from ..plan.argument_kinds import checked_arguments
 from ..plan.endpoint_request import MODEL_BODY_BYTES
 from ..plan.function_rights import (
@@ -23,7 +24,6 @@ from ..plan.function_rights import (
     looking_at_stack,
     looking_at_traffic,
 )
-from ..plan.latency_target import LatencyTarget
 from ..plan.limits import Range
 from ..plan.warm_up_rules import (
     CONCURRENCY_PER_ZONE,

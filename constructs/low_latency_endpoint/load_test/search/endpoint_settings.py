@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...plan.latency_target import LatencyTarget
+from ...options.latency_target import LatencyTarget
 from ...plan.prices import Price
 from ...plan.token_traffic import TokenTraffic
 from ...settings import Settings, load_settings, planned_variants
@@ -60,7 +60,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         key=key,
         endpoint_name=one.endpoint_name,
         region=settings.region,
-        targets=_targets(one.latency.target) if one.latency else {},
+        targets=_targets(one.latency) if one.latency else {},
         peak_tps=throughput.peak_tps if throughput else None,
         safety_factor=throughput.safety_factor if throughput else None,
         payloads=None if payload is None else _payloads(payload),
@@ -77,7 +77,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         prices=settings.prices,
         streaming=bool(one.streaming)
         or one.tokens is not None
-        or (one.latency is not None and one.latency.target.of_tokens),
+        or (one.latency is not None and one.latency.of_tokens),
         tokens=None if one.tokens is None else one.tokens.traffic,
     )
 

@@ -263,10 +263,7 @@ def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
     if endpoint.warm_up is None:
         return {}
     requests = max(each.plan.warm_up_requests for each in planned_variants(settings, key))
-    return {
-        "requests": requests,
-        "target": endpoint.latency and endpoint.latency.target.milliseconds,
-    }
+    return {"requests": requests, "target": endpoint.latency and endpoint.latency.milliseconds}
 
 
 def _volume_key(settings: Settings, key: str) -> str | None:

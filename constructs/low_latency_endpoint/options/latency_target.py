@@ -1,0 +1,196 @@
+"""The latency that callers must see: of whole answers, of their first token, between tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
+
+from ..errors import rule
+from ..errors.findings import Finding, finding
+from ..plan.argument_kinds import checked_arguments
+from ..plan.durations import milliseconds_of
+from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
+from ..report.numbers import milliseconds
+from .option import Lasting, Option, Options
+
+TARGET_GIVEN = rule(
+    "LLE802",
+    "a latency target names no statistic",
+    fix="Give one, such as a p99 of 200ms, or for streamed answers a ttft_p95 of 500ms and an "
+    "itl_p95 of 50ms.",
+)
+TARGET_RISES = rule(
+    "LLE803",
+    "a higher percentile has a shorter latency target",
+    fix="Give it the same or a longer time.",
+)
+
+# Field of LatencyTarget -> statistic as CloudWatch writes it
+_WHOLE_CALL = {name: name for name in ("p50", "p90", "p95", "p99")} | {
+    "p99_9": "p99.9",
+    "average": "Average",
+}
+_TTFT = {f"ttft_{each}": each for each in ("p50", "p90", "p95", "p99")}
+_ITL = {f"itl_{each}": each for each in ("p50", "p90", "p95", "p99")}
+
+
+def _latency(example: str) -> Option:
+    return Option(ALARM_THRESHOLD_MILLISECONDS, example, planned=True)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class LatencyTarget(Options):
+    """How long callers may wait; a statistic that is left out gets no alarm.
+
+    p50 to average are of the whole call. Those of streamed answers are of the time to first token
+    (``ttft``: from sending to the first chunk with content) and of the inter-token latency
+    (``itl``: the gaps between such chunks, of all streams in one pool).
+
+    In Python and in a file at least one must be given. All are measured at the caller, and tools
+    define them differently, so the same numbers of another tool may mean something else:
+
+    time to first token (TTFT)
+        From sending a request to the first chunk of its answer **with content**; a chunk that only
+        opens the answer (``"role": "assistant"``) does not count. Load tests count from when the
+        request was due. It is how long a reader waits before anything appears: queueing and
+        prefill of the prompt are in it.
+    inter-token latency (ITL)
+        The gaps between successive chunks with content, of all streams, in one pool: with
+        ``itl_p95`` of 50 ms, 95 % of **all gaps** are at most 50 ms. So do ``vllm bench serve``
+        ("ITL") and vLLM's ``vllm:inter_token_latency_seconds``. AIPerf's "ITL" is another number:
+        one mean for each request, which vLLM and MLPerf call time per output token (TPOT).
+        50 ms are 20 tokens per second for one reader; a single long gap is a pause that is seen.
+    whole call
+        From sending to the last byte. It grows with the length of an answer, so for answers that
+        differ in length it says little: state it where answers are not streamed.
+
+    Args:
+        p50: Median.
+        p90: 90th percentile.
+        p95: 95th percentile.
+        p99: 99th percentile.
+        p99_9: 99.9th percentile.
+        average: Average.
+        ttft_p50: Median of the time to first token.
+        ttft_p90: Its 90th percentile.
+        ttft_p95: Its 95th percentile: how long a reader waits before anything appears.
+        ttft_p99: Its 99th percentile.
+        itl_p50: Median of the inter-token latency.
+        itl_p90: Its 90th percentile.
+        itl_p95: Its 95th percentile: 50ms are 20 tokens per second for one reader.
+        itl_p99: Its 99th percentile: the pauses that a reader notices.
+
+    Attributes:
+        milliseconds: The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``, ``Average``); empty where only tokens have one.
+        ttft_milliseconds: The targets of the time to first token, by percentile.
+        itl_milliseconds: The targets of the inter-token latency, by percentile.
+
+    Raises:
+        ConfigurationError: ``LLE701`` for a time of zero or less, ``LLE801`` for one
+            without a unit, ``LLE802`` when none is given, ``LLE803`` when a higher
+            percentile of the same kind is to be faster, ``LLE825`` for a token.
+
+    Examples:
+        >>> from datetime import timedelta
+        >>> LatencyTarget(p50=timedelta(milliseconds=40), p99=timedelta(milliseconds=200)).milliseconds
+        {'p50': 40.0, 'p99': 200.0}
+
+        A chat that starts within half a second and then writes 20 tokens per second:
+
+        >>> chat = LatencyTarget(ttft_p95="500ms", itl_p95="50ms")
+        >>> chat.milliseconds, chat.ttft_milliseconds, chat.itl_milliseconds
+        ({}, {'p95': 500.0}, {'p95': 50.0})
+    """
+
+    plain_value: ClassVar[str] = "p99"
+
+    p50: Annotated[Lasting | None, _latency("40ms")] = None
+    p90: Annotated[Lasting | None, _latency("100ms")] = None
+    p95: Annotated[Lasting | None, _latency("150ms")] = None
+    p99: Annotated[Lasting | None, _latency("200ms")] = None
+    p99_9: Annotated[Lasting | None, _latency("400ms")] = None
+    average: Annotated[Lasting | None, _latency("60ms")] = None
+    ttft_p50: Annotated[Lasting | None, _latency("200ms")] = None
+    ttft_p90: Annotated[Lasting | None, _latency("400ms")] = None
+    ttft_p95: Annotated[Lasting | None, _latency("500ms")] = None
+    ttft_p99: Annotated[Lasting | None, _latency("1s")] = None
+    itl_p50: Annotated[Lasting | None, _latency("30ms")] = None
+    itl_p90: Annotated[Lasting | None, _latency("40ms")] = None
+    itl_p95: Annotated[Lasting | None, _latency("50ms")] = None
+    itl_p99: Annotated[Lasting | None, _latency("100ms")] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """One target at least, and higher percentiles are not asked to be faster."""
+        kinds = (_WHOLE_CALL, _TTFT, _ITL)
+        if not any(map(self._by_statistic, kinds)):
+            allowed = "one or several of " + ", ".join(name for kind in kinds for name in kind)
+            yield finding(TARGET_GIVEN, got="none", allowed=allowed)
+        for kind in kinds:
+            stated = [
+                name for name in kind if getattr(self, name) is not None and name != "average"
+            ]
+            for lower, higher in pairwise(stated):
+                faster, slower = (milliseconds_of(getattr(self, name)) for name in (lower, higher))
+                if slower < faster:
+                    yield finding(
+                        TARGET_RISES,
+                        higher,
+                        got=milliseconds(slower, 6),
+                        allowed=f"at least {lower}: {milliseconds(faster, 6)}",
+                    )
+
+    def _by_statistic(self, kind: Mapping[str, str]) -> dict[str, float]:
+        """The targets of one kind in milliseconds, in the order of their percentiles."""
+        stated: Mapping[str, Any] = {name: getattr(self, name) for name in kind}
+        return {
+            kind[name]: milliseconds_of(each) for name, each in stated.items() if each is not None
+        }
+
+    @cached_property
+    def milliseconds(self) -> dict[str, float]:  # under Attributes
+        return self._by_statistic(_WHOLE_CALL)
+
+    @cached_property
+    def ttft_milliseconds(self) -> dict[str, float]:
+        return self._by_statistic(_TTFT)
+
+    @cached_property
+    def itl_milliseconds(self) -> dict[str, float]:
+        return self._by_statistic(_ITL)
+
+    @property
+    def of_tokens(self) -> bool:
+        """Whether a target is on tokens, which only a caller of a stream sees."""
+        return bool(self.ttft_milliseconds or self.itl_milliseconds)
+
+    @property
+    def tightest(self) -> tuple[str, float] | None:
+        """Statistic and milliseconds of the shortest whole call; None where none is given."""
+        return min(self.milliseconds.items(), key=lambda item: item[1], default=None)
+
+    @property
+    def slowest(self) -> tuple[str, float] | None:
+        """Statistic and milliseconds of the longest whole call; None where none is given."""
+        return max(self.milliseconds.items(), key=lambda item: item[1], default=None)
+
+    @property
+    def typical(self) -> tuple[str, float] | None:
+        """Statistic and milliseconds that say most about an ordinary response, as above."""
+        for statistic in ("p50", "Average"):
+            if statistic in self.milliseconds:
+                return statistic, self.milliseconds[statistic]
+        return self.tightest
+
+    @property
+    def typical_ttft(self) -> tuple[str, float] | None:
+        """Percentile and milliseconds of the lowest target of the time to first token, if any."""
+        return next(iter(self.ttft_milliseconds.items()), None)
+
+    @property
+    def typical_itl(self) -> tuple[str, float] | None:
+        """Percentile and milliseconds of the lowest target of the inter-token latency, if any."""
+        return next(iter(self.itl_milliseconds.items()), None)
