@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from inspect import cleandoc
 from pathlib import Path
 from types import NoneType
@@ -114,12 +114,23 @@ def _read(kind: Any, option: Option, default: Any) -> Any:
     ]
 
 
+def _object(kind: Any, stated: Any) -> Any:
+    """The object of what a file states; none of what is sound in part alone."""
+    return kind._of_file(stated) if _is_whole(stated) else None
+
+
+def _is_whole(stated: Any) -> bool:
+    if not isinstance(stated, Options):
+        return True
+    return stated._sound_part_of is None and all(map(_is_whole, vars(stated).values()))
+
+
 def _read_one(kind: Any, option: Option) -> Any:
     origin, below = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _read_one(below[0], next(each for each in below if isinstance(each, Option)))
     if hasattr(kind, "written"):
-        return Annotated[_read(kind.written, option, None), AfterValidator(kind._of_file)]
+        return Annotated[_read(kind.written, option, None), AfterValidator(partial(_object, kind))]
     if kind is Lasting:
         return Annotated[timedelta, Limited(option.limit)] if option.limit else timedelta
     if kind is Path:
