@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
-from ..synthesis.asked_once import stack_of
+from ..synthesis.asked_once import Part, only_child, path_of, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.safeguards import Safeguards, safeguards_of
 
@@ -24,7 +24,7 @@ _LONGEST_WAIT = 3600
 """Seconds; the most that CloudFormation takes for a custom resource."""
 
 
-class DrainedInterfaces(Construct):
+class DrainedInterfaces(Part):
     """Holds what SageMaker's network interfaces need until they have gone.
 
     They outlive endpoint and model by minutes
@@ -50,10 +50,9 @@ class DrainedInterfaces(Construct):
     ) -> None:
         super().__init__(scope, id)
         stack = stack_of(self)
-        function = stack.node.try_find_child(_FUNCTION) or _DrainFunction(
-            stack, safeguards_of(self)
+        function: _DrainFunction = only_child(
+            stack, _FUNCTION, lambda: _DrainFunction(stack, safeguards_of(self))
         )
-        assert isinstance(function, _DrainFunction)
         resource = CustomResource(
             self,
             "Resource",
@@ -66,7 +65,7 @@ class DrainedInterfaces(Construct):
                     group.security_group_id
                     for group in security_groups
                     if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
-                    and stack_of(group).node.addr == stack.node.addr
+                    and path_of(stack_of(group)) == path_of(stack)
                 ],
             },
         )
@@ -75,7 +74,7 @@ class DrainedInterfaces(Construct):
         resource.node.add_dependency(function.rights, *needed, *filter(None, places))
 
 
-class _DrainFunction(Construct):
+class _DrainFunction(Part):
     """The function behind all of a stack's."""
 
     def __init__(self, stack: Stack, safeguards: Safeguards) -> None:

@@ -47,11 +47,7 @@ def groups_in(
     """The groups that are stated, by default the network's; in all of the network's subnets."""
     groups = list(stated) if stated is not None else [network.model_security_group]
     MODEL_SECURITY_GROUPS.check(len(groups), where)
-    return Groups(
-        groups,
-        [group.security_group_id for group in groups],
-        [subnet.subnet_id for subnet in network.subnets],
-    )
+    return Groups(groups, [group.security_group_id for group in groups], network.subnet_ids)
 
 
 class ExecutionRole:
@@ -102,7 +98,7 @@ class ExecutionRole:
             RoleRights(scope, self.role) if role is None else RoleRights.given(scope, role)
         )
         own = Own(*pseudo_parameters())
-        interfaces = making_interfaces(own, network.vpc.vpc_id, placed.subnet_ids, placed.group_ids)
+        interfaces = making_interfaces(own, network.vpc_id, placed.subnet_ids, placed.group_ids)
         self.needed: list[IDependable] = (
             [
                 self._allowed("Policy", hosting(own), fixed=True),

@@ -16,7 +16,7 @@ from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dl
 from ..plan.limits import IMAGE_URI
 from ..plan.model_rights import pulling
 from ..synthesis.asked_once import path_of, stack_of
-from ..synthesis.findings import warn
+from ..synthesis.findings import pseudo_parameters, warn
 from ..synthesis.iam_documents import allow
 from ..synthesis.token_text import masked
 from ..synthesis.validation import check, is_token
@@ -180,7 +180,7 @@ class _UriImage(ContainerImage):
                 )
             return self.uri, []
         account, region, repository = registry
-        arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"
+        arn = f"arn:{pseudo_parameters()[0]}:ecr:{region}:{account}:repository/{repository}"
         return self.uri, pulling(arn)
 
 

@@ -259,7 +259,7 @@ class InferenceComponent(Resource):
                 "The model's role is not that of the endpoint's configuration, and AWS does not "
                 "say which one fetches its image and data: Model(role=host.role) gives it both.",
             )
-            if stack_of(endpoint).node.addr == stack_of(model).node.addr:
+            if path_of(stack_of(endpoint)) == path_of(stack_of(model)):
                 # Such a model waits for the endpoint's network interfaces to go.
                 endpoint.cfn_endpoint.node.add_dependency(model)
 

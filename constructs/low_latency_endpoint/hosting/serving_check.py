@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, CustomResource, Duration
+from aws_cdk import Aws, CustomResource, Duration, Stack
 from constructs import Construct
 
 from ..plan.function_rights import looking_at_endpoint, looking_at_stack
-from ..synthesis.asked_once import stack_of
+from ..synthesis.asked_once import Part, only_child, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import endpoint_arn
 from ..synthesis.safeguards import Safeguards, safeguards_of
@@ -15,7 +15,7 @@ _FUNCTION = "EndpointServingCheck"
 _TIMEOUT_SECONDS = 300  # for a scaling action that is under way
 
 
-class ServingCheck(Construct):
+class ServingCheck(Part):
     """Fails a deployment after which the endpoint does not serve its configuration.
 
     After an update that SageMaker gives up (a rollback alarm, a container that fails, no
@@ -39,10 +39,9 @@ class ServingCheck(Construct):
     ) -> None:
         super().__init__(scope, id)
         stack = stack_of(self)
-        function = stack.node.try_find_child(_FUNCTION) or _Function(
-            stack, _FUNCTION, safeguards_of(self)
+        function: _Function = only_child(
+            stack, _FUNCTION, lambda: _Function(stack, safeguards_of(self))
         )
-        assert isinstance(function, _Function)
         rights = function.role.also(
             "Policy", looking_at_endpoint(endpoint_arn(self, name_at_synth)), scope=self
         )
@@ -58,9 +57,9 @@ class ServingCheck(Construct):
         resource.node.add_dependency(rights)
 
 
-class _Function(Construct):
-    def __init__(self, scope: Construct, id: str, safeguards: Safeguards) -> None:
-        super().__init__(scope, id)
+class _Function(Part):
+    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
+        super().__init__(stack, _FUNCTION)
         made = custom_resource_function(
             self,
             "check_endpoint",

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .. import hugging_face
-from ..synthesis.asked_once import stack_of
+from ..synthesis.asked_once import Part, only_child, stack_of
 from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 
@@ -22,11 +23,11 @@ _MEMORY_MIB = 1792
 Parts in memory take 160 MiB of it at most."""
 
 
-class StagingFunction(Construct):
+class StagingFunction(Part):
     """Copies files from the Hub into buckets. Runs outside the VPC: the Hub is in the internet."""
 
-    def __init__(self, scope: Construct, id: str, guards: Safeguards) -> None:
-        super().__init__(scope, id)
+    def __init__(self, stack: Stack, guards: Safeguards) -> None:
+        super().__init__(stack, _ID)
         guards.apply_to(self)  # and so to the models below it
         code = package_asset(self, Path(hugging_face.__file__).parent / _PACKAGE)
         group = log_group(self, guards, days=30)
@@ -53,8 +54,7 @@ class StagingFunction(Construct):
     def of_stack(cls, scope: Construct) -> StagingFunction:
         """The one of the scope's stack, made where there is none."""
         stack = stack_of(scope)
-        found = stack.node.try_find_child(_ID) or cls(stack, _ID, safeguards_of(scope))
-        assert isinstance(found, cls)
+        found: StagingFunction = only_child(stack, _ID, lambda: cls(stack, safeguards_of(scope)))
         return found
 
     def also(self, *statements: Mapping[str, Any]) -> Construct:

@@ -36,18 +36,16 @@ def _services() -> dict[str, tuple[tuple[str, ...], str]]:
 
 def make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
     """Make what tasks in isolated subnets need; the group that lets them in."""
-    group = ec2.SecurityGroup(
+    group = network.security_group(
         scope,
         "EndpointsSecurityGroup",
-        vpc=network.vpc,
-        description="Interface endpoints of the load-test tasks: only these tasks",
-        allow_all_outbound=False,
+        "Interface endpoints of the load-test tasks: only these tasks",
     )
     for service, (actions, resources) in _services().items():
         endpoint = ec2.InterfaceVpcEndpoint(
             scope,
             f"Endpoint-{service}",
-            vpc=network.vpc,
+            vpc=network.stand_in,
             service=ec2.InterfaceVpcEndpointAwsService(service),
             private_dns_enabled=True,
             open=False,

@@ -239,12 +239,10 @@ class LoadTestFleet(Construct):
     # ------------------------------------------------------------------------------------ parts
 
     def _security_group(self, *, known: bool) -> ec2.SecurityGroup:
-        group = ec2.SecurityGroup(
+        group = self.network.security_group(
             self,
             "SecurityGroup",
-            vpc=self.network.vpc,
-            description="Load-test tasks: workers reach their master, the private link and S3",
-            allow_all_outbound=False,
+            "Load-test tasks: workers reach their master, the private link and S3",
         )
         group.connections.allow_internally(
             ec2.Port.tcp(MASTER_PORT), "Locust workers to their master"
@@ -370,7 +368,7 @@ class LoadTestFleet(Construct):
             "cluster": self.cluster.ref,
             "master": self.master_task_definition.ref,
             "worker": self.worker_task_definition.ref,
-            "subnets": [subnet.subnet_id for subnet in self.network.subnets],
+            "subnets": self.network.subnet_ids,
             "zones": list(self.network.client_zones.zones),
             "security_group": self._group.security_group_id,
             "bucket": self.results_bucket.bucket_name,

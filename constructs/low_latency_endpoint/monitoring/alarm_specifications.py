@@ -12,7 +12,6 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
-from ..network.vpc_zones import zone_name_of
 from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
 from ..options.option import Lasting
 from ..plan.durations import milliseconds_of, seconds_of
@@ -297,9 +296,7 @@ class _Watch:
                 allowed="a variant whose network and instance_types are known",
                 where=self._where,
             )
-        names = [
-            name for subnet in variant.network.subnets if (name := zone_name_of(subnet)) is not None
-        ]
+        names = [name for name in variant.network.zone_names if name is not None]
         METRICS_IN_ALARM.check(len(names), self._where)
         instance_type = variant.instance_types[0].name
         metrics = {

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -18,6 +17,7 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.dashboard_tokens import TokenPanels
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
+from ..synthesis.findings import pseudo_parameters
 from ..synthesis.validation import check_milliseconds
 from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
@@ -77,7 +77,7 @@ class LatencyDashboard(Construct):
         shadow = endpoint.shadow
         self.body = dashboard_body(
             endpoint_name=endpoint.name_at_synth,
-            region=Aws.REGION,
+            region=pseudo_parameters()[1],
             variants=[
                 _described(endpoint, endpoint.variant(variant.name), alarms)
                 for variant in endpoint.known_variants()

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.validation import is_token
+from .zone_aligned_network import ZoneAlignedNetwork
 
 
 def let_in(
@@ -27,7 +28,7 @@ def let_in(
 
 
 def rules_stand_with(
-    groups: Sequence[ec2.ISecurityGroup], link_stack: Stack, vpc: ec2.IVpc
+    groups: Sequence[ec2.ISecurityGroup], link_stack: Stack, network: ZoneAlignedNetwork
 ) -> bool:
     """Whether the rules that let groups in stand in the stacks of these groups.
 
@@ -41,7 +42,7 @@ def rules_stand_with(
     if not others:
         return False
     own = path_of(_outermost(link_stack))
-    vpc_stack = stack_of(vpc) if is_token(vpc.vpc_id) else link_stack
+    vpc_stack = network.vpc_stack if is_token(network.vpc_id) else link_stack
     needed = _needed_by(_outermost(link_stack), _outermost(vpc_stack))
     return not any(
         path == path_of(vpc_stack)

@@ -7,11 +7,12 @@ from constructs import Construct
 
 from ..plan.function_rights import closing_group
 from ..plan.model_rights import Own
+from ..synthesis.asked_once import Part
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.findings import pseudo_parameters
 
 
-class ClosedDefaultSecurityGroup(Construct):
+class ClosedDefaultSecurityGroup(Part):
     """Removes the rules that every default security group is born with; nothing of ours uses it."""
 
     def __init__(self, scope: Construct, id: str, *, security_group_id: str) -> None:

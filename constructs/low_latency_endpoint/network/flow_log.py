@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
+from ..synthesis.asked_once import Part
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, for_flow_logs, trust
 from ..synthesis.rights_before import RightsBefore
@@ -16,7 +17,7 @@ from ..synthesis.role_rights import RoleRights
 from ..synthesis.safeguards import log_group, safeguards_of
 
 
-class FlowLog(Construct):
+class FlowLog(Part):
     """Records a VPC's traffic for a month: rejected packets show the group that lacks port 443."""
 
     def __init__(

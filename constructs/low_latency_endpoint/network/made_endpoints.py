@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 
 from ..synthesis.asked_once import stack_of
@@ -18,14 +19,13 @@ def service_name_of(endpoint: ec2.CfnVPCEndpoint) -> str:
     return str(name)
 
 
-def stands_in(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
-    """Whether the endpoint is one of the VPC's."""
-    if endpoint.vpc_id == vpc.vpc_id:
+def stands_in(endpoint: ec2.CfnVPCEndpoint, vpc_id: str, stack: Stack) -> bool:
+    """Whether the endpoint is one of the VPC's, which is of this stack."""
+    if endpoint.vpc_id == vpc_id:
         return True
     # The same import of another stack's VPC, made twice, gives two tokens.
-    stack = stack_of(vpc)
     return bool(
-        is_token(vpc.vpc_id)
+        is_token(vpc_id)
         and stack == stack_of(endpoint)
-        and stack.resolve(vpc.vpc_id) == stack.resolve(endpoint.vpc_id)
+        and stack.resolve(vpc_id) == stack.resolve(endpoint.vpc_id)
     )

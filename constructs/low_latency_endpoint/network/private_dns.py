@@ -16,27 +16,27 @@ from ..plan.rules import (
     OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
-from ..synthesis.asked_once import path_of, region_of, stack_of
+from ..synthesis.asked_once import node_of, path_of, region_of, root_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .made_endpoints import service_name_of, stands_in
-from .vpc_zones import LOOKUP_PENDING, is_pending, zone_name_of
+from .vpc_zones import LOOKUP_PENDING
 from .zone_aligned_network import ZoneAlignedNetwork
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
 """The first label of the runtime's names: ``runtime.sagemaker.<region>.<suffix>``."""
 
 
-def claim_private_dns(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
+def claim_private_dns(owner: Construct, network: ZoneAlignedNetwork, service: str) -> None:
     """Refuse a second private-DNS endpoint for the service, now or at synthesis, as AWS does."""
-    _refuse_others(owner, vpc, service)
-    owner.node.add_validation(_OnePrivateDns(owner, vpc, service))
+    _refuse_others(owner, network, service)
+    node_of(owner).add_validation(_OnePrivateDns(owner, network, service))
 
 
 @jsii.implements(IValidation)
 class _OnePrivateDns:
-    def __init__(self, owner: Construct, vpc: ec2.IVpc, service: str) -> None:
-        self._claim = owner, vpc, service
+    def __init__(self, owner: Construct, network: ZoneAlignedNetwork, service: str) -> None:
+        self._claim = owner, network, service
 
     def validate(self) -> list[str]:
         try:
@@ -46,16 +46,16 @@ class _OnePrivateDns:
         return []
 
 
-def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
-    if is_pending(vpc):
+def _refuse_others(owner: Construct, network: ZoneAlignedNetwork, service: str) -> None:
+    if network.vpc_id == LOOKUP_PENDING:
         return
     path = path_of(owner)
-    for found in owner.node.root.node.find_all():
+    for found in node_of(root_of(owner)).find_all():
         if (
             isinstance(found, ec2.CfnVPCEndpoint)
             and found.private_dns_enabled is True
             and not found.node.path.startswith(f"{path}/")
-            and stands_in(found, vpc)
+            and stands_in(found, network.vpc_id, network.vpc_stack)
             and service_name_of(found).endswith(f".{service}")
         ):
             raise SECOND_PRIVATE_DNS.error(
@@ -130,8 +130,8 @@ def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str)
     first, rest = Fn.select(0, parts), Fn.select(1, parts)
     return {
         zone: f"{first}-{name}.{label}.{rest}"
-        for zone, subnet in zip(network.client_zones.zones, network.subnets, strict=True)
-        if (name := zone_name_of(subnet)) is not None
+        for zone, name in zip(network.client_zones.zones, network.zone_names, strict=True)
+        if name is not None
     }
 
 

@@ -152,22 +152,20 @@ class RuntimePrivateLink(Construct):
                     got="a VPC with DNS support or DNS hostnames off", allowed="both on", where=path
                 )
             for service in services:
-                claim_private_dns(self, network.vpc, service)
+                claim_private_dns(self, network, service)
         elif sagemaker_api:
             raise API_NEEDS_PRIVATE_DNS.error(
                 got="sagemaker_api=True, private_dns=False", allowed="one of them", where=path
             )
-        group = ec2.SecurityGroup(
+        group = network.security_group(
             self,
             "SecurityGroup",
-            vpc=network.vpc,
-            description="SageMaker Runtime interface endpoint: only callers that are allowed",
-            allow_all_outbound=False,
+            "SageMaker Runtime interface endpoint: only callers that are allowed",
         )
         endpoint = ec2.InterfaceVpcEndpoint(
             self,
             "Endpoint",
-            vpc=network.vpc,
+            vpc=network.stand_in,
             service=ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
             private_dns_enabled=self.private_dns,
             open=False,
@@ -179,7 +177,7 @@ class RuntimePrivateLink(Construct):
             ec2.InterfaceVpcEndpoint(
                 self,
                 "Api",
-                vpc=network.vpc,
+                vpc=network.stand_in,
                 service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API,
                 private_dns_enabled=True,
                 open=False,
@@ -285,7 +283,7 @@ class RuntimePrivateLink(Construct):
         text = description or "Callers of SageMaker Runtime"
         groups = caller.connections.security_groups
         beside_caller = (
-            rules_stand_with(groups, stack_of(self), self.network.vpc)
+            rules_stand_with(groups, stack_of(self), self.network)
             if rules_in is None
             else rules_in == "caller" and bool(groups)
         )
@@ -318,7 +316,7 @@ class RuntimePrivateLink(Construct):
         ConfigurationError
             LLE216.
         """
-        if self.network is not network and self.network.vpc.vpc_id != network.vpc.vpc_id:
+        if self.network is not network and self.network.vpc_id != network.vpc_id:
             raise LINK_OF_OTHER_VPC.error(
                 got="two VPCs",
                 allowed="network=private_link.network, or one in its VPC",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ..plan.limits import ENDPOINT_POLICY_LENGTH
 from ..synthesis.asked_once import path_of, region_of
+from ..synthesis.findings import pseudo_parameters
 from ..synthesis.former_names import LONGEST_ANSWER, FormerNames
 from ..synthesis.iam_documents import allow, arn, document, endpoint_arn, least_length
 
@@ -100,7 +100,7 @@ def _account_policy() -> dict[str, Any]:
 def _policy(
     actions: Sequence[str], resources: Sequence[Sequence[str]], *, openai: bool
 ) -> dict[str, Any]:
-    own = {"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}
+    own = {"StringEquals": {"aws:PrincipalAccount": pseudo_parameters()[2]}}
     statements = [allow(actions, each, principal={"AWS": "*"}, condition=own) for each in resources]
     if openai:
         statements.append(

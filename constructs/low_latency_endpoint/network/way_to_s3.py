@@ -76,7 +76,7 @@ def _led(found: Any, vpc: ec2.Vpc, tables: Mapping[str, str]) -> set[str]:
     if not (
         isinstance(found, ec2.CfnVPCEndpoint)
         and service_name_of(found).endswith(".s3")
-        and stands_in(found, vpc)
+        and stands_in(found, vpc.vpc_id, stack_of(vpc))
     ):
         return set()
     if found.vpc_endpoint_type != "Gateway":  # an interface endpoint, with DNS of its own

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from aws_cdk import Aws, CfnTag
+import jsii
+from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
@@ -15,7 +17,8 @@ from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from ..plan.rules import NOT_A_CLIENT_ZONE
 from ..plan.subnets import network_blocks
 from ..plan.zones import check_zones_in_region
-from ..synthesis.asked_once import path_below, path_of, region_of
+from ..synthesis.asked_once import path_below, path_of, region_of, stack_of
+from ..synthesis.findings import pseudo_parameters
 from ..synthesis.iam_documents import allow, document
 from ..synthesis.s3_locations import bucket_arn
 from ..synthesis.validation import is_token
@@ -25,6 +28,7 @@ from .existing_subnets import choose_subnets
 from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
+from .vpc_zones import zone_name_of
 from .way_to_s3 import expect_way_to_s3, reads_from_s3
 
 if TYPE_CHECKING:
@@ -69,14 +73,17 @@ class ZoneAlignedNetwork(Construct):
     2
     """
 
-    vpc: ec2.IVpc
+    vpc_id: str
     subnets: list[ec2.ISubnet]
+    subnet_ids: list[str]
+    zone_names: list[str | None]
     client_zones: ClientZones
     model_security_group: ec2.ISecurityGroup
     dns_ready: bool
     fleet_room: FleetRoom
     data_path: list[IDependable]
     own_vpc: bool = True
+    _refer: Callable[[], ec2.IVpc]
     s3_prefix_list: ec2.IPrefixList | None
     _s3_policy: S3GatewayPolicy | None = None
 
@@ -128,16 +135,18 @@ class ZoneAlignedNetwork(Construct):
             tags=[CfnTag(key="Name", value=path)],
         )
         self.node.default_child = vpc
-        routes = ec2.CfnRouteTable(
-            self, "Routes", vpc_id=vpc.ref, tags=[CfnTag(key="Name", value=path)]
-        )
+        vpc_id = vpc.ref
+        table = ec2.CfnRouteTable(
+            self, "Routes", vpc_id=vpc_id, tags=[CfnTag(key="Name", value=path)]
+        ).ref
         subnets = []
         associations = []
+        self.subnet_ids = []
         for zone, block in blocks.items():
             subnet = ec2.CfnSubnet(
                 self,
                 f"Subnet-{zone}",
-                vpc_id=vpc.ref,
+                vpc_id=vpc_id,
                 cidr_block=block,
                 availability_zone=zone if client_zones.kind == "name" else None,
                 availability_zone_id=zone if client_zones.kind == "id" else None,
@@ -145,35 +154,51 @@ class ZoneAlignedNetwork(Construct):
                 tags=[CfnTag(key="Name", value=f"{path}/{zone}")],
             )
             subnets.append(subnet)
+            self.subnet_ids.append(subnet.ref)
             associations.append(
                 ec2.CfnSubnetRouteTableAssociation(
-                    self, f"Route-{zone}", subnet_id=subnet.ref, route_table_id=routes.ref
+                    self, f"Route-{zone}", subnet_id=self.subnet_ids[-1], route_table_id=table
                 )
             )
         gateway = ec2.CfnVPCEndpoint(
             self,
             "S3",
-            vpc_id=vpc.ref,
-            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            vpc_id=vpc_id,
+            service_name=f"com.amazonaws.{pseudo_parameters()[1]}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=[routes.ref],
+            route_table_ids=[table],
         )
         ClosedDefaultSecurityGroup(
             self, "DefaultSecurityGroup", security_group_id=vpc.attr_default_security_group
         )
         if flow_logs is not None:
-            FlowLog(self, "FlowLog", vpc_id=vpc.ref, traffic=flow_logs)
-        self.vpc = ec2.Vpc.from_vpc_attributes(
+            FlowLog(self, "FlowLog", vpc_id=vpc_id, traffic=flow_logs)
+        names = [subnet.attr_availability_zone for subnet in subnets]
+        self.vpc_id, self.zone_names = vpc_id, [*names]
+        self._refer = partial(
+            ec2.Vpc.from_vpc_attributes,
             self,
             "Reference",
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
             vpc_cidr_block=cidr,
-            availability_zones=[subnet.attr_availability_zone for subnet in subnets],
-            isolated_subnet_ids=[subnet.ref for subnet in subnets],
-            isolated_subnet_route_table_ids=[routes.ref] * len(subnets),
+            availability_zones=names,
+            isolated_subnet_ids=self.subnet_ids,
+            isolated_subnet_route_table_ids=[table] * len(subnets),
             isolated_subnet_ipv4_cidr_blocks=list(blocks.values()),
         )
-        self.subnets = list(self.vpc.isolated_subnets)
+        self.subnets = [
+            ec2.Subnet.from_subnet_attributes(
+                self,
+                f"Reference-{zone}",
+                availability_zone=name,
+                subnet_id=subnet_id,
+                route_table_id=table,
+                ipv4_cidr_block=block,
+            )
+            for (zone, block), name, subnet_id in zip(
+                blocks.items(), names, self.subnet_ids, strict=True
+            )
+        ]
         self.client_zones = client_zones
         length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
         self.fleet_room = FleetRoom([length] * len(blocks))
@@ -260,17 +285,13 @@ class ZoneAlignedNetwork(Construct):
             id: Of the construct below the network.
             service: ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
         """
-        group = ec2.SecurityGroup(
-            self,
-            f"{id}SecurityGroup",
-            vpc=self.vpc,
-            allow_all_outbound=False,
-            description="Interface endpoint for models: only these",
+        group = self.security_group(
+            self, f"{id}SecurityGroup", "Interface endpoint for models: only these"
         )
         endpoint = ec2.InterfaceVpcEndpoint(
             self,
             id,
-            vpc=self.vpc,
+            vpc=self.stand_in,
             service=service,
             private_dns_enabled=True,
             open=False,
@@ -283,13 +304,34 @@ class ZoneAlignedNetwork(Construct):
                 ["*"],
                 "*",
                 principal={"AWS": "*"},
-                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+                condition={"StringEquals": {"aws:PrincipalAccount": pseudo_parameters()[2]}},
             )
         )
         group.connections.allow_from(
             self.model_security_group, ec2.Port.tcp(443), "Model containers"
         )
         return endpoint
+
+    @cached_property
+    def vpc(self) -> ec2.IVpc:
+        """The VPC."""
+        return self._refer()
+
+    @property
+    def vpc_stack(self) -> Stack:
+        """The stack that the VPC is of."""
+        return stack_of(self if self.own_vpc else self.vpc)
+
+    @cached_property
+    def stand_in(self) -> ec2.IVpc:
+        """For constructs of CDK that ask for the VPC's ID and a selection of its subnets alone."""
+        return cast(ec2.IVpc, _StandIn(self)) if self.own_vpc else self.vpc
+
+    def security_group(self, scope: Construct, id: str, description: str) -> ec2.SecurityGroup:
+        """A group in the VPC that lets nothing in or out."""
+        return ec2.SecurityGroup(
+            scope, id, vpc=self.stand_in, description=description, allow_all_outbound=False
+        )
 
     @property
     def subnet_selection(self) -> ec2.SubnetSelection:
@@ -312,6 +354,29 @@ class ZoneAlignedNetwork(Construct):
         return self.subnets[zones.index(zone)]
 
 
+@jsii.implements(ec2.IVpc)
+class _StandIn:
+    """Spares the reference: CDK gives it an ARN, and loads its table of Regions for that (70 ms)."""
+
+    def __init__(self, network: ZoneAlignedNetwork) -> None:
+        self._network = network
+
+    @property
+    @jsii.member(jsii_name="vpcId")
+    def vpc_id(self) -> str:
+        return self._network.vpc_id
+
+    @jsii.member(jsii_name="selectSubnets")
+    def select_subnets(self, _selection: Any) -> ec2.SelectedSubnets:
+        return ec2.SelectedSubnets(
+            availability_zones=[],
+            has_public=False,
+            internet_connectivity_established=self._network,
+            subnet_ids=self._network.subnet_ids,
+            subnets=self._network.subnets,
+        )
+
+
 class _NetworkInVpc(ZoneAlignedNetwork):
     """What :meth:`ZoneAlignedNetwork.in_vpc` returns; makes nothing but the model's group."""
 
@@ -330,9 +395,11 @@ class _NetworkInVpc(ZoneAlignedNetwork):
     ) -> None:
         Construct.__init__(self, scope, id)
         _check_region(self, client_zones)
-        self.vpc = vpc
+        self.vpc_id, self._refer = vpc.vpc_id, lambda: vpc
         self.client_zones = client_zones
         self.subnets = choose_subnets(self, vpc, client_zones, subnets, subnet_selection)
+        self.subnet_ids = [subnet.subnet_id for subnet in self.subnets]
+        self.zone_names = [zone_name_of(subnet) for subnet in self.subnets]
         self.fleet_room = shared_room(vpc, self.subnets)
         # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
         self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
@@ -357,12 +424,8 @@ def _check_region(scope: Construct, client_zones: ClientZones) -> None:
 
 
 def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:
-    group = ec2.SecurityGroup(
-        network,
-        "ModelSecurityGroup",
-        vpc=network.vpc,
-        description="SageMaker model containers: nothing in, HTTPS out",
-        allow_all_outbound=False,
+    group = network.security_group(
+        network, "ModelSecurityGroup", "SageMaker model containers: nothing in, HTTPS out"
     )
     # Of the containers' interfaces nothing else is needed: SageMaker pulls images "in isolation
     # from your inference container", and no page asks for an endpoint of CloudWatch Logs.

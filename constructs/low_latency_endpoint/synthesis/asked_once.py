@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Stack
-from constructs import IConstruct
+from constructs import Construct, IConstruct, Node
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -15,9 +15,34 @@ if TYPE_CHECKING:
 _KEPT = "_low_latency_endpoint_"
 
 
+class Part(Construct):
+    """A construct that knows its path and its stack without a call to Node.js."""
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        path_below(self, scope, id)
+
+
+def only_child(stack: Stack, id: str, make: Callable[[], Construct]) -> Any:
+    """The stack's child of this ID, which ``make`` makes where it is not there yet."""
+    return _kept(stack, id, lambda: node_of(stack).try_find_child(id) or make())
+
+
+def node_of(construct: IConstruct) -> Node:
+    """``construct.node``."""
+    node: Node = _kept(construct, "node", lambda: construct.node)
+    return node
+
+
+def root_of(construct: IConstruct) -> IConstruct:
+    """``construct.node.root``."""
+    root: IConstruct = _kept(construct, "root", lambda: node_of(construct).root)
+    return root
+
+
 def path_of(construct: IConstruct) -> str:
     """``construct.node.path``."""
-    return str(_kept(construct, "path", lambda: construct.node.path))
+    return str(_kept(construct, "path", lambda: node_of(construct).path))
 
 
 def path_below(construct: IConstruct, scope: IConstruct, id: str) -> str:

@@ -14,7 +14,7 @@ import jsii
 from aws_cdk import Annotations, Aws
 from constructs import IConstruct, IValidation
 
-from .asked_once import stack_of
+from .asked_once import root_of, stack_of
 from .token_text import tokens
 from .validation import is_token
 
@@ -100,7 +100,7 @@ _SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()
 
 def warn_once(construct: IConstruct, id: str, message: str) -> None:
     """As :func:`warn`, for the first construct of an app that it is true of, and no other."""
-    said = _SAID_ONCE.setdefault(construct.node.root, set())
+    said = _SAID_ONCE.setdefault(root_of(construct), set())
     if id not in said:
         said.add(id)
         warn(construct, id, f"{message} (Said once for the whole app.)")

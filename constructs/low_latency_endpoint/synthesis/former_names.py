@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, Fn
+from aws_cdk import CfnResource, Stack, Token
 from constructs import Construct
 
-from .asked_once import stack_of
+from .asked_once import Part, only_child, stack_of
 from .custom_resource_function import custom_resource_function
 from .safeguards import Safeguards, safeguards_of
 
@@ -19,7 +19,7 @@ See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-resp
 """
 
 
-class FormerNames(Construct):
+class FormerNames(Part):
     """Remembers which ARNs a policy named until its last change.
 
     CloudFormation changes a policy that is part of another resource (a VPC endpoint's) in place,
@@ -38,29 +38,28 @@ class FormerNames(Construct):
     def __init__(self, scope: Construct, id: str, *, kinds: Sequence[str]) -> None:
         super().__init__(scope, id)
         stack = stack_of(self)
-        function = stack.node.try_find_child(_FUNCTION) or _Function(
-            stack, _FUNCTION, safeguards_of(self)
+        function: _Function = only_child(
+            stack, _FUNCTION, lambda: _Function(stack, safeguards_of(self))
         )
-        assert isinstance(function, _Function)
         self._resource = CfnResource(
             self,
             "Resource",
             type="Custom::FormerNames",
             properties={"ServiceToken": function.arn, "ServiceTimeout": "120"},
         )
+        own = self._resource.logical_id  # get_att and Fn.split are three calls for each kind
         self.names: Mapping[str, list[str]] = {
-            kind: Fn.split(",", self._resource.get_att(kind).to_string()) for kind in kinds
+            kind: Token.as_list({"Fn::Split": [",", {"Fn::GetAtt": [own, kind]}]}) for kind in kinds
         }
 
     def now(self, named: Mapping[str, Sequence[str]]) -> None:
         """Say what is named now, for each kind at least one ARN."""
-        for kind in self.names:
-            self._resource.add_property_override(kind, list(named[kind]))
+        self._resource.add_override("Properties", {kind: list(named[kind]) for kind in self.names})
 
 
-class _Function(Construct):
-    def __init__(self, scope: Construct, id: str, safeguards: Safeguards) -> None:
-        super().__init__(scope, id)
+class _Function(Part):
+    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
+        super().__init__(stack, _FUNCTION)
         self.arn = custom_resource_function(
             self,
             "former_names",

@@ -11,7 +11,7 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct
 
-from .asked_once import stack_of
+from .asked_once import path_of, stack_of
 from .role_rights import RoleRights, is_ours
 
 _ID = "RightsBefore"
@@ -74,7 +74,7 @@ class _Attached(Dependable):
             and name in (stack.resolve(policy.roles) or [])
             and not is_ours(policy)
             and not _names(stack.resolve(policy.policy_document), waiting)
-            and stack_of(policy).node.addr == stack.node.addr
+            and path_of(stack_of(policy)) == path_of(stack)
         ]
 
 

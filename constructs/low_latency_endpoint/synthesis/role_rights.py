@@ -11,7 +11,7 @@ from constructs import Construct, IConstruct, IDependable
 
 from ..plan.iam_statements import keys_apart
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
-from .asked_once import path_of, region_of, stack_of
+from .asked_once import Part, only_child, path_of, region_of, stack_of
 from .iam_documents import document
 from .physical_names import digest, digest_of
 from .sent_length import sent_length
@@ -38,10 +38,9 @@ class RoleRights:
         standing: Mapping[str, Any] | None = None,
     ) -> None:
         self.scope, self._role, self._name_end = scope, role, name_end
-        self._length = (
-            sent_length(scope, stack_of(scope).resolve(dict(standing))) if standing else 0
-        )
+        self._standing, self._length = standing, 0
         self._owners: list[str] = []
+        self._policies: dict[tuple[IConstruct, str], Construct] = {}
 
     @classmethod
     def made(
@@ -76,8 +75,7 @@ class RoleRights:
         the role. A role is its account's in all Regions, so the names carry stack and Region.
         """
         stack = stack_of(scope)
-        of_stack = stack.node.try_find_child(_GIVEN) or Construct(stack, _GIVEN)
-        assert isinstance(of_stack, Construct)
+        of_stack: Construct = only_child(stack, _GIVEN, lambda: Part(stack, _GIVEN))
         holder_id = digest(stack, role.role_arn)
         holder = of_stack.node.try_find_child(holder_id) or _Given(of_stack, holder_id, role)
         assert isinstance(holder, _Given)
@@ -99,11 +97,22 @@ class RoleRights:
             part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
             if part not in self._owners:
                 self._owners.append(part)
-        found = parent.node.try_find_child(name)
-        if found is not None:
-            assert isinstance(found, Construct)
-            return found
+        if (parent, name) not in self._policies:
+            self._policies[parent, name] = self._made(parent, name, statements, resolved, owner)
+        return self._policies[parent, name]
+
+    def _made(
+        self,
+        parent: Construct,
+        name: str,
+        statements: Sequence[Mapping[str, Any]],
+        resolved: Sequence[Mapping[str, Any]],
+        owner: IConstruct | None,
+    ) -> Construct:
         content = document(*statements)
+        if self._standing:  # counted when there is more: most roles have no more
+            self._length += sent_length(self.scope, stack_of(parent).resolve(dict(self._standing)))
+            self._standing = None
         self._length += sent_length(self.scope, document(*resolved))
         if not ROLE_POLICIES_LENGTH.holds(self._length):
             where = path_of(owner or parent)
@@ -124,7 +133,7 @@ class RoleRights:
         return attached
 
 
-class _Given(Construct):
+class _Given(Part):
     """Holds a stack's policies on one role that is given."""
 
     def __init__(self, scope: Construct, id: str, role: iam.IRole) -> None:

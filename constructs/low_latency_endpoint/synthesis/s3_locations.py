@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws
-
+from .findings import pseudo_parameters
 from .token_text import masked
 
 
@@ -18,7 +17,7 @@ def split_s3_uri(uri: str) -> tuple[str, str] | None:
 
 def bucket_arn(name: str) -> str:
     """ARN of a bucket, in whatever account."""
-    return f"arn:{Aws.PARTITION}:s3:::{name}"
+    return f"arn:{pseudo_parameters()[0]}:s3:::{name}"
 
 
 def written_objects(uri: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -15,6 +16,7 @@ from constructs import Construct, IConstruct, IDependable
 from ..plan.argument_kinds import checked_arguments
 from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
 from ..plan.load_test_fleet_rules import LOG_RETENTION
+from .asked_once import node_of
 from .iam_documents import allow, arn, trust
 from .rights_before import RightsBefore
 from .role_rights import RoleRights
@@ -22,9 +24,6 @@ from .validation import check
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-
-_APPLIED = "_low_latency_endpoint_safeguards"
 
 
 @checked_arguments
@@ -63,7 +62,7 @@ class Safeguards:
         What all endpoints of a stack share (two functions) follows the first of them: apply it to
         the stack, so that there is one answer.
         """
-        setattr(scope, _APPLIED, self)
+        _APPLIED[scope] = self
 
     def let_write_logs(self, group: logs.CfnLogGroup, *further: str) -> list[dict[str, Any]]:
         """What a role needs to write into a log group, and to do ``further`` with it."""
@@ -75,6 +74,9 @@ class Safeguards:
         return self.encryption_key.key_arn if self.encryption_key else None
 
 
+_APPLIED: WeakKeyDictionary[IConstruct, Safeguards] = WeakKeyDictionary()
+
+
 @cache
 def _logs_service() -> str:
     """Asked for when it is needed: at import, this would call Node.js."""
@@ -83,11 +85,9 @@ def _logs_service() -> str:
 
 def safeguards_of(scope: IConstruct) -> Safeguards:
     """Those of the nearest scope that has some."""
-    for each in reversed(scope.node.scopes):
-        found = getattr(each, _APPLIED, None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]  # as apply_to put it there
-    return Safeguards()
+    # Node.js is asked for the scopes only where some have safeguards.
+    scopes = reversed(node_of(scope).scopes) if _APPLIED else ()
+    return next((_APPLIED[each] for each in scopes if each in _APPLIED), Safeguards())
 
 
 def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.CfnLogGroup:

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from ..plan.function_rights import being_in_vpc, sending_dead_letters
 from ..plan.model_rights import Own
+from ..synthesis.asked_once import Part
 from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters
 from ..synthesis.iam_documents import document
@@ -32,7 +33,7 @@ def function_code(scope: Construct, payloads: Sequence[WarmUpPayload]) -> s3_ass
     )
 
 
-class DeadLetters(Construct):
+class DeadLetters(Part):
     """Where events go that a function could not deal with; encrypted, TLS only, for 14 days."""
 
     def __init__(self, scope: Construct, id: str) -> None:
@@ -63,7 +64,7 @@ class DeadLetters(Construct):
         self.arn: str = queue.attr_arn
 
 
-class WarmUpFunction(Construct):
+class WarmUpFunction(Part):
     """One of the two functions."""
 
     def __init__(

@@ -182,8 +182,7 @@ class WarmUp(Construct):
             dead_letters=dead_letters,
             statements=[],
             vpc=lambda_.CfnFunction.VpcConfigProperty(
-                subnet_ids=[subnet.subnet_id for subnet in network.subnets],
-                security_group_ids=[group.security_group_id],
+                subnet_ids=network.subnet_ids, security_group_ids=[group.security_group_id]
             ),
             retries=0,
             event_age_seconds=300,
@@ -327,12 +326,8 @@ class WarmUp(Construct):
 def _sender_group(
     scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink
 ) -> ec2.SecurityGroup:
-    group = ec2.SecurityGroup(
-        scope,
-        "SecurityGroup",
-        vpc=network.vpc,
-        description="Warm-up: nothing in, the SageMaker Runtime interface endpoint out",
-        allow_all_outbound=False,
+    group = network.security_group(
+        scope, "SecurityGroup", "Warm-up: nothing in, the SageMaker Runtime interface endpoint out"
     )
     private_link.allow_from(group, "Warm-up")
     if not private_link.connections.security_groups:
