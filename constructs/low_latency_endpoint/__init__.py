@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .options.latency_target import LatencyTarget
+    from .options.throughput import MeasuredThroughput
+    from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
     from .plan.scaling_changes import ScalingSchedule, ScalingSteps
-    from .plan.throughput import MeasuredThroughput
-    from .plan.token_traffic import TokenLengths, TokenTraffic
     from .synthesis.safeguards import Safeguards
     from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
     from .warm_up.payload import WarmUpPayload
@@ -104,8 +104,8 @@ _MODULE_OF = {
         "plan.endpoint_request": "ScalingOptions",
         "options.latency_target": "LatencyTarget",
         "plan.scaling_changes": "ScalingSchedule ScalingSteps",
-        "plan.throughput": "MeasuredThroughput",
-        "plan.token_traffic": "TokenLengths TokenTraffic",
+        "options.throughput": "MeasuredThroughput",
+        "options.token_traffic": "TokenLengths TokenTraffic",
         "synthesis.safeguards": "Safeguards",
         "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
         "warm_up.payload": "WarmUpPayload",

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.capacity import instances_at_peak, invocations_target
 from low_latency_endpoint.plan.deployments import takes_guardrails
 from low_latency_endpoint.plan.limits import ROUTING_STRATEGY
 from low_latency_endpoint.plan.routing import recommend_routing
-from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from tests.refusals import refused
 
 
@@ -69,14 +69,16 @@ def test_client_zones_to_count_with() -> None:
 
 
 def test_zones_by_name_count_as_well() -> None:
-    assert MeasuredThroughput(1, 200).instances_at_peak(["a", "b", "c"]) == 3
+    assert (
+        MeasuredThroughput(peak_tps=1, tps_per_instance=200).instances_at_peak(["a", "b", "c"]) == 3
+    )
 
 
 def test_measured_throughput_of_the_article() -> None:
     measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
     assert measured.target_invocations_per_instance == 7800
     assert measured.instances_at_peak(2) == 8
-    assert MeasuredThroughput(1000, 200).safety_factor == 0.5
+    assert MeasuredThroughput(peak_tps=1000, tps_per_instance=200).safety_factor == 0.5
 
 
 def test_a_target_that_scaling_refuses() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.cli.plan_view import plan_parts
+from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
 from low_latency_endpoint.plan.latency_plan import (
@@ -23,7 +24,6 @@ from low_latency_endpoint.plan.latency_plan import (
     make_plan,
 )
 from low_latency_endpoint.plan.pinned_model import PinnedModel
-from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
 
 from .pinned_models import BGE_SMALL, MISTRAL_7B
 from .test_plan_docs import check_in_step, printed

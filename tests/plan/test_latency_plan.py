@@ -34,7 +34,9 @@ def distilbert(**changes: Any) -> Plan:
         "instance_type": "ml.m5.12xlarge",
         "images": [CPU_IMAGE],
         "latency": LatencyTarget(p99=ms(200)),
-        "throughput": MeasuredThroughput(1000, 200, 0.65, rise_tps_per_minute=10),
+        "throughput": MeasuredThroughput(
+            peak_tps=1000, tps_per_instance=200, safety_factor=0.65, rise_tps_per_minute=10
+        ),
     }
     return planned(**(settings | changes))
 
@@ -74,7 +76,9 @@ def test_the_article_with_reserve() -> None:
 
 
 def test_the_article_at_saturation() -> None:
-    plan = explained(throughput=MeasuredThroughput(1000, 200, 1.0))
+    plan = explained(
+        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=1.0)
+    )
     assert plan["instances_at_peak"].value == 5
     assert plan["scaling_target"].value == 12000
 
@@ -111,7 +115,7 @@ def test_routing_is_one_answer_at_every_target(milliseconds: int) -> None:
 
 def test_one_instance_is_planned_and_said_to_be_no_reserve() -> None:
     """Two requests a second, 200 per instance; half of one instance would do."""
-    small = MeasuredThroughput(2, 200)
+    small = MeasuredThroughput(peak_tps=2, tps_per_instance=200)
     plan = distilbert(throughput=small, min_instances=1, max_instances=1)
     assert (plan.fleet.at_peak, plan.fleet.minimum, plan.fleet.initial, plan.fleet.maximum) == (
         1,
@@ -128,7 +132,10 @@ def test_one_instance_is_planned_and_said_to_be_no_reserve() -> None:
 
 @pytest.mark.parametrize("name", ["min_instances", "initial_instances", "max_instances"])
 def test_a_stated_one_is_enough_to_begin_with_one(name: str) -> None:
-    plan = distilbert(throughput=MeasuredThroughput(300, 200, 0.65), **{name: 1})
+    plan = distilbert(
+        throughput=MeasuredThroughput(peak_tps=300, tps_per_instance=200, safety_factor=0.65),
+        **{name: 1},
+    )
     assert plan.fleet.minimum == 1
     # 300 / 130 = 2.3: the load needs three, whatever the floor is.
     assert plan.fleet.at_peak == 3
@@ -155,12 +162,16 @@ def test_fewer_instances_than_zones_cost_a_hop() -> None:
 
 
 def test_connections_of_all_callers_by_littles_law() -> None:
-    found = distilbert(throughput=MeasuredThroughput(10_000, 200, 0.65))
+    found = distilbert(
+        throughput=MeasuredThroughput(peak_tps=10_000, tps_per_instance=200, safety_factor=0.65)
+    )
     assert found.caller_connections == 2000  # 10,000 a second, 200 ms each
 
 
 def test_a_large_fleet_is_not_warmed_up_for_ever() -> None:
-    found = distilbert(throughput=MeasuredThroughput(100_000, 200, 0.65))
+    found = distilbert(
+        throughput=MeasuredThroughput(peak_tps=100_000, tps_per_instance=200, safety_factor=0.65)
+    )
     assert found.warm_up_requests == 10_000
 
 
@@ -191,7 +202,9 @@ def test_a_plan_of_other_arguments_is_refused() -> None:
 )
 def test_a_zone_outage_leaves_a_tenth_in_reserve_or_is_a_warning(zones, measured, left, said):
     ids = [f"use1-az{number}" for number in range(1, zones + 1)]
-    plan = explained(client_zones=ids, throughput=MeasuredThroughput(*measured))
+    peak, tps, factor = measured
+    found = MeasuredThroughput(peak_tps=peak, tps_per_instance=tps, safety_factor=factor)
+    plan = explained(client_zones=ids, throughput=found)
     assert plan["instances_left_by_zone_outage"].value == left
     found = [str(each) for each in plan.warnings if each.id == "zone-outage"]
     assert (len(found), bool(said and re.search(said, found[0]))) == (bool(said), bool(said)), found
@@ -199,7 +212,9 @@ def test_a_zone_outage_leaves_a_tenth_in_reserve_or_is_a_warning(zones, measured
 
 def test_a_peak_at_the_limit_itself_is_a_warning() -> None:
     for factor, warned in ((1.0, True), (0.9, False)):
-        plan = explained(throughput=MeasuredThroughput(1000, 200, factor))
+        plan = explained(
+            throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=factor)
+        )
         assert any(each.id == "no-reserve" for each in plan.warnings) is warned
 
 
@@ -309,7 +324,7 @@ def test_plan_by_name() -> None:
         ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
         ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
         ({"max_instances": 20_000}, "LLE113"),
-        ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
+        ({"throughput": MeasuredThroughput(peak_tps=1e9, tps_per_instance=1)}, "LLE113"),
         ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
         ({"latency": 200}, "LLE804"),
         ({"throughput": 200}, "LLE805"),
@@ -351,7 +366,10 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
             "6187",
         ),
         (
-            {"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
+            {
+                "latency": LatencyTarget(p99_9=ms(200)),
+                "throughput": MeasuredThroughput(peak_tps=50, tps_per_instance=20),
+            },
             "requests a minute lie beyond p99.9",
         ),
         ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that they are such"),
@@ -398,7 +416,7 @@ def test_a_language_model_is_known_by_its_image() -> None:
         instance_type="ml.g6.xlarge",
         images=[LLM_IMAGE],
         latency=LatencyTarget(p50=timedelta(seconds=3)),
-        throughput=MeasuredThroughput(24, 3, 0.7),
+        throughput=MeasuredThroughput(peak_tps=24, tps_per_instance=3, safety_factor=0.7),
     )
     assert plan["routing_strategy"].value == "LEAST_OUTSTANDING_REQUESTS"
     assert "PREFIX_AWARE" in plan["routing_strategy"].note

@@ -20,7 +20,7 @@ import pytest
 import regex
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from low_latency_endpoint import plan
+from low_latency_endpoint import options, plan
 from low_latency_endpoint.plan import limits
 from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
 
@@ -202,7 +202,7 @@ NOT_STATED = {
     ),
     **dict.fromkeys(
         (
-            "ALARM_THRESHOLD_MILLISECONDS", "ARCHITECTURE", "BELOW_TPS", "CONCURRENCY_PER_ZONE",
+            "ALARM_THRESHOLD_MILLISECONDS", "ARCHITECTURE", "BELOW_TPS", "CONCURRENCY_PER_ZONE", "CUSTOM_AMI",
             "ERROR_RATE", "IMAGE_PLATFORM", "KEEP_WARM_EVERY", "KEEP_WARM_REQUESTS", "KEEP_WARM_WINDOW",
             "LAST", "LATENCY_RATIO", "MAX_INSTANCES", "MINIMUM_INVOCATIONS", "OBJECTIVE", "OVERHEAD_SHARE",
             "FROM_TPS", "PAYLOAD_COUNT", "INSTANCE_START_SECONDS", "PEAK_TPS", "RISE_TPS", "PERCENT_OF_ALL", "PRICE", "PRICED_ITEM", "REQUESTS",
@@ -330,11 +330,14 @@ def differences(limit: Limit, stated: Stated) -> Iterator[str]:
 
 @cache
 def all_limits() -> dict[str, Limit]:
-    """The limits of every module of plan/, by name."""
-    modules = ["limits", *(each.name for each in pkgutil.iter_modules(plan.__path__))]
+    """The limits of every module of plan/ and options/, by name."""
     found: dict[str, Limit] = {}
-    for module in modules:
-        for name, value in vars(importlib.import_module(f"{plan.__name__}.{module}")).items():
+    for module in (
+        f"{room.__name__}.{each.name}"
+        for room in (plan, options)
+        for each in pkgutil.iter_modules(room.__path__)
+    ):
+        for name, value in vars(importlib.import_module(module)).items():
             if isinstance(value, (Range, Pattern, Choice)):
                 assert found.setdefault(name, value) is value, f"two limits are called {name}"
     return found

@@ -69,7 +69,10 @@ plausible = st.fixed_dictionaries(
             st.sampled_from(sorted(instance_types())), st.just("ml.new9.xlarge")
         ),
         "latency": st.none() | latency_targets(),
-        "throughput": st.none() | st.builds(MeasuredThroughput, tps, tps, st.floats(0.01, 1)),
+        "throughput": st.none()
+        | st.builds(
+            MeasuredThroughput, peak_tps=tps, tps_per_instance=tps, safety_factor=st.floats(0.01, 1)
+        ),
     },
     optional={
         "images": images,

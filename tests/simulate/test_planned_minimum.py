@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds
-from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from low_latency_endpoint.simulate import (
     Constant,
     Scenario,
@@ -51,7 +51,9 @@ def rising(minimum: int, per_minute: float) -> tuple[tuple[float, float], ...]:
 
 def test_a_rise_at_the_stated_rate_keeps_the_target_from_the_planned_minimum() -> None:
     """6 a minute: 75 requests a second in 12.5 minutes, and 18 x 0.35 = 6.3 free: 12 instances."""
-    measured = MeasuredThroughput(PEAK, MEASURED, FACTOR, rise_tps_per_minute=6.0)
+    measured = MeasuredThroughput(
+        peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, rise_tps_per_minute=6.0
+    )
     minimum = fewest_for_rises(measured)
     assert minimum == 12
     assert seconds_over_target(minimum, rising(minimum, 6.0)) == 0
@@ -61,7 +63,9 @@ def test_a_rise_at_the_stated_rate_keeps_the_target_from_the_planned_minimum() -
 @pytest.mark.parametrize("start", [0.05, 0.25])
 def test_a_jump_keeps_the_target_from_the_planned_minimum(start: float) -> None:
     """400 / (18 x 0.9) = 24.7: 25 instances; half of them are late until new ones serve."""
-    measured = MeasuredThroughput(PEAK, MEASURED, FACTOR, from_tps=start * PEAK)
+    measured = MeasuredThroughput(
+        peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, from_tps=start * PEAK
+    )
     minimum = fewest_for_rises(measured)
     assert minimum == 25
     levels = ((600.0, start), (2400.0, 1.0))

@@ -49,7 +49,7 @@ def model_of(**options: object) -> SimulatedEndpoint:
     endpoint = settings.endpoints["sentiment"]
     assert endpoint.throughput
     return model_of_plan(
-        plan_endpoint(settings, "sentiment"), throughput=endpoint.throughput.measured, **options
+        plan_endpoint(settings, "sentiment"), throughput=endpoint.throughput, **options
     )
 
 

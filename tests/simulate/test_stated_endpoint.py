@@ -37,7 +37,7 @@ def stated(
     assert endpoint.throughput
     return model_of_plan(
         plan_endpoint(settings, "sentiment"),
-        throughput=endpoint.throughput.measured,
+        throughput=endpoint.throughput,
         deployment=simulated_deployment(endpoint),
     )
 

@@ -43,9 +43,7 @@ from low_latency_endpoint import (
     InstancePool,
     InstanceType,
     LatencyAlarms,
-    LatencyTarget,
     LoadTestFleet,
-    MeasuredThroughput,
     MetricsPublishing,
     Model,
     ModelData,
@@ -633,17 +631,9 @@ for name, value in (
 ):
     given = {"enabled": False, name: value}
     row("LLE629", lambda _, given=given: ScalingOptions(**given), name, "enabled=False without")
-MEASURED = partial(MeasuredThroughput, peak_tps=100, tps_per_instance=50)
 for take, unit, names in (
-    (
-        MEASURED,
-        float,
-        ("peak_tps", "tps_per_instance", "safety_factor", "from_tps", "rise_tps_per_minute"),
-    ),
     (ScalingOptions, float, ("min_instances", "initial_instances", "max_instances")),
     (ScalingOptions, SECONDS, ("scale_in_cooldown", "scale_out_cooldown", "instance_start")),
-    (LatencyTarget, SECONDS, ("p99",)),
-    (LatencyTarget, Duration.millis, ("p99",)),
 ):
     for name in names:
         row(

@@ -1,4 +1,4 @@
-"""Each argument that has a limit keeps it, on both sides.
+"""Each argument that has a limit keeps it, on both sides, and what the plan needs is no token.
 
 Which has which: an option's declaration says so, and for other arguments a table. The values are
 made from the limit's declaration, the calls are those of test_argument_kinds.py.
@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 import yaml
 
@@ -32,6 +33,7 @@ __all__ = ["things"]  # the fixture
 TABLE: dict[str, list[str]] = yaml.safe_load(
     Path(__file__).with_name("limits_of_arguments.yaml").read_text("utf-8")
 )
+PLANNED: list[str] = []  # what the plan calculates with
 for _group in CLASSES.values():
     for _each in options_of(_group) if issubclass(_group, Options) else ():
         if _each.option is not None and _each.option.limit is not None:
@@ -39,6 +41,8 @@ for _group in CLASSES.values():
             _form = "{}" if "Mapping[" in _kinds else "[]" if "Sequence[" in _kinds else ""
             _argument = f"{_group.__name__} {_each.name}{_form}"
             TABLE.setdefault(_each.option.limit.rule.code, []).append(_argument)
+            if _each.option.planned:
+                PLANNED.append(_argument)
 ARGUMENTS = {(name, parameter.name): parameter for name, _, parameter in TRIED}
 MILLISECONDS = {"milliseconds": 1, "seconds": 1000, "days": 86_400_000}
 
@@ -86,6 +90,18 @@ def test_what_lies_outside_is_refused_and_what_lies_inside_is_not(
     for value in inside(limit):
         error = refusal(things, name, passed(argument, limit, value))
         assert getattr(error, "code", "") != code, (value, error)
+
+
+@pytest.mark.parametrize("argument", PLANNED)
+def test_what_the_plan_calculates_with_is_known(things: Things, argument: str) -> None:
+    name, parameter = argument.split(" ")
+    token = cdk.Token.as_number({"Ref": "Count"})
+    if "Lasting" in str(ARGUMENTS[name, parameter].annotation):
+        token = cdk.Duration.minutes(token)
+    error = refusal(things, name, {parameter: token})
+    assert (error.code, error.got) == ("LLE825", "a token")
+    assert "known at synth" in error.allowed
+    assert error.where == f"{name}, {parameter}"
 
 
 def test_every_argument_that_has_a_limit_is_in_the_table(things: Things) -> None:

@@ -198,7 +198,7 @@ def simulate(options: SimulationOptions) -> None:
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(
         plan,
-        throughput=stated.throughput.measured if stated.throughput else None,
+        throughput=stated.throughput,
         load_test=load_test,
         service_seconds=None
         if options.service_time is None

@@ -37,7 +37,6 @@ Thresholds = Mapping[str, Lasting | Mapping[str, Lasting]]
 """Durations by statistic, or by severity and statistic."""
 
 _DURATION = {"type": "string", "pattern": rf"^{NUMBER}(?:ms|s|m|h)$"}
-_THRESHOLD = limits.ALARM_THRESHOLD_MILLISECONDS
 
 
 def _by_statistic(example: Any, *statistics: str, percentiles: bool = True) -> Option:
@@ -49,7 +48,7 @@ def _by_statistic(example: Any, *statistics: str, percentiles: bool = True) -> O
         "patternProperties": pattern,
         "additionalProperties": False,
     }
-    return Option(_THRESHOLD, example, schema=schema, known=True)
+    return Option(limits.ALARM_THRESHOLD_MILLISECONDS, example, schema=schema, known=True)
 
 
 def _percentiles(example: Any) -> Option:
@@ -70,7 +69,7 @@ class SlowRequests(Options):
             for other kinds.
     """
 
-    threshold: Annotated[Lasting, Option(_THRESHOLD, "200ms", known=True)]
+    threshold: Annotated[Lasting, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "200ms", known=True)]
     objective: Annotated[float, Option(OBJECTIVE, 0.99, known=True)] = 0.99
 
     @property
@@ -209,7 +208,8 @@ class AlarmOptions(Options):
         float | None, Option(limits.ERROR_RATE, 0.05, billed=(1,), known=True)
     ] = None
     model_loading_wait: Annotated[
-        Lasting | None, Option(_THRESHOLD, "500ms", billed=(1,), known=True)
+        Lasting | None,
+        Option(limits.ALARM_THRESHOLD_MILLISECONDS, "500ms", billed=(1,), known=True),
     ] = None
     capacity_at_maximum: Annotated[bool | Literal["scaled"], Option()] = "scaled"
     zone_imbalance: Annotated[float | None, Option(ZONE_IMBALANCE, 1.5)] = None

@@ -27,6 +27,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.option import Lasting
+from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
@@ -39,7 +40,6 @@ from ..plan.latency_plan import (
     ScalingOptions,
 )
 from ..plan.limits import ACCOUNT, PARAMETER_PREFIX, REGION
-from ..plan.token_traffic import TokenTraffic
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards

@@ -10,6 +10,8 @@ from typing import Any
 
 from ..errors import rule
 from ..options.latency_target import LatencyTarget
+from ..options.throughput import MeasuredThroughput
+from ..options.token_traffic import TokenTraffic
 from ..options.variant import RoutingStrategy
 from .argument_kinds import checked_arguments
 from .container_metrics import METRICS_OF_SERVER, server_of
@@ -42,8 +44,6 @@ from .limits import (
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .scaling_changes import ScalingSchedule, ScalingSteps
 from .scaling_pace import INSTANCE_SECONDS, start_floor
-from .throughput import MeasuredThroughput
-from .token_traffic import TokenTraffic
 from .token_values import check_known, is_token
 from .variant_shares import VariantShare
 from .zones import check_zones_in_region, is_stand_in, region_of_zone
@@ -66,8 +66,8 @@ LIST_KIND = rule(
 STREAM_NEEDED = rule(
     "LLE809",
     "an endpoint that does not stream its answers has no tokens to time or to plan",
-    fix="Let it stream: streaming=True, or leave it out. For whole answers state targets of the "
-    "whole call (p99), and no tokens.",
+    fix="Let it stream: leave streaming out, or state it as true. For whole answers state targets "
+    "of the whole call (p99), and no tokens.",
 )
 TOKENS_KIND = rule(
     "LLE898",
@@ -334,8 +334,8 @@ class EndpointRequest:
         if self.streaming is False and self.of_tokens:
             what = "tokens" if self.tokens else "targets of ttft or itl"
             raise STREAM_NEEDED.error(
-                got=f"streaming=False with {what}",
-                allowed=f"streaming=True, or no {what}",
+                got=f"no streaming, with {what}",
+                allowed=f"streaming, or no {what}",
                 where="streaming",
             )
         object.__setattr__(self, "streaming", bool(self.streaming) or self.of_tokens)

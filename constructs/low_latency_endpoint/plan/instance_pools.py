@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import rule
+from ..options.throughput import MeasuredThroughput
 from ..report.numbers import plain_number, readable
 from .limits import GUIDE, INSTANCE_POOL_PRIORITY, INSTANCE_TYPE, TPS_PER_INSTANCE
-from .throughput import MeasuredThroughput
 
 _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(

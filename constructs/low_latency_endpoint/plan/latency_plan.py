@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..errors import rule
 from ..options.latency_target import LatencyTarget
+from ..options.throughput import MeasuredThroughput
 from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest, ScalingOptions, burstable_types
@@ -20,7 +21,6 @@ from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 from .scaling_changes import CHANGES_NEED_SCALING, check_schedule, fewest_scheduled, most_scheduled
 from .scaling_pace import fewest_for_rises
 from .subnets import addresses_per_subnet, roomy_prefix_length
-from .throughput import MeasuredThroughput
 from .token_plan import InFlight, TokenPlan, token_plan
 
 __all__ = [

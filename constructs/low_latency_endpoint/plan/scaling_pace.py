@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .capacity import HELD_SHARE, instances_for, stated
 
 if TYPE_CHECKING:
-    from .throughput import MeasuredThroughput
+    from ..options.throughput import MeasuredThroughput
 
 METRIC_PERIOD_SECONDS = 60
 """Of SageMakerVariantInvocationsPerInstance: CloudWatch has it once a minute."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
+from ..options.throughput import MeasuredThroughput
 from ..options.variant import FurtherOptions
 from ..report.numbers import plain_number
 from .capacity import stated
@@ -15,7 +16,6 @@ from .hub_serving import HubServing, also_on
 from .instance_pools import PlannedPool, planned_for
 from .limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
 from .rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
-from .throughput import MeasuredThroughput
 from .token_values import check_known
 
 if TYPE_CHECKING:

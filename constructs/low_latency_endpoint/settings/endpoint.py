@@ -27,6 +27,8 @@ from ..options.effects import (
 from ..options.latency_target import LatencyTarget
 from ..options.option import Option
 from ..options.rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
+from ..options.throughput import MeasuredThroughput
+from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
@@ -39,8 +41,7 @@ from .hugging_face import HuggingFaceSettings
 from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
-from .tokens import TokenSettings, stream_checks
-from .traffic import InstanceCountSettings, ScalingSettings, ThroughputSettings
+from .traffic import InstanceCountSettings, ScalingSettings
 from .variant_checks import variant_checks
 from .variants import ShadowSettings, VariantSettings
 from .warm_up import WarmUpSettings
@@ -229,14 +230,14 @@ class EndpointSettings(InstanceOptions):
         ),
     ] = None
     throughput: Annotated[
-        ThroughputSettings | None,
+        MeasuredThroughput | None,
         Option(
             example={"peak_tps": 1000, "tps_per_instance": 200},
             touches=Touched(planned=("scaling", *FLEET)),
         ),
     ] = None
     tokens: Annotated[
-        TokenSettings | None,
+        TokenTraffic | None,
         Option(
             example={"input": 512, "output": 128, "shared_prefix": 0.5},
             touches=Touched(planned=("scaling", *FLEET)),
@@ -325,4 +326,3 @@ class EndpointSettings(InstanceOptions):
         yield from variant_checks(given)
         yield from pool_checks(given)
         yield from endpoint_checks(given)
-        yield from stream_checks(given)

@@ -55,6 +55,7 @@ _PLACES: dict[str, Place] = {
     "tps_per_instance": ("tps_per_instance",),
     "concurrency_per_instance": ("concurrency_per_instance",),
     "tokens": ("tokens",),
+    "streaming": ("streaming",),
     **{f"itl_{each}": ("latency", f"itl_{each}") for each in ("p50", "p90", "p95", "p99")},
     "safety_factor": ("safety_factor",),
     "keep_instance_counts": ("scaling", "keep_counts"),

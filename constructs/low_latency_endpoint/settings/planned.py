@@ -75,7 +75,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         instance_type=endpoint.instance_type,
         instance_pools=[each.planned for each in endpoint.instance_pools],
         latency=endpoint.latency,
-        throughput=endpoint.throughput.measured if endpoint.throughput else None,
+        throughput=endpoint.throughput,
         images=list(images_of(served_containers(endpoint)).values()),
         hub_serving=hub_serving_of(endpoint),
         inference_ami=endpoint.inference_ami.version if endpoint.inference_ami else None,
@@ -83,7 +83,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         scaling=_scaling(endpoint.instances, endpoint.scaling),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         payload_bytes=endpoint.payload_bytes,
-        tokens=endpoint.tokens.traffic if endpoint.tokens else None,
+        tokens=endpoint.tokens,
         streaming=endpoint.streaming,
         metrics_server=endpoint.alarms.tokens.server,
     )
@@ -98,7 +98,7 @@ def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
         endpoint.variant_weight,
         [request for shadow, request in further if not shadow],
         next((request for shadow, request in further if shadow), None),
-        endpoint.throughput.measured if endpoint.throughput else None,
+        endpoint.throughput,
     )
 
 

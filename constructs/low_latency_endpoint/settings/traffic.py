@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Annotated, Any, Literal
 
 from ..errors.findings import Finding, finding
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
@@ -15,79 +13,11 @@ from ..plan.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
-    ONE_KIND_OF_RISE,
     SCALING_IS_OFF,
 )
-from ..plan.throughput import MeasuredThroughput
-from ..report.numbers import readable
 from .fields import Limited
 from .model_base import SettingsModel, optional
 from .scaling_changes import ScheduleSettings, StepsSettings
-
-
-class ThroughputSettings(SettingsModel):
-    """What the endpoint must hold, and what a load test showed one instance to hold."""
-
-    left_out: ClassVar[Mapping[str, str]] = {
-        "tps_per_instance": "Not measured yet? Leave out throughput and state instances."
-    }
-
-    peak_tps: Annotated[float, Limited(limits.PEAK_TPS)] = Field(
-        examples=[1000], description="Highest rate of requests per second to hold."
-    )
-    tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] = Field(
-        examples=[200],
-        description="Requests per second that one instance held within the "
-        "latency target in a load test.",
-    )
-    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = optional(
-        "Share of that throughput which scaling aims at. Default: 0.5, AWS's starting point.",
-        example=0.65,
-        default=0.5,
-    )
-    from_tps: Annotated[float, Limited(limits.FROM_TPS)] | None = optional(
-        "Rate from which traffic may jump to the peak: the minimum holds the peak then, unless "
-        "the fleet at this rate does. Default: not known, with a warning.",
-        example=100,
-    )
-    rise_tps_per_minute: Annotated[float, Limited(limits.RISE_TPS)] | None = optional(
-        "Fastest rise of traffic, in requests per second each minute; instead of from_tps. The "
-        "minimum bridges the time until scaling has followed.",
-        example=10,
-    )
-    concurrency_per_instance: Annotated[float, Limited(limits.CONCURRENCY_PER_INSTANCE)] | None = (
-        optional(
-            "Requests in flight on one instance, on average, at tps_per_instance; load-test "
-            "writes it for language models. With tokens or targets on them, scaling holds "
-            "instances at this times the safety factor, and no more than the KV cache holds. "
-            "Default: not known; invocations are counted, whatever their length.",
-            example=24,
-        )
-    )
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """A jump ends at the peak, and is not told twice."""
-        start, peak = given.get("from_tps"), given.get("peak_tps")
-        if start is not None and given.get("rise_tps_per_minute") is not None:
-            yield finding(
-                ONE_KIND_OF_RISE,
-                "from_tps",
-                got="from_tps with rise_tps_per_minute",
-                allowed="one of the two",
-            )
-        if isinstance(start, (int, float)) and isinstance(peak, (int, float)) and start > peak:
-            yield finding(
-                limits.FROM_TPS.rule,
-                "from_tps",
-                got=f"{readable(start)} with a peak of {readable(peak)}",
-                allowed=f"0 to {readable(peak)}",
-            )
-
-    @property
-    def measured(self) -> MeasuredThroughput:
-        """The throughput as planning and the constructs take it."""
-        return MeasuredThroughput(**dict(self))
 
 
 class InstanceCountSettings(SettingsModel):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..errors import rule
+from ..options.throughput import MeasuredThroughput
 from ..plan.capacity import counted_instances
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.scaling_pace import INSTANCE_SECONDS
-from ..plan.throughput import MeasuredThroughput
 from ..report.numbers import milliseconds, readable
 from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage

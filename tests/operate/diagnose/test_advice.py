@@ -77,9 +77,11 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
                 peak = (planned and planned.peak_tps) or 600.0
                 each = (planned and planned.tps_per_instance) or 200.0
                 throughput = (
-                    MeasuredThroughput(peak, number, 0.65)
+                    MeasuredThroughput(peak_tps=peak, tps_per_instance=number, safety_factor=0.65)
                     if change.key.endswith("instance")
-                    else MeasuredThroughput(number, each, 0.65)
+                    else MeasuredThroughput(
+                        peak_tps=number, tps_per_instance=each, safety_factor=0.65
+                    )
                 )
             elif change.key in ("instances.max", "instances.min"):
                 scaling = ScalingOptions(max_instances=int(number))

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...errors import rule
 from ...options.latency_target import LatencyTarget
+from ...options.token_traffic import TokenTraffic
 from ...plan.prices import Price
-from ...plan.token_traffic import TokenTraffic
 from ...settings import Settings, load_settings, planned_variants
 from ..engine.payloads import Payloads
 from .judging import FIRST_TOKEN, INTER_TOKEN
@@ -78,7 +78,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         streaming=bool(one.streaming)
         or one.tokens is not None
         or (one.latency is not None and one.latency.of_tokens),
-        tokens=None if one.tokens is None else one.tokens.traffic,
+        tokens=one.tokens,
     )
 
 

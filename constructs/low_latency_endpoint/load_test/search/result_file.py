@@ -11,11 +11,11 @@ from typing import Any
 
 from ... import __version__
 from ...errors import rule
+from ...options.throughput import MeasuredThroughput
 from ...plan.limits import TPS_PER_INSTANCE
 from ...plan.load_test_cost import LoadTestCost
 from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
 from ...plan.prices import Price
-from ...plan.throughput import MeasuredThroughput
 from ...report.json_text import json_text
 from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram
@@ -107,7 +107,9 @@ class LoadTestReport:
             return None
         assert limit.tps_per_instance is not None
         factor = {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
-        return MeasuredThroughput(self.peak_tps, limit.tps_per_instance, **factor)
+        return MeasuredThroughput(
+            peak_tps=self.peak_tps, tps_per_instance=limit.tps_per_instance, **factor
+        )
 
     @property
     def cost(self) -> LoadTestCost | None:

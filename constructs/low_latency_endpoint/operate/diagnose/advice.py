@@ -144,9 +144,9 @@ def _planned(
     if throughput:
         peak, each, factor = throughput
         measured = (
-            MeasuredThroughput(peak, each)
+            MeasuredThroughput(peak_tps=peak, tps_per_instance=each)
             if factor is None
-            else MeasuredThroughput(peak, each, factor)
+            else MeasuredThroughput(peak_tps=peak, tps_per_instance=each, safety_factor=factor)
         )
     return make_plan(
         EndpointRequest(

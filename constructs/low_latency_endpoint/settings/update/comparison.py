@@ -285,8 +285,7 @@ def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> En
         return after
     measured = {name: getattr(before.throughput, name) for name in MEASURED}
     known = {name: value for name, value in measured.items() if value is not None}
-    throughput = after.throughput.model_copy(update=known)
-    return replace(after, throughput=throughput)
+    return replace(after, throughput=replace(after.throughput, **known))
 
 
 def deployment_words(before: Settings, after: Settings, key: str) -> str:

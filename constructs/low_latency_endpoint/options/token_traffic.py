@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from ..errors import rule
+from ..errors.findings import Finding, finding
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import Range, number_range
 from ..report.numbers import plain_number
-from .argument_kinds import checked_arguments
-from .limits import Range, number_range
-from .token_values import check_known
+from .option import Option, Options
 
 _P95_DEVIATIONS = 1.6448536269514722
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
@@ -45,12 +47,12 @@ SHARED_PREFIX = Range(
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class TokenLengths:
+class TokenLengths(Options):
     """Lengths that differ: lognormal, through a median and a 95th percentile.
 
     Args:
-        p50: Tokens that half of the requests do not exceed.
-        p95: Tokens that 95 % of the requests do not exceed.
+        p50: Tokens that half of the requests have at most.
+        p95: Tokens that 95 in 100 requests have at most.
 
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE894`` for a p95
@@ -62,18 +64,14 @@ class TokenLengths:
         (543, 1779)
     """
 
-    p50: int
-    p95: int
+    p50: Annotated[int, Option(TOKEN_COUNT, 300, planned=True)]
+    p95: Annotated[int, Option(TOKEN_COUNT, 1800, planned=True)]
 
-    def __post_init__(self) -> None:
-        check_known(TOKEN_COUNT, self.p50, "p50")
-        check_known(TOKEN_COUNT, self.p95, "p95")
+    def _rules(self) -> Iterator[Finding]:
+        """The 95th percentile is no less than the median."""
         if self.p95 < self.p50:
-            raise LENGTHS_FALL.error(
-                got=f"p95 {self.p95:,} with p50 {self.p50:,}",
-                allowed=f"at least {self.p50:,}",
-                where="p95",
-            )
+            got, allowed = f"p95: {self.p95}", f"at least p50: {self.p50}"
+            yield finding(LENGTHS_FALL, "p95", got=got, allowed=allowed)
 
     @property
     def deviation(self) -> float:
@@ -98,13 +96,13 @@ class TokenLengths:
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class TokenTraffic:
+class TokenTraffic(Options):
     """Tokens of the requests that a language model gets, and of its answers.
 
     Args:
-        input: Tokens of a prompt, with its system prompt and template.
-        output: Tokens of an answer.
-        shared_prefix: Share of a prompt's tokens at its beginning that requests have in common, 0 to 1. By default 0: nothing is known to be shared, and no prefix cache is counted on.
+        input: Tokens of a prompt with all that goes before it, as one number or as {p50: 300, p95: 1800}. Long prompts delay the first token, their own and others'. In Python ``TokenLengths(p50=300, p95=1800)``.
+        output: Tokens of an answer, likewise. A call takes as long as its answer is long.
+        shared_prefix: Share of a prompt's tokens, at its beginning, that requests have in common, such as a system prompt. What is shared and cached delays no first token. Default: 0, nothing is known to be shared.
 
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE895`` for no share,
@@ -115,16 +113,9 @@ class TokenTraffic:
         '512 tokens in, 128 out, 50 % of the prompt shared'
     """
 
-    input: int | TokenLengths
-    output: int | TokenLengths
-    shared_prefix: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("input", "output"):
-            length = getattr(self, name)
-            if not isinstance(length, TokenLengths):
-                check_known(TOKEN_COUNT, length, name)
-        check_known(SHARED_PREFIX, self.shared_prefix, "shared_prefix")
+    input: Annotated[int | TokenLengths, Option(TOKEN_COUNT, 512, planned=True)]
+    output: Annotated[int | TokenLengths, Option(TOKEN_COUNT, 128, planned=True)]
+    shared_prefix: Annotated[float, Option(SHARED_PREFIX, 0.5, planned=True)] = 0.0
 
     @property
     def mean_input(self) -> float:

@@ -1,0 +1,86 @@
+"""What a load test found one instance to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..errors.findings import Finding, finding
+from ..plan import limits
+from ..plan.argument_kinds import checked_arguments
+from ..plan.capacity import instances_at_peak, invocations_target
+from ..plan.rules import ONE_KIND_OF_RISE
+from ..report.numbers import plain_number
+from .option import Option, Options
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class MeasuredThroughput(Options):
+    """What the endpoint must hold, and what a load test showed one instance to hold.
+
+    Args:
+        peak_tps: Highest rate of requests per second to hold.
+        tps_per_instance: Requests per second that one instance held within the latency target in a load test.
+        safety_factor: Share of that throughput which scaling aims at. Default: 0.5, AWS's starting point.
+        from_tps: Rate from which traffic may jump to the peak: the minimum holds the peak then, unless the fleet at this rate does. Default: not known, with a warning.
+        rise_tps_per_minute: Fastest rise of traffic, in requests per second each minute; instead of from_tps. The minimum bridges the time until scaling has followed.
+        concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or targets on them, scaling holds instances at this times the safety factor, and no more than the KV cache holds. Default: not known; invocations are counted, whatever their length.
+
+    Raises:
+        ConfigurationError: ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608``
+            for numbers out of range, ``LLE896`` for requests in flight, ``LLE609`` for
+            both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
+
+    Notes:
+        Source of the default and of the target's formula: `Load testing your auto scaling
+        configuration <https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-loadtest.html>`_.
+
+    Examples:
+        >>> measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
+        >>> measured.target_invocations_per_instance, measured.instances_at_peak(client_zones=2)
+        (7800.0, 8)
+    """
+
+    left_out: ClassVar[Mapping[str, str]] = {
+        "tps_per_instance": "Not measured yet? Leave out throughput and state instances."
+    }
+
+    peak_tps: Annotated[float, Option(limits.PEAK_TPS, 1000, planned=True)]
+    tps_per_instance: Annotated[float, Option(limits.TPS_PER_INSTANCE, 200, planned=True)]
+    safety_factor: Annotated[float, Option(limits.SAFETY_FACTOR, 0.65, planned=True)] = 0.5
+    from_tps: Annotated[float | None, Option(limits.FROM_TPS, 100, planned=True)] = None
+    rise_tps_per_minute: Annotated[float | None, Option(limits.RISE_TPS, 10, planned=True)] = None
+    concurrency_per_instance: Annotated[
+        float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, planned=True)
+    ] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """A jump ends at the peak, and is not told twice."""
+        if self.from_tps is None:
+            return
+        start, peak = plain_number(self.from_tps), plain_number(self.peak_tps)
+        if self.rise_tps_per_minute is not None:
+            rise = plain_number(self.rise_tps_per_minute)
+            got = f"from_tps {start} and rise_tps_per_minute {rise}"
+            yield finding(ONE_KIND_OF_RISE, "from_tps", got=got, allowed="one of the two")
+        if self.from_tps > self.peak_tps:
+            got = f"{start} with a peak of {peak}"
+            yield finding(limits.FROM_TPS.rule, "from_tps", got=got, allowed=f"0 to {peak}")
+
+    @property
+    def states_rises(self) -> bool:
+        """Whether something is known of how fast traffic rises."""
+        return self.from_tps is not None or self.rise_tps_per_minute is not None
+
+    @property
+    def target_invocations_per_instance(self) -> float:
+        """Invocations per instance and minute that scaling aims at."""
+        return invocations_target(self.tps_per_instance, self.safety_factor)
+
+    def instances_at_peak(self, client_zones: int | Sequence[str]) -> int:
+        """Instances that hold the peak: at least one per client zone and at least two."""
+        return instances_at_peak(
+            self.peak_tps, self.tps_per_instance, self.safety_factor, client_zones
+        )
