@@ -255,9 +255,7 @@ class AcceptanceStack(Stack):
 
     def _capture(self) -> DataCapture:
         bucket = s3.Bucket(self, "Captured", removal_policy=RemovalPolicy.RETAIN, enforce_ssl=True)
-        return DataCapture(
-            destination=f"s3://{bucket.bucket_name}/captured", sampling_percentage=100
-        )
+        return DataCapture(s3=f"s3://{bucket.bucket_name}/captured", sampling_percentage=100)
 
     def _events(self, endpoint: str) -> str:
         """Keep what SageMaker tells EventBridge of this endpoint; gives the queue."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .hosting.component_host import ComponentHost
     from .hosting.container import Container
     from .hosting.copy_scaling import CopyScaling
-    from .hosting.data_capture import DataCapture
     from .hosting.deployment import DeploymentPolicy
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from .hosting.images import ContainerImage
     from .hosting.inference_component import InferenceComponent
     from .hosting.instance_type import InstanceType
-    from .hosting.metrics_publishing import MetricsPublishing
     from .hosting.model import Model
     from .hosting.model_data import ModelData
     from .hosting.model_interface import IModel
@@ -47,9 +45,11 @@ if TYPE_CHECKING:
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .options.latency_target import LatencyTarget
+    from .options.metrics_publishing import MetricsPublishing
     from .options.throughput import MeasuredThroughput
     from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
+    from .options.written_to_s3 import CoreDump, DataCapture
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
@@ -70,9 +70,7 @@ _MODULE_OF = {
         "hosting.copy_scaling": "CopyScaling",
         "hosting.deployment": "DeploymentPolicy",
         "hosting.endpoint": "Endpoint",
-        "hosting.data_capture": "DataCapture",
         "hosting.endpoint_configuration": "EndpointConfiguration IEndpointConfiguration",
-        "hosting.metrics_publishing": "MetricsPublishing",
         "hosting.endpoint_interface": "IEndpoint",
         "hosting.hugging_face_model": "HuggingFaceModel",
         "hosting.images": "ContainerImage",
@@ -88,6 +86,8 @@ _MODULE_OF = {
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
+        "options.metrics_publishing": "MetricsPublishing",
+        "options.written_to_s3": "CoreDump DataCapture",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
@@ -123,6 +123,7 @@ __all__ = [
     "Container",
     "ContainerImage",
     "CopyScaling",
+    "CoreDump",
     "DataCapture",
     "DeploymentPolicy",
     "Endpoint",

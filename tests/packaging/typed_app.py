@@ -124,7 +124,7 @@ class Serving(cdk.Stack):
             callers=[function, service, servers, group, ec2.Peer.ipv4("10.0.0.0/16")],
             model=ModelOptions(role=role),
             configuration=ConfigurationOptions(
-                encryption_key=key, data_capture=DataCapture(destination="s3://captured")
+                encryption_key=key, data_capture=DataCapture(s3="s3://captured")
             ),
             variant=VariantOptions(routing=RoutingStrategy.LEAST_OUTSTANDING_REQUESTS),
             endpoint=EndpointOptions(endpoint_name="sentiment", tags={"team": "search"}),

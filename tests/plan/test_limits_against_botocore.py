@@ -63,7 +63,6 @@ STATED = {
         "CaptureContentTypeHeader.JsonContentTypes", f"{CONFIG}/CaptureContentTypeHeader/JsonContentTypes"
     ),
     "CAPTURE_COUNT": Stated("DataCaptureConfig.CaptureOptions", f"{CONFIG}/DataCaptureConfig/CaptureOptions"),
-    "CAPTURE_MODE": Stated("CaptureOption.CaptureMode", f"{CONFIG}/CaptureOption/CaptureMode"),
     "CLIENT_ZONE_COUNT": Stated(
         "VpcConfig.Subnets", f"{MODEL}/VpcConfig/Subnets", minimum=(2, "hosting needs subnets in two zones")
     ),
@@ -194,7 +193,7 @@ _TEXT = "in the text of botocore's model: a test below"
 NOT_STATED = {
     **dict.fromkeys(
         (
-            "ACCOUNT", "ALARM_PERIOD", "ALARM_WAIT_SECONDS", "COMPOSITE_RULE_LENGTH", "CONTEXT_TOKENS", "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS", "PARAMETER_PREFIX", "REGION",
+            "ACCOUNT", "ALARM_PERIOD", "ALARM_WAIT_SECONDS", "CAPTURE_MODE", "COMPOSITE_RULE_LENGTH", "CONTEXT_TOKENS", "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS", "PARAMETER_PREFIX", "REGION",
             "RESOURCES", "ROLE_POLICIES_LENGTH", "SCALED_COPIES", "SCHEDULE_EXPRESSION", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
             "VPC_PREFIX_LENGTH", "ZONE_ID", "ZONE_NAME",
         ),

@@ -31,6 +31,7 @@ from low_latency_endpoint import (
     ClientZones,
     Container,
     ContainerImage,
+    CoreDump,
     DataCapture,
     DeploymentPolicy,
     Endpoint,
@@ -51,7 +52,6 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.options.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
@@ -495,8 +495,8 @@ def _variants(stack: cdk.Stack, parts: Parts) -> None:
                 inference_ami=InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
             ),
         ],
-        data_capture=DataCapture(destination="s3://captured/sentiment"),
-        metrics=MetricsPublishing(enhanced=True, frequency=Duration.seconds(10)),
+        data_capture=DataCapture(s3="s3://captured/sentiment"),
+        metrics=MetricsPublishing(enhanced=True, publish_frequency=Duration.seconds(10)),
     )
 
 
@@ -546,14 +546,14 @@ def _keys(stack: cdk.Stack, parts: Parts) -> None:
             f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"
         ),
     )
-    variant = parts.variant(stack, model=model, core_dump=CoreDump(f"{written}/cores", key))
+    variant = parts.variant(stack, model=model, core_dump=CoreDump(s3=f"{written}/cores", key=key))
     parts.endpoint(
         stack,
         configuration=parts.configuration(
             stack,
             variants=[variant],
             encryption_key=key,
-            data_capture=DataCapture(destination=f"{written}/captured", key=key),
+            data_capture=DataCapture(s3=f"{written}/captured", key=key),
         ),
     )
 

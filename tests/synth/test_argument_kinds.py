@@ -61,7 +61,6 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
-from low_latency_endpoint.options.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
@@ -215,7 +214,7 @@ VALUES: dict[str, Any] = {
     "containers": lambda t: [t.container],
     "content_type": "application/json",
     "data": {},
-    "destination": "s3://written",
+    "s3": "s3://written",
     "directory": ".",
     "endpoint_arn": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/sentiment",
     "endpoint_config_name": "approved",
@@ -335,7 +334,6 @@ INTERNAL = {
 
 CLASSES = {
     **{name: getattr(low_latency_endpoint, name) for name in low_latency_endpoint.__all__},
-    "CoreDump": CoreDump,
     "ScalingStep": ScalingStep,
 }
 
@@ -791,9 +789,9 @@ def test_many_entries_are_refused_in_one_pass():
     with pytest.raises(ConfigurationError):
         Container(image=ContainerImage.from_uri(IMAGE), environment=dict.fromkeys(many, "v"))
     with pytest.raises(ConfigurationError):
-        DataCapture(destination="s3://b", csv_content_types=many)
+        DataCapture(s3="s3://b", csv_content_types=many)
     with pytest.raises(ConfigurationError) as raised:
-        DataCapture(destination="s3://b", json_content_types=[*many, None])
+        DataCapture(s3="s3://b", json_content_types=[*many, None])
     assert raised.value.where == "DataCapture, json_content_types[150000]"
 
 

@@ -66,7 +66,7 @@ from low_latency_endpoint.plan.pinned_model import PinnedFile
 from tests.pinned_models import QWEN, written_lock
 
 from .conftest import warnings_in
-from .test_limits_of_arguments import TABLE
+from .test_limits_of_arguments import COUNTED, TABLE
 
 ROWS: list[Any] = []
 AB = ("us-east-1a", "us-east-1b")
@@ -123,9 +123,6 @@ class World:
 
     def configured(self, **given):
         return self.configuration(self.variant(**given))
-
-    def published(self, **given):
-        return self.configuration(self.variant(), metrics=MetricsPublishing(**given))
 
     def several(self, count):
         models = [self.model(f"M{number}") for number in range(count)]
@@ -432,12 +429,6 @@ for code, name, least in (
         given = {name: SECONDS(seconds)}
         row(code, lambda w, given=given: w.configured(**given), str(seconds), f"{least} to 3600")
 row("LLE413", lambda w: w.pooled(*[("ml.m5.xlarge", 1)] * 6), "6", "1 to 5")
-CAPTURE = partial(DataCapture, destination="s3://b")
-row("LLE428", lambda _: CAPTURE(capture=()), "0", "1 to 32")
-for kind in ("csv_content_types", "json_content_types"):
-    eleven = {kind: [f"a/b{number}" for number in range(11)]}
-    row("LLE430", lambda _, given=eleven: CAPTURE(**given), "11", "1 to 10")
-out_of("LLE417", lambda w, v: w.published(frequency=SECONDS(v)), "10, 30, 60", 0, 15, 301)
 row("LLE421", lambda w: w.configuration(w.variant(), w.again()), "primary", "differ")
 row("LLE421", lambda w: w.configuration(w.variant(), shadow=w.again()), "primary", "differ")
 row("LLE422", lambda w: w.variant(instance_type=None), "neither", "instance_type or")
@@ -747,7 +738,6 @@ row("LLE807", lambda w: w.pattern(instance_type=7), "7", "InstanceType(")
 row("LLE807", lambda w: w.pattern(containers=w.parts.container()), "Container", "even for one")
 row("LLE807", lambda w: w.model(containers=w.parts.container()), "Container", "a list of Container")
 row("LLE807", lambda w: w.model(containers=["image"]), "text", "Container(")
-row("LLE807", lambda _: CAPTURE(capture="Input"), "text", "a list of")
 row("LLE807", lambda w: w.network(max_instances="four"), "text", "a whole number or None")
 row("LLE807", lambda w: w.variant(weight=float("nan")), "nan", "a finite number")
 row("LLE807", lambda w: w.endpoint(tags={"k": 7}), "a number", "text")
@@ -902,14 +892,14 @@ FIXES = [
     (lambda _: AlarmOptions(waiting_requests=4), "It belongs in tokens=TokenAlarmOptions("),
     (lambda _: Container(image=IMAGE, data="my-bucket/m.tar.gz"), "Write s3://my-bucket/m.tar.gz."),
     (lambda _: Container(image=IMAGE, data="./m.tar.gz"), "ModelData.from_asset(path)"),
-    (lambda _: DataCapture(destination="my-bucket/captured"), "Write s3://my-bucket/captured."),
+    (lambda _: DataCapture(s3="my-bucket/captured"), "Write s3://my-bucket/captured."),
     (lambda w: w.endpoint(endpoint_name="my_endpoint"), "Write my-endpoint."),
     (lambda w: w.endpoint(endpoint_name="-" + 70 * "x"), f"Write {63 * 'x'}."),
     (lambda w: environment(**{"MY-KEY": "v"}), "Write MY_KEY."),
     (lambda w: w.variant(volume_size_gib=1000), "Give 512 or less."),
     (lambda w: w.variant(volume_size_gib=1.5), "Give 1 or 2."),
     (lambda w: w.alarms(cpu_utilization=0.85), "Write 85, in percent."),
-    (lambda w: w.published(frequency=Duration.seconds(15)), "Did you mean 10?"),
+    (lambda _: MetricsPublishing(publish_frequency="15s"), "Did you mean 10?"),
 ]
 
 
@@ -955,6 +945,7 @@ def registered() -> set[str]:
 
 def test_every_rule_is_tried_here_or_said_to_be_elsewhere():
     tried = {parameters.values[0] for parameters in ROWS} | TABLE.keys()
+    tried |= {each.option.entries.rule.code for _, each in COUNTED}
     elsewhere = set(" ".join(ELSEWHERE.values()).split())
     assert {code for code in registered() - tried if not code.startswith(BESIDE)} == elsewhere
     assert not tried & elsewhere

@@ -63,71 +63,36 @@ def test_a_key_with_local_storage_is_the_users_to_decide(stack, parts, key, temp
 
 
 def test_data_capture(synthesised, key):
-    config = synthesised(
-        data_capture=DataCapture(
-            destination="s3://captured/sentiment", sampling_percentage=3, capture=["Input"], key=key
-        )
-    )
+    stated = {"sampling_percentage": 3, "capture": ["input"], "csv_content_types": ["text/csv"]}
+    config = synthesised(data_capture=DataCapture(s3="s3://captured/sentiment", key=key, **stated))
     assert config["DataCaptureConfig"] == {
         "EnableCapture": True,
         "InitialSamplingPercentage": 3,
         "DestinationS3Uri": "s3://captured/sentiment",
         "KmsKeyId": KEY,
         "CaptureOptions": [{"CaptureMode": "Input"}],
+        "CaptureContentTypeHeader": {"CsvContentTypes": ["text/csv"]},
     }
 
 
-def test_data_capture_by_default(synthesised):
-    capture = synthesised(data_capture=DataCapture(destination="s3://captured"))
-    capture = capture["DataCaptureConfig"]
-    assert capture["InitialSamplingPercentage"] == 10
-    assert capture["CaptureOptions"] == [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}]
-
-
-def test_content_types_that_are_captured_as_they_are(synthesised):
-    config = synthesised(
-        data_capture=DataCapture(
-            destination="s3://captured",
-            json_content_types=["application/json"],
-            csv_content_types=["text/csv", "text/plain"],
-        )
-    )
-    assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
-        "CsvContentTypes": ["text/csv", "text/plain"],
-        "JsonContentTypes": ["application/json"],
+def test_data_capture_by_default_and_a_key_by_its_arn(synthesised):
+    capture = synthesised(data_capture=DataCapture(s3="s3://captured", kms_key_arn=KEY))
+    assert capture["DataCaptureConfig"] == {
+        "EnableCapture": True,
+        "InitialSamplingPercentage": 10,
+        "DestinationS3Uri": "s3://captured",
+        "KmsKeyId": KEY,
+        "CaptureOptions": [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}],
     }
 
 
-def test_content_types_of_one_kind(synthesised):
-    config = synthesised(
-        data_capture=DataCapture(
-            destination="s3://captured", json_content_types=["application/json"]
-        )
-    )
-    assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
-        "JsonContentTypes": ["application/json"]
+def test_metrics(synthesised):
+    metrics = MetricsPublishing(enhanced=True, publish_frequency=Duration.seconds(10))
+    assert synthesised(metrics=metrics)["MetricsConfig"] == {
+        "EnableEnhancedMetrics": True,
+        "EnableDetailedObservability": True,
+        "MetricPublishFrequencyInSeconds": 10,
     }
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (
-            {"enhanced": True, "frequency": Duration.seconds(10)},
-            {"EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10},
-        ),
-        (
-            {"detailed_observability": False},
-            {"EnableEnhancedMetrics": False, "EnableDetailedObservability": False},
-        ),
-        (
-            {"frequency": Duration.minutes(5)},
-            {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 300},
-        ),
-    ],
-)
-def test_metrics(synthesised, given, expected):
-    assert synthesised(metrics=MetricsPublishing(**given))["MetricsConfig"] == expected
 
 
 def with_image(stack, parts, repository, tag, type, ami=None):

@@ -20,7 +20,7 @@ import yaml
 
 import low_latency_endpoint
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.options.option import Options, options_of
+from low_latency_endpoint.options.option import Declared, Options, options_of
 from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
 from tests.limit_edges import inside, outside
 
@@ -34,8 +34,12 @@ TABLE: dict[str, list[str]] = yaml.safe_load(
     Path(__file__).with_name("limits_of_arguments.yaml").read_text("utf-8")
 )
 PLANNED: list[str] = []  # what the plan calculates with
+#: Lists whose number of entries has a limit: the argument, the limit and an entry.
+COUNTED: list[tuple[str, Declared]] = []
 for _group in CLASSES.values():
     for _each in options_of(_group) if issubclass(_group, Options) else ():
+        if _each.option is not None and _each.option.entries is not None:
+            COUNTED.append((_group.__name__, _each))
         if _each.option is not None and _each.option.limit is not None:
             _kinds = str(_each.kind)
             _form = "{}" if "Mapping[" in _kinds else "[]" if "Sequence[" in _kinds else ""
@@ -65,8 +69,9 @@ LIMITS = declared()
 def passed(argument: str, limit: Limit, value: Any) -> dict[str, Any]:
     """The argument with a value: of time a duration, of several a list or a mapping."""
     name, parameter, form = re.fullmatch(r"(\S+) (\w+)(\[\]|\{k?\})?", argument).groups()
-    if isinstance(limit, Range) and limit.unit in MILLISECONDS:
-        value = timedelta(milliseconds=value * MILLISECONDS[limit.unit])
+    unit = getattr(limit, "unit", "")
+    if unit in MILLISECONDS or "Lasting" in ARGUMENTS[name, parameter].annotation:
+        value = timedelta(milliseconds=value * MILLISECONDS.get(unit, 1000))
     if form == "[]" or ARGUMENTS[name, parameter].kind is inspect.Parameter.VAR_POSITIONAL:
         value = [value]
     elif form:
@@ -102,6 +107,16 @@ def test_what_the_plan_calculates_with_is_known(things: Things, argument: str) -
     assert (error.code, error.got) == ("LLE825", "a token")
     assert "known at synth" in error.allowed
     assert error.where == f"{name}, {parameter}"
+
+
+@pytest.mark.parametrize(("name", "each"), COUNTED)
+def test_so_many_entries_are_refused(things: Things, name: str, each: Declared) -> None:
+    limit = each.option.entries
+    for count in filter(lambda count: count or each.default, outside(limit)[:-1]):
+        error = refusal(things, name, {each.name: each.option.example * count})
+        assert getattr(error, "code", "") == limit.rule.code
+    for count in inside(limit):
+        assert refusal(things, name, {each.name: each.option.example * count}) is None
 
 
 def test_every_argument_that_has_a_limit_is_in_the_table(things: Things) -> None:

@@ -255,7 +255,7 @@ def test_what_an_imported_models_role_needs_is_allowed_or_said(stack, parts, tem
         encryption_key=kms.Key.from_key_arn(
             stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/a"
         ),
-        data_capture=DataCapture(destination="s3://captured/fraud"),
+        data_capture=DataCapture(s3="s3://captured/fraud"),
     )
     warned = warnings_in(model, "importedModelRights")
     template = template_of(stack)

@@ -249,7 +249,7 @@ def test_gpt2_with_capture_an_alarm_of_its_own_and_a_scaling_target_of_seventy(
         ),
         model=ModelOptions(role=iam.Role.from_role_arn(stack, "Role", parameter("role"))),
         configuration=ConfigurationOptions(
-            data_capture=DataCapture(destination="s3://captured/gpt2", sampling_percentage=100)
+            data_capture=DataCapture(s3="s3://captured/gpt2", sampling_percentage=100)
         ),
         endpoint=EndpointOptions(endpoint_name="gpt2"),
     )

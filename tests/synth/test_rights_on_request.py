@@ -8,8 +8,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from low_latency_endpoint import DataCapture
-from low_latency_endpoint.options.variant import CoreDump
+from low_latency_endpoint import CoreDump, DataCapture
 
 from .conftest import by_action
 
@@ -35,14 +34,12 @@ def test_nothing_may_be_written_by_default(actions):
 
 
 def test_data_capture_may_write_to_its_destination_only(actions):
-    statement = actions(data_capture=DataCapture(destination="s3://captured/sentiment"))[
-        "s3:PutObject"
-    ]
+    statement = actions(data_capture=DataCapture(s3="s3://captured/sentiment"))["s3:PutObject"]
     assert json.dumps(statement["Resource"]).count("s3:::captured/sentiment/*") == 1
 
 
 def test_core_dumps_may_be_written_to_their_bucket(actions):
-    statement = actions(core_dump=CoreDump("s3://dumps"))["s3:PutObject"]
+    statement = actions(core_dump=CoreDump(s3="s3://dumps"))["s3:PutObject"]
     assert "s3:::dumps/*" in json.dumps(statement["Resource"])
 
 
@@ -65,11 +62,11 @@ def key_of(stack):
     [
         ({"encryption_key": key_of}, {"kms:CreateGrant", "kms:DescribeKey"}),
         (
-            {"data_capture": lambda stack: DataCapture(destination=CAPTURED, key=key_of(stack))},
+            {"data_capture": lambda stack: DataCapture(s3=CAPTURED, key=key_of(stack))},
             {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"},
         ),
         (
-            {"core_dump": lambda stack: CoreDump("s3://dumps", key_of(stack))},
+            {"core_dump": lambda stack: CoreDump(s3="s3://dumps", key=key_of(stack))},
             {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"},
         ),
     ],
@@ -85,7 +82,7 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     model = parts.model(stack, role=role if imported_role else None)
-    variant = parts.variant(stack, model=model, core_dump=CoreDump("s3://dumps", key))
+    variant = parts.variant(stack, model=model, core_dump=CoreDump(s3="s3://dumps", key=key))
     parts.endpoint(
         stack,
         confirm_updates=False,
@@ -93,7 +90,7 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
             stack,
             variants=[variant],
             encryption_key=key,
-            data_capture=DataCapture(destination=CAPTURED, key=key),
+            data_capture=DataCapture(s3=CAPTURED, key=key),
         ),
     )
     template = template_of(stack)

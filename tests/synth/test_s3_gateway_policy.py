@@ -9,8 +9,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 
-from low_latency_endpoint import ClientZones, DataCapture, ModelData
-from low_latency_endpoint.options.variant import CoreDump
+from low_latency_endpoint import ClientZones, CoreDump, DataCapture, ModelData
 from low_latency_endpoint.plan.model_rights import reading
 from low_latency_endpoint.synthesis.s3_locations import bucket_arn
 from tests.refusals import refused
@@ -89,8 +88,8 @@ def test_what_a_container_fetches_by_itself_is_named_in_its_environment(stack, p
 def test_captured_data_and_core_dumps_leave(stack, parts, passes):
     parts.configuration(
         stack,
-        data_capture=DataCapture(destination="s3://archive/captured"),
-        variants=[parts.variant(stack, core_dump=CoreDump("s3://archive/cores/"))],
+        data_capture=DataCapture(s3="s3://archive/captured"),
+        variants=[parts.variant(stack, core_dump=CoreDump(s3="s3://archive/cores/"))],
     )
     ask = passes(stack)
     assert ask("PutObject", "archive/captured/2026/a.jsonl")

@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from low_latency_endpoint import (
     AlarmTopic,
     ConfigurationOptions,
+    CoreDump,
     DataCapture,
     InstanceType,
     KeepWarmOptions,
@@ -18,7 +19,6 @@ from low_latency_endpoint import (
     WarmUpOptions,
     WarmUpPayload,
 )
-from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 from .iam_decisions import ACCOUNT, allows, text
@@ -34,9 +34,9 @@ def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, encryption_key=No
         instance_type=InstanceType(instance_type),
         configuration=ConfigurationOptions(
             encryption_key=encryption_key,
-            data_capture=DataCapture(destination="s3://archive/captured", key=key),
+            data_capture=DataCapture(s3="s3://archive/captured", key=key),
         ),
-        variant=VariantOptions(core_dump=CoreDump("s3://archive/cores", key)),
+        variant=VariantOptions(core_dump=CoreDump(s3="s3://archive/cores", key=key)),
         warm_up=WarmUpOptions(
             payload=WarmUpPayload.from_json({"a": 1}), keep_warm=KeepWarmOptions()
         ),

@@ -103,7 +103,7 @@ def test_the_shadows_model_may_write_what_is_captured_and_use_the_keys(
     stack, shadowed, template_of
 ):
     key = kms.Key(stack, "Key")
-    shadowed(encryption_key=key, data_capture=DataCapture(destination="s3://captured/here"))
+    shadowed(encryption_key=key, data_capture=DataCapture(s3="s3://captured/here"))
     policies = template_of(stack).model_policies.values()
     for wanted in ("s3:PutObject", "kms:CreateGrant"):
         holders = {

@@ -18,6 +18,7 @@ from aws_cdk import aws_s3 as s3
 from low_latency_endpoint import (
     AlarmOptions,
     ContainerImage,
+    CoreDump,
     DataCapture,
     DeploymentPolicy,
     InferenceAmi,
@@ -34,7 +35,6 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
-from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 from .conftest import warnings_in
@@ -136,15 +136,15 @@ TEXTS = [
     (variant, {"inference_ami": InferenceAmi}),
     (variant, {"routing": RoutingStrategy}),
     (variant, {"capacity_reservation_arn": same}),
-    (variant, {"core_dump": CoreDump}),
-    (configuration, {"data_capture": lambda v: DataCapture(destination=v)}),
+    (variant, {"core_dump": lambda v: CoreDump(s3=v)}),
+    (configuration, {"data_capture": lambda v: DataCapture(s3=v)}),
     (configuration, {"tags": lambda v: {"team": v}}),
     (endpoint, {"endpoint_name": same}),
     (endpoint, {"tags": lambda v: {"team": v}}),
 ]
 CANARY, LINEAR = DeploymentPolicy.canary, DeploymentPolicy.linear
 PREFIX = {"prefix_length": 2048, "concurrency_threshold": 8}
-SAMPLED = {"destination": "s3://captured"}
+SAMPLED = {"s3": "s3://captured"}
 NUMBERS = [
     (variant, {"initial_instance_count": same}),
     (variant, {"weight": same}),
@@ -161,7 +161,10 @@ NUMBERS = [
     (variant, {"model_data_download_timeout": Duration.seconds}),
     (variant, {"instance_provision_timeout": Duration.seconds}),
     (configuration, {"data_capture": lambda v: DataCapture(**SAMPLED, sampling_percentage=v)}),
-    (configuration, {"metrics": lambda v: MetricsPublishing(frequency=Duration.seconds(v))}),
+    (
+        configuration,
+        {"metrics": lambda v: MetricsPublishing(publish_frequency=Duration.seconds(v))},
+    ),
     (endpoint, {"deployment": lambda v: CANARY(size_percent=v)}),
     (endpoint, {"deployment": lambda v: CANARY(wait=Duration.seconds(v))}),
     (endpoint, {"deployment": lambda v: LINEAR(step_percent=v)}),
@@ -335,11 +338,11 @@ def test_cloudformation_has_no_keys_that_it_computes(stack, parts):
 
 
 def capture(stack, parts, destination):
-    parts.configuration(stack, data_capture=DataCapture(destination=destination))
+    parts.configuration(stack, data_capture=DataCapture(s3=destination))
 
 
 def dump(stack, parts, destination):
-    variant(stack, parts, core_dump=CoreDump(destination))
+    variant(stack, parts, core_dump=CoreDump(s3=destination))
 
 
 def read(stack, parts, uri):
@@ -369,7 +372,7 @@ def test_the_role_may_use_a_bucket_of_the_app_that_a_uri_names(
 
 def test_a_prefix_may_be_a_token_too(stack, parts, template_of):
     given = text(stack)
-    parts.configuration(stack, data_capture=DataCapture(destination=f"s3://captured/{given}/raw"))
+    parts.configuration(stack, data_capture=DataCapture(s3=f"s3://captured/{given}/raw"))
     written = template_of(stack).granted["s3:PutObject"]["Resource"]
     assert text_of(written) == "arn:aws:s3:::captured/<Given>/raw/*"
 
@@ -438,7 +441,7 @@ def test_a_role_may_be_a_token(stack, parts, template_of):
 
 def test_a_key_is_granted_even_where_the_bucket_is_hidden(stack, parts, template_of):
     key = kms.Key(stack, "Key")
-    capture = DataCapture(destination=text(stack), key=key)
+    capture = DataCapture(s3=text(stack), key=key)
     parts.configuration(stack, data_capture=capture)
     template = template_of(stack)
     assert template.granted["kms:GenerateDataKey"]["Resource"] == {

@@ -61,7 +61,7 @@ def test_buckets_and_keys_of_another_stack(new_stack, parts):
     )
     stack = new_stack(app=cdk.App.of(data))
     model = parts.serving(stack, data=ModelData.from_s3(bucket, "llama/"))
-    capture = DataCapture(destination=f"s3://{bucket.bucket_name}/captured", key=key)
+    capture = DataCapture(s3=f"s3://{bucket.bucket_name}/captured", key=key)
     parts.configuration(stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
     assembly = cdk.App.of(data).synth()  # raises on any finding
     template = (Path(assembly.directory) / "Serving.template.json").read_text()

@@ -9,13 +9,13 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from low_latency_endpoint import (
     ContainerImage,
+    CoreDump,
     DataCapture,
     InferenceAmi,
     InstancePool,
     InstanceType,
     RoutingStrategy,
 )
-from low_latency_endpoint.options.variant import CoreDump
 from tests.refusals import refused
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
@@ -66,7 +66,7 @@ EVERYTHING = {
     "capacity_reservation_arn": PLAN,
     "instance_type": InstanceType("ml.g5.xlarge"),
     "inference_ami": InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
-    "core_dump": CoreDump("s3://dumps/cores"),
+    "core_dump": CoreDump(s3="s3://dumps/cores"),
 }
 EXPECTED = {
     "VariantName": "canary",
@@ -108,7 +108,7 @@ def test_a_core_dumps_key(synthesised, stack):
     key = kms.Key.from_key_arn(
         stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-0000-0000-000000000000"
     )
-    variant = synthesised(core_dump=CoreDump("s3://dumps/cores", key))
+    variant = synthesised(core_dump=CoreDump(s3="s3://dumps/cores", key=key))
     assert variant["CoreDumpConfig"]["KmsKeyId"] == key.key_arn
 
 
@@ -184,9 +184,11 @@ def test_a_pool_with_a_model_of_its_own(stack, parts, template_of):
     parts.configuration(
         stack,
         variants=[
-            parts.variant(stack, instance_pools=pools, core_dump=CoreDump("s3://dumps/sentiment"))
+            parts.variant(
+                stack, instance_pools=pools, core_dump=CoreDump(s3="s3://dumps/sentiment")
+            )
         ],
-        data_capture=DataCapture(destination="s3://captured/sentiment"),
+        data_capture=DataCapture(s3="s3://captured/sentiment"),
     )
     template = template_of(stack)
     variant = template.variant

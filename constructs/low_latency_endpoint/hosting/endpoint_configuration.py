@@ -10,6 +10,8 @@ from aws_cdk import Resource
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
+from ..options.metrics_publishing import MetricsPublishing
+from ..options.written_to_s3 import DataCapture
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import also_on
 from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
@@ -23,14 +25,13 @@ from ..plan.rules import (
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import check, is_token
-from .data_capture import DataCapture, capture_property
+from ..synthesis.validation import check, in_seconds, is_token
 from .instance_type import InstanceType
-from .metrics_publishing import MetricsPublishing, metrics_property
 from .shadow import check_shadow
 from .tags import cfn_tags
 from .variant import ProductionVariant
 from .variant_attributes import VariantAttributes
+from .written_to_s3 import capture_property, with_key
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -119,12 +120,16 @@ class EndpointConfiguration(IEndpointConfiguration):
         for variant in variants:
             check_images(self, variant)
         guarding = safeguards_of(self).encryption_key
-        if guarding is not None:
-            if kms_key_with_local_storage or not any(_with_local_storage(variants)):
-                encryption_key = encryption_key or guarding
-            if data_capture is not None:
-                data_capture = replace(data_capture, key=data_capture.key or guarding)
-            variants = [_with_dumps_encrypted(variant, guarding) for variant in variants]
+        if kms_key_with_local_storage or not any(_with_local_storage(variants)):
+            encryption_key = encryption_key or guarding
+        if data_capture is not None:
+            data_capture = with_key(self, "CaptureKey", data_capture, guarding)
+        variants = [
+            replace(each, core_dump=with_key(self, f"CoreDumpKey{at}", each.core_dump, guarding))
+            if each.core_dump
+            else each
+            for at, each in enumerate(variants)
+        ]
         granted = _granted(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:
@@ -153,7 +158,12 @@ class EndpointConfiguration(IEndpointConfiguration):
         self.cfn_endpoint_config.node.add_dependency(*variants[0].model.needed, *granted)
         if metrics is not None:
             self.cfn_endpoint_config.add_property_override(
-                "MetricsConfig", metrics_property(metrics, path)
+                "MetricsConfig",
+                {
+                    "EnableEnhancedMetrics": metrics.enhanced,
+                    "EnableDetailedObservability": metrics.detailed_observability,
+                    "MetricPublishFrequencyInSeconds": in_seconds(metrics.publish_frequency),
+                },
             )
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
@@ -228,11 +238,11 @@ def _granted(
         if encryption_key is not None:
             granted += model.grant_volume_key(encryption_key)
         if data_capture is not None:
-            granted += model.grant_write(data_capture.destination, data_capture.key)
+            granted += model.grant_write(data_capture.s3, data_capture.key)
     for variant in variants:
         if variant.core_dump is not None:
             for model in variant.models:
-                granted += model.grant_write(variant.core_dump.destination, variant.core_dump.key)
+                granted += model.grant_write(variant.core_dump.s3, variant.core_dump.key)
     return granted
 
 
@@ -279,12 +289,6 @@ def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
             allowed="no key, or a type without local storage",
             where=f"{where}, variant {variant.name}",
         )
-
-
-def _with_dumps_encrypted(variant: ProductionVariant, key: kms.IKey) -> ProductionVariant:
-    if variant.core_dump is None:
-        return variant
-    return replace(variant, core_dump=replace(variant.core_dump, key=variant.core_dump.key or key))
 
 
 def _with_local_storage(

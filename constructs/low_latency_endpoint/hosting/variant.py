@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_cdk import aws_sagemaker as sagemaker
 
@@ -27,9 +27,7 @@ from ..synthesis.validation import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
 from .variant_attributes import VariantAttributes
-
-if TYPE_CHECKING:
-    pass
+from .written_to_s3 import core_dump_property
 
 
 @checked_arguments
@@ -222,10 +220,7 @@ class ProductionVariant(VariantOptions):
                 "MlReservationArn": self.capacity_reservation_arn,
             }
         if dump is not None:
-            found["CoreDumpConfig"] = {
-                "DestinationS3Uri": dump.destination,
-                **({"KmsKeyId": dump.key.key_arn} if dump.key else {}),
-            }
+            found["CoreDumpConfig"] = core_dump_property(dump)
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -61,6 +61,7 @@ class Option(NamedTuple):
     schema: Mapping[str, Any] | None = None  # where JSON schema can say more than the kind does
     touches: Touched | None = None  # by default what the group around it touches
     keys: Limit | None = None  # of a mapping's keys
+    entries: Limit | None = None  # of how many entries a list has
     as_text: bool = False  # whether a number without quotes counts as its text
     may_be_missing: bool = False  # a path, which is told of elsewhere
 
@@ -118,11 +119,13 @@ class Options:
         group = self._sound_part_of or type(self)
         for each in options_of(group):
             option = each.option
-            if option is None or not (option.limit or option.keys):
+            if option is None or not (option.limit or option.keys or option.entries):
                 continue
             value = _read(self, each.name)
             if value is _Unsound or value is each.default:
                 continue
+            if option.entries:
+                yield from breaches((each.name,), option.entries.check, len(value))
             if option.keys:
                 for key in value:
                     yield from breaches((each.name, key), option.keys.check, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
@@ -13,9 +13,7 @@ from ..plan.token_values import is_token
 from .effects import CONFIGURATION, VARIANT, Touched
 from .option import Lasting, Option, Options
 from .rules import CUSTOM_AMI
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+from .written_to_s3 import CoreDump
 
 FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
 """What the plan decides of the fleets."""
@@ -178,19 +176,6 @@ class InferenceAmi:
     def in_file(self) -> Any:
         """As a settings file has it."""
         return {"custom": self.version} if self.is_custom else self.version
-
-
-@checked_arguments
-@dataclass(frozen=True)
-class CoreDump:
-    """Where the instances write core dumps of a crashed container."""
-
-    destination: str
-    key: kms.IKey | None = None
-
-    def __post_init__(self) -> None:
-        if not is_token(self.destination):
-            limits.S3_URI.check(self.destination)
 
 
 @dataclass(frozen=True, kw_only=True)

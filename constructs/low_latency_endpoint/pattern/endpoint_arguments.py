@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
@@ -18,15 +18,13 @@ from constructs import Construct
 
 from ..errors.findings import Place
 from ..hosting.container import Container
-from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
 from ..hosting.hugging_face_model import HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
-from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import InstancePool
-from ..options.variant import CoreDump, VariantOptions
+from ..options.variant import VariantOptions
 from ..plan.latency_plan import EndpointRequest
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
 from ..settings import (
@@ -45,7 +43,6 @@ from ..warm_up.payload import WarmUpPayload
 from .further_variant import FurtherVariant
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 
-_CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
 _Options = TypeVar("_Options")
 
 
@@ -58,7 +55,7 @@ def endpoint_arguments(
 ) -> dict[str, Any]:
     """What is planned comes from the plans' requests, the rest from settings."""
     plan = variants[0].plan
-    request, capture, dump = plan.request, settings.data_capture, settings.core_dump
+    request = plan.request
     deployment = settings.deployment
     model = _stated(
         ModelOptions,
@@ -89,29 +86,9 @@ def endpoint_arguments(
             ConfigurationOptions,
             settings,
             encryption_key=_key(scope, f"{key}-Key", settings.kms_key_arn),
-            data_capture=_stated(
-                DataCapture,
-                capture,
-                destination=capture.s3,
-                capture=[_CAPTURED[each] for each in capture.capture],
-                key=_key(scope, f"{key}-CaptureKey", capture.kms_key_arn),
-            )
-            if capture
-            else None,
-            metrics=_stated(
-                MetricsPublishing, settings.metrics, frequency=settings.metrics.publish_frequency
-            )
-            if settings.metrics
-            else None,
         ),
         "variant": _stated(
-            VariantOptions,
-            settings,
-            name=settings.variant_name,
-            weight=settings.variant_weight,
-            core_dump=CoreDump(dump.s3, _key(scope, f"{key}-CoreDumpKey", dump.kms_key_arn))
-            if dump
-            else None,
+            VariantOptions, settings, name=settings.variant_name, weight=settings.variant_weight
         ),
         "endpoint": _stated(
             EndpointOptions,

@@ -11,7 +11,8 @@ from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
 from ..options.option import Option
-from ..options.variant import CoreDump, FurtherOptions, VariantOptions
+from ..options.variant import FurtherOptions, VariantOptions
+from ..options.written_to_s3 import CoreDump
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import HubServing

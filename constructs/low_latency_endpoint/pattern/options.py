@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
-from ..hosting.metrics_publishing import MetricsPublishing
+from ..options.metrics_publishing import MetricsPublishing
+from ..options.written_to_s3 import DataCapture
 from ..plan.argument_kinds import checked_arguments
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ConfigurationOptions:
 
     Examples:
         >>> from low_latency_endpoint import ConfigurationOptions, DataCapture
-        >>> ConfigurationOptions(data_capture=DataCapture(destination="s3://captured")).metrics
+        >>> ConfigurationOptions(data_capture=DataCapture(s3="s3://captured")).metrics
     """
 
     encryption_key: kms.IKey | None = None

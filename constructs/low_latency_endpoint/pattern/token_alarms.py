@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
-from ..hosting.metrics_publishing import MetricsPublishing
 from ..monitoring.alarms import LatencyAlarms
 from ..options.alarms import Thresholds, TokenAlarmOptions
+from ..options.metrics_publishing import MetricsPublishing
 from ..plan.latency_plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
 from ..plan.token_warnings import NO_TOKEN_ALARMS

@@ -559,10 +559,7 @@ S3_URI = text_form(
     source=_CAPTURE,
 )
 CAPTURE_MODE = _choice(
-    "LLE427",
-    "the mode of data capture",
-    ("Input", "Output", "InputAndOutput"),
-    source=API + "CaptureOption.html",
+    "LLE427", "the mode of data capture", ("input", "output"), source=API + "CaptureOption.html"
 )
 CAPTURE_COUNT = number_range(
     "LLE428",
@@ -570,7 +567,7 @@ CAPTURE_COUNT = number_range(
     1,
     32,
     source=_CAPTURE,
-    fix='Give ("Input", "Output") or one of them, or leave data capture out.',
+    fix="Give input, output or both, or leave data capture out.",
 )
 CAPTURE_CONTENT_TYPE = text_form(
     "LLE429",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field
-
-from ..errors.findings import Finding, breaches, finding
+from ..errors.findings import Finding
 from ..options.alarms import AlarmOptions
 from ..options.effects import (
     ADVICE,
@@ -25,11 +22,13 @@ from ..options.effects import (
     Touched,
 )
 from ..options.latency_target import LatencyTarget
+from ..options.metrics_publishing import MetricsPublishing
 from ..options.option import Option
-from ..options.rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
+from ..options.rules import KMS_KEY_ARN, ROLE_ARN, TAG_KEY, TAG_VALUE
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
+from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump, DataCapture
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from .container_checks import container_checks, one_way_to_serve
@@ -39,7 +38,6 @@ from .endpoint_checks import endpoint_checks
 from .fields import Limited
 from .hugging_face import HuggingFaceSettings
 from .instance_pools import InstancePoolSettings, pool_checks
-from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .traffic import InstanceCountSettings, ScalingSettings
 from .variant_checks import variant_checks
@@ -48,80 +46,6 @@ from .warm_up import WarmUpSettings
 
 Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
-ContentTypes = tuple[Annotated[str, Limited(limits.CAPTURE_CONTENT_TYPE)], ...]
-S3Uri = Annotated[str, Limited(limits.S3_URI)]
-KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
-
-class CoreDumpSettings(SettingsModel):
-    """Where core dumps of crashed containers go."""
-
-    s3: S3Uri = Field(examples=["s3://my-bucket/core-dumps/"], description="S3 destination.")
-    kms_key_arn: KmsKeyArn | None = optional(
-        "KMS key that encrypts them. Default: the bucket's own encryption.", example=KMS_KEY_EXAMPLE
-    )
-
-
-class DataCaptureSettings(SettingsModel):
-    """Record requests and responses in S3."""
-
-    s3: S3Uri = Field(examples=["s3://my-bucket/captured/"], description="S3 destination.")
-    kms_key_arn: KmsKeyArn | None = optional(
-        "KMS key that encrypts them. Default: the bucket's own encryption.", example=KMS_KEY_EXAMPLE
-    )
-    capture: tuple[Literal["input", "output"], ...] = optional(
-        "What is recorded: input (requests), output (responses). Default: both.",
-        example=["input"],
-        default=("input", "output"),
-        strict=False,
-    )
-    csv_content_types: ContentTypes = optional(
-        "Content types that are recorded as CSV. Default: all bodies in base64.",
-        example=["text/csv"],
-        default=(),
-        strict=False,
-    )
-    json_content_types: ContentTypes = optional(
-        "Content types that are recorded as JSON. Default: all bodies in base64.",
-        example=["application/json"],
-        default=(),
-        strict=False,
-    )
-    sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = optional(
-        "Share of the requests; less for high traffic. Default: 10.", example=10, default=10
-    )
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """Zero percent captures nothing, neither does an empty list; lists keep their limits."""
-        for name, limit in (
-            ("capture", limits.CAPTURE_COUNT),
-            ("csv_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
-            ("json_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
-        ):
-            if isinstance(given.get(name), (list, tuple)):
-                yield from breaches((name,), limit.check, len(items_of(given, name)))
-        if given.get("sampling_percentage") == 0:
-            yield finding(SAMPLES_NOTHING, "sampling_percentage", got="0", allowed="1 to 100")
-
-
-class MetricSettings(SettingsModel):
-    """What SageMaker publishes to CloudWatch."""
-
-    enhanced: bool = optional(
-        "Publish per instance and container, at the frequency below; "
-        "more billed metrics. Default: false.",
-        default=False,
-    )
-    detailed_observability: bool = optional(
-        "Publish OpenTelemetry metrics for PromQL, which CloudWatch bills by the GB. Default: true.",
-        default=True,
-    )
-    publish_frequency: Annotated[timedelta, Limited(limits.METRIC_FREQUENCY)] = optional(
-        "How often utilization (with enhanced: invocations too) is published. Default: 60s.",
-        example="10s",
-        default=timedelta(seconds=60),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +200,7 @@ class EndpointSettings(InstanceOptions):
         ),
     ] = None
     metrics: Annotated[
-        MetricSettings | None,
+        MetricsPublishing | None,
         Option(
             example={"enhanced": True, "publish_frequency": "10s"},
             touches=Touched((CONFIGURATION,)),
@@ -290,7 +214,7 @@ class EndpointSettings(InstanceOptions):
         Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role", touches=Touched((MODEL,))),
     ] = None
     core_dump: Annotated[
-        CoreDumpSettings | None,
+        CoreDump | None,
         Option(example={"s3": "s3://my-bucket/core-dumps/"}, touches=Touched((CONFIGURATION,))),
     ] = None
     kms_key_arn: Annotated[
@@ -300,7 +224,7 @@ class EndpointSettings(InstanceOptions):
         bool, Option(touches=Touched(planned=("volume_key",)))
     ] = False
     data_capture: Annotated[
-        DataCaptureSettings | None,
+        DataCapture | None,
         Option(
             example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10},
             touches=Touched((CONFIGURATION,)),

@@ -142,7 +142,8 @@ def _read_one(kind: Any, option: Option) -> Any:
         keys = _read_one(below[0], Option(option.keys))
         return dict[keys, _read_one(alternatives(below[1])[0], option)]  # type: ignore[valid-type,misc]
     if origin is Sequence or origin is tuple:
-        return Annotated[tuple[_read_one(below[0], option), ...], Field(strict=False)]  # type: ignore[misc]
-    if option.limit is not None and kind in (int, float, str):
-        return Annotated[kind, Limited(option.limit)]
+        items: Any = tuple[_read_one(below[0], option), ...]  # type: ignore[misc]
+        return Annotated[items, Field(strict=False)]
+    if option.limit is not None and (kind in (int, float, str) or origin is Literal):
+        return Annotated[str if origin is Literal else kind, Limited(option.limit)]
     return TextOrNumber if option.as_text and kind is str else kind

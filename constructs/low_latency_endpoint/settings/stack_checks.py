@@ -117,9 +117,6 @@ def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}-{name}"
     if "role_arn" in endpoint:
         yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
-    for setting, name in (("core_dump", "CoreDumpKey"), ("data_capture", "CaptureKey")):
-        if "kms_key_arn" in mapping_of(endpoint, setting):
-            yield f"{key}-{name}"
     for place, container in all_stated_containers(endpoint):
         if "ecr" in mapping_of(container, "image"):
             yield f"{container_id(key, place)}-Repository"

@@ -8,7 +8,7 @@ from ..plan.durations import DURATION, milliseconds_of, seconds_of
 from ..plan.limits import Limit
 from ..plan.token_values import is_token
 
-__all__ = ["check", "check_milliseconds", "check_seconds", "is_token"]
+__all__ = ["check", "check_milliseconds", "check_seconds", "in_seconds", "is_token"]
 
 
 def check(limit: Limit, value: Any, where: str = "") -> Any:
@@ -22,16 +22,20 @@ def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
     The limit of the API is in seconds; callers always say ``Duration``. A token passes as
     ``Duration.seconds(token)`` only: CloudFormation cannot convert units.
     """
-    if duration is None:
-        return None
-    if _unresolved(duration):
-        try:
-            return int(duration.to_seconds())
-        except RuntimeError as problem:  # what jsii makes of CDK's refusal to convert
-            raise DURATION.error(
-                got="a token in another unit", allowed="Duration.seconds(token)", where=where
-            ) from problem
-    return int(check(limit, seconds_of(duration, where), where))
+    return None if duration is None else int(check(limit, in_seconds(duration, where), where))
+
+
+def in_seconds(duration: Any, where: str = "") -> float:
+    """Seconds of a duration; of a token a token."""
+    if not _unresolved(duration):
+        seconds = seconds_of(duration, where)
+        return int(seconds) if seconds == int(seconds) else seconds
+    try:
+        return int(duration.to_seconds())
+    except RuntimeError as problem:  # what jsii makes of CDK's refusal to convert
+        raise DURATION.error(
+            got="a token in another unit", allowed="Duration.seconds(token)", where=where
+        ) from problem
 
 
 def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
