@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from .monitoring.dashboard import LatencyDashboard
     from .monitoring.query_alarms import TokenLatencyAlarms
     from .monitoring.shadow_alarms import ShadowAlarms
-    from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .options.latency_target import LatencyTarget
     from .options.metrics_publishing import MetricsPublishing
+    from .options.network import ClientZones
+    from .options.safeguards import Safeguards
     from .options.throughput import MeasuredThroughput
     from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
     from .plan.scaling_changes import ScalingSchedule, ScalingSteps
-    from .synthesis.safeguards import Safeguards
     from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
     from .warm_up.payload import WarmUpPayload
     from .warm_up.warm_up import WarmUp
@@ -86,14 +86,11 @@ _MODULE_OF = {
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
-        "options.metrics_publishing": "MetricsPublishing",
-        "options.written_to_s3": "CoreDump DataCapture",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
         "monitoring.query_alarms": "TokenLatencyAlarms",
         "monitoring.shadow_alarms": "ShadowAlarms",
-        "network.client_zones": "ClientZones",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
@@ -106,7 +103,10 @@ _MODULE_OF = {
         "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "options.throughput": "MeasuredThroughput",
         "options.token_traffic": "TokenLengths TokenTraffic",
-        "synthesis.safeguards": "Safeguards",
+        "options.metrics_publishing": "MetricsPublishing",
+        "options.network": "ClientZones",
+        "options.written_to_s3": "CoreDump DataCapture",
+        "options.safeguards": "Safeguards",
         "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
         "warm_up.payload": "WarmUpPayload",
         "warm_up.warm_up": "WarmUp",

@@ -186,7 +186,7 @@ def test_keys_that_look_like_other_values_are_text() -> None:
 def test_a_key_without_a_value_counts_as_left_out() -> None:
     settings = parse_settings(SHORT + "    scaling:\n      # enabled: false\nnetwork:\n")
     assert settings.endpoints["sentiment"].scaling.enabled is True
-    assert settings.network.cidr is None
+    assert settings.network.cidr == "10.0.0.0/16"
 
 
 def test_anchors_and_merge_keys() -> None:

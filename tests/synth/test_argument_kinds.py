@@ -270,7 +270,6 @@ VALUES: dict[str, Any] = {
     "where": "",
     "zone": "use1-az1",
     "zones": ("use1-az1", "use1-az2"),
-    "ClientZones kind": "id",
     "ClientZones.of_names zones": NAMES.zones,
     "Container.from_dlc repository": "pytorch-inference",
     "Container.from_hugging_face model": QWEN.model,
@@ -298,6 +297,7 @@ VALUES: dict[str, Any] = {
 }
 #: What else a call needs, or says so that many of them go into one stack.
 BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
+    "ClientZones": lambda t: {"ids": ["use1-az1", "use1-az2"]},
     "Container": lambda t: {"image": t.image},
     "Container.from_hugging_face": lambda t: {"lock": t.lock},
     # For rights of so many endpoints the function that confirms updates has no room.
@@ -324,12 +324,7 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
 #: Methods that can be called once of the same thing.
 ONCE = ("Endpoint.scale", "InferenceComponent.scale")
 #: Not for people to call: the library's own halves of a construct.
-INTERNAL = {
-    "ContainerImage.bind",
-    "ModelData.bind",
-    "Safeguards.let_write_logs",
-    "ZoneAlignedNetwork.let_into_s3",
-}
+INTERNAL = {"ContainerImage.bind", "ModelData.bind", "ZoneAlignedNetwork.let_into_s3"}
 
 
 CLASSES = {

@@ -8,10 +8,11 @@ from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ..options.safeguards import Safeguards
 from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
 from ..synthesis.asked_once import Part, only_child, path_of, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
-from ..synthesis.safeguards import Safeguards, safeguards_of
+from ..synthesis.safeguards import safeguards_of
 
 _FUNCTION = "LowLatencyEndpointDrain"
 _LONGEST_RUN = 900

@@ -5,11 +5,12 @@ from __future__ import annotations
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from constructs import Construct
 
+from ..options.safeguards import Safeguards
 from ..plan.function_rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.asked_once import Part, only_child, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import endpoint_arn
-from ..synthesis.safeguards import Safeguards, safeguards_of
+from ..synthesis.safeguards import safeguards_of
 
 _FUNCTION = "EndpointServingCheck"
 _TIMEOUT_SECONDS = 300  # for a scaling action that is under way

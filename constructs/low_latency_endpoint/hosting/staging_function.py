@@ -11,9 +11,10 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .. import hugging_face
+from ..options.safeguards import Safeguards
 from ..synthesis.asked_once import Part, only_child, stack_of
 from ..synthesis.custom_resource_function import function_runtime, package_asset
-from ..synthesis.safeguards import FunctionRole, Safeguards, log_group, safeguards_of
+from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of, writing_logs
 
 _ID = "HubModelStaging"
 _PACKAGE = "staging_function"
@@ -31,7 +32,7 @@ class StagingFunction(Part):
         guards.apply_to(self)  # and so to the models below it
         code = package_asset(self, Path(hugging_face.__file__).parent / _PACKAGE)
         group = log_group(self, guards, days=30)
-        self._role = FunctionRole(self, guards, "log", guards.let_write_logs(group))
+        self._role = FunctionRole(self, guards, "log", writing_logs(guards, group))
         function = lambda_.CfnFunction(
             self,
             "Function",

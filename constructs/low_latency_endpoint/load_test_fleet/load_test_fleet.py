@@ -35,7 +35,7 @@ from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.iam_documents import arn, endpoint_arn
 from ..synthesis.physical_names import name_of
 from ..synthesis.private_bucket import private_bucket
-from ..synthesis.safeguards import log_group, safeguards_of
+from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
 from ..synthesis.validation import check, is_token
 from .interface_endpoints import make_interface_endpoints
 from .roles import execution_role, master_role, worker_role
@@ -282,7 +282,7 @@ class LoadTestFleet(Construct):
         runs = self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")
         key = self.results_bucket.encryption_key
         self._execution = execution_role(
-            self, "ExecutionRole", pull, self._guards.let_write_logs(self.log_group)
+            self, "ExecutionRole", pull, writing_logs(self._guards, self.log_group)
         )
         self._master = master_role(self, "MasterRole", runs, key)
         self._worker = worker_role(

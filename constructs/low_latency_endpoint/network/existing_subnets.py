@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ..options.network import ClientZones
 from ..plan.rules import (
     NETWORK_FROM_TWO,
     SUBNET_OF_TWO_ZONES,
@@ -15,12 +16,11 @@ from ..plan.rules import (
     ZONE_WITHOUT_SUBNET,
     ZONES_UNKNOWN_AT_SYNTH,
 )
-from ..plan.zones import is_stand_in
+from ..plan.zones import is_stand_in, zone_name_of
 from ..synthesis.asked_once import path_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
-from .client_zones import ClientZones
-from .vpc_zones import is_pending, zone_name_of
+from .vpc_zones import is_pending
 
 
 def choose_subnets(
@@ -41,7 +41,7 @@ def choose_subnets(
         )
     if subnets is not None:
         return _given(vpc, client_zones, subnets, where)
-    if client_zones.kind == "id":
+    if client_zones.ids:
         raise ZONES_UNKNOWN_AT_SYNTH.error(
             got=f"zone IDs {', '.join(client_zones.zones)}",
             allowed="zone names, or subnets= with the subnet of each zone ID",
@@ -165,7 +165,7 @@ def _given(
                 where=where,
             )
         zone_of[subnet_id] = zone
-    if client_zones.kind == "name":
+    if client_zones.names:
         for zone in client_zones.zones:
             actual = zone_name_of(subnets[zone])
             if actual is None or is_token(actual) or is_stand_in(actual) or is_stand_in(zone):

@@ -14,7 +14,7 @@ from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, for_flow_logs, trust
 from ..synthesis.rights_before import RightsBefore
 from ..synthesis.role_rights import RoleRights
-from ..synthesis.safeguards import log_group, safeguards_of
+from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
 
 
 class FlowLog(Part):
@@ -27,7 +27,7 @@ class FlowLog(Part):
         guards = safeguards_of(self)
         group = log_group(self, guards, days=30)
         rights = [
-            *guards.let_write_logs(group, "logs:DescribeLogStreams"),
+            *writing_logs(guards, group, "logs:DescribeLogStreams"),
             allow(["logs:DescribeLogGroups"], "*"),
         ]
         role_arn, carrier, before = _role(self, guards.flow_log_role, rights)

@@ -9,13 +9,12 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ..options.network import PrivateLinkOptions
+from ..options.option import made_at
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import (
-    API_NEEDS_PRIVATE_DNS,
-    FIPS_WITH_POLICY,
     HOSTED_ZONE_NEEDS_DNS_NAME,
     LINK_OF_OTHER_VPC,
-    NARROW_WITHOUT_POLICY,
     NO_NAME_WITHOUT_PRIVATE_DNS,
     PRIVATE_DNS_NEEDS_VPC_DNS,
 )
@@ -132,20 +131,18 @@ class RuntimePrivateLink(Construct):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        if fips and endpoint_policy:
-            raise FIPS_WITH_POLICY.error(
-                got="fips=True, endpoint_policy=True", allowed="endpoint_policy=False", where=path
-            )
-        polices = not fips if endpoint_policy is None else endpoint_policy
-        if narrow_policy is not None and not polices:
-            raise NARROW_WITHOUT_POLICY.error(
-                got=f"narrow_policy={narrow_policy} without a policy",
-                allowed="narrow_policy=None",
-                where=path,
-            )
+        options = made_at(
+            path,
+            PrivateLinkOptions,
+            fips=fips,
+            private_dns=private_dns,
+            endpoint_policy=endpoint_policy,
+            narrow_policy=narrow_policy,
+            sagemaker_api=sagemaker_api,
+        )
         label = FIPS_LABEL if fips else LABEL
         services = [f"sagemaker.{label}"] + ["sagemaker.api"] * sagemaker_api
-        self.private_dns = private_dns is not False
+        self.private_dns = options.takes_the_name
         if self.private_dns:
             if not network.dns_ready:
                 raise PRIVATE_DNS_NEEDS_VPC_DNS.error(
@@ -153,10 +150,6 @@ class RuntimePrivateLink(Construct):
                 )
             for service in services:
                 claim_private_dns(self, network, service)
-        elif sagemaker_api:
-            raise API_NEEDS_PRIVATE_DNS.error(
-                got="sagemaker_api=True, private_dns=False", allowed="one of them", where=path
-            )
         group = network.security_group(
             self,
             "SecurityGroup",
@@ -193,7 +186,7 @@ class RuntimePrivateLink(Construct):
         self.zonal_dns_names = zonal_names(self.regional_dns_name, network, label)
         narrow = network.own_vpc if narrow_policy is None else narrow_policy
         self._policy = None
-        if polices:
+        if options.polices:
             self._policy = LinkPolicy(
                 self,
                 cast(ec2.CfnVPCEndpoint, endpoint.node.default_child),
@@ -202,7 +195,7 @@ class RuntimePrivateLink(Construct):
                 openai=openai,
             )
         if private_dns is None and not network.own_vpc:
-            warn_of_takeover(self, services, narrow=narrow if polices else None)
+            warn_of_takeover(self, services, narrow=narrow if options.polices else None)
         if hosted_zone_vpcs:
             self._serve_other_vpcs(hosted_zone_vpcs, self.regional_dns_name, hosted_zone_id)
 

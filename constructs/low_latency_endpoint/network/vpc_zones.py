@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..plan.zones import is_stand_in
+from ..plan.zones import is_stand_in, zone_name_of
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ec2 as ec2
@@ -16,14 +16,6 @@ LOOKUP_PENDING = "vpc-12345"
 def is_pending(vpc: ec2.IVpc) -> bool:
     """Whether the CLI is still to look the VPC up, and will run the app again with it."""
     return vpc.vpc_id == LOOKUP_PENDING
-
-
-def zone_name_of(subnet: ec2.ISubnet) -> str | None:
-    """The name of a subnet's zone, maybe a token; None where CDK does not know it."""
-    try:
-        return subnet.availability_zone
-    except RuntimeError:  # Subnet.from_subnet_id knows no zone, and CDK throws when asked
-        return None
 
 
 def is_subnet_of_pending_lookup(subnet: ec2.ISubnet) -> bool:

@@ -12,6 +12,7 @@ from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ..options.network import DEFAULT_CIDR, ClientZones
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from ..plan.rules import NOT_A_CLIENT_ZONE
@@ -22,20 +23,17 @@ from ..synthesis.findings import pseudo_parameters
 from ..synthesis.iam_documents import allow, document
 from ..synthesis.s3_locations import bucket_arn
 from ..synthesis.validation import is_token
-from .client_zones import ClientZones
 from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
-from .vpc_zones import zone_name_of
+from ..plan.zones import zone_name_of
+from .vpc_zones import 
 from .way_to_s3 import expect_way_to_s3, reads_from_s3
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
-
-
-DEFAULT_CIDR = "10.0.0.0/16"
 
 
 @checked_arguments
@@ -148,8 +146,8 @@ class ZoneAlignedNetwork(Construct):
                 f"Subnet-{zone}",
                 vpc_id=vpc_id,
                 cidr_block=block,
-                availability_zone=zone if client_zones.kind == "name" else None,
-                availability_zone_id=zone if client_zones.kind == "id" else None,
+                availability_zone=None if client_zones.ids else zone,
+                availability_zone_id=zone if client_zones.ids else None,
                 map_public_ip_on_launch=False,
                 tags=[CfnTag(key="Name", value=f"{path}/{zone}")],
             )

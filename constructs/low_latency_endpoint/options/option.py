@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 from functools import cache
@@ -64,6 +64,7 @@ class Option(NamedTuple):
     entries: Limit | None = None  # of how many entries a list has
     as_text: bool = False  # whether a number without quotes counts as its text
     may_be_missing: bool = False  # a path, which is told of elsewhere
+    passes: Callable[[Any], bool] | None = None  # what CDK puts in a value's place meanwhile
 
 
 class Declared(NamedTuple):
@@ -108,6 +109,7 @@ class Options:
     plain_value: ClassVar[str] = ""  # the option that is meant where a plain value stands instead
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required option
     _sound_part_of: ClassVar[type[Options] | None] = None
+    _stated: ClassVar[Collection[str] | None] = None  # of an object that a file makes
 
     def __post_init__(self) -> None:
         self._settle()
@@ -151,10 +153,11 @@ class Options:
             )
 
     def _states(self, name: str) -> bool:
-        """Whether the option is stated, right or wrong, and is not the default."""
-        group = self._sound_part_of or type(self)
-        [default] = [each.default for each in options_of(group) if each.name == name]
-        value = _read(self, name)
+        """Whether a file states the option, right or wrong; in Python, something but the default."""
+        if self._stated is not None:
+            return name in self._stated
+        [default] = [each.default for each in options_of(type(self)) if each.name == name]
+        value = getattr(self, name)
         return value is not default and bool(value != default)
 
     def _needs(self, name: str, other: str, why: str) -> Iterator[Finding]:
@@ -222,6 +225,7 @@ def read(
         if each.name not in wrong:
             object.__setattr__(made, each.name, values.get(each.name, each.default))
     made._settle()
+    object.__setattr__(made, "_stated", {*values, *wrong})
     return made, list(made._findings())
 
 
@@ -230,6 +234,16 @@ def _read(options: Options, name: str) -> Any:
         return getattr(options, name)
     except _Unsound:
         return _Unsound
+
+
+def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
+    """A group of a construct's keywords; what is wrong with it is said of the construct."""
+    defaults = {each.name: each.default for each in options_of(group)}
+    stated = {name: each for name, each in values.items() if each is not defaults[name]}
+    made, found = read(group, stated)
+    for _, error in found:
+        raise located(error, where)
+    return made
 
 
 @cache
@@ -254,6 +268,8 @@ def _check(option: Option, value: Any) -> None:
             allowed="a duration known at synth: AWS wants it in another unit, and CloudFormation "
             "cannot convert",
         )
+    elif option.passes is not None and option.passes(value):
+        return
     elif isinstance(value, (int, float, str)) and (option.known or not is_token(value)):
         limit.check(value)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import Any
+
 from ..errors import rule
 from ..plan import limits
 from ..plan.limits import GUIDE, Pattern, number_range, text_form
@@ -62,6 +67,23 @@ CIDR_FORM = rule(
     "a range of IPv4 addresses is not valid",
     fix="Write first address and prefix length, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
+)
+
+
+class _Cidr(Pattern):
+    def holds(self, value: Any) -> bool:
+        """Whether the value is the first address of a range, and its length."""
+        return value in self._meant(value)
+
+    def _meant(self, value: Any) -> Iterator[str]:
+        """The range that holds the address."""
+        if isinstance(value, str) and "/" in value:
+            with suppress(ValueError):
+                yield str(IPv4Network(value, strict=False))
+
+
+CIDR = _Cidr(
+    CIDR_FORM, "a range of IPv4 addresses", r"\d+\.\d+\.\d+\.\d+/\d+", "such as 10.0.0.0/16"
 )
 NO_SUCH_ASSET = rule(
     "LLE911",

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -40,6 +38,7 @@ from ..settings import (
 from ..settings.variants import Further, FurtherSettings, container_id
 from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
 from ..warm_up.payload import WarmUpPayload
+from .by_arn import key_by_arn, role_by_arn
 from .further_variant import FurtherVariant
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 
@@ -58,11 +57,7 @@ def endpoint_arguments(
     request = plan.request
     deployment = settings.deployment
     model = _stated(
-        ModelOptions,
-        settings,
-        role=iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
-        if settings.role_arn
-        else None,
+        ModelOptions, settings, role=role_by_arn(scope, f"{key}-Role", settings.role_arn)
     )
     further = [
         (each.shadow, _further(scope, key, settings, each.further, each.plan.request, model))
@@ -85,7 +80,7 @@ def endpoint_arguments(
         "configuration": _stated(
             ConfigurationOptions,
             settings,
-            encryption_key=_key(scope, f"{key}-Key", settings.kms_key_arn),
+            encryption_key=key_by_arn(scope, f"{key}-Key", settings.kms_key_arn),
         ),
         "variant": _stated(
             VariantOptions, settings, name=settings.variant_name, weight=settings.variant_weight
@@ -206,7 +201,7 @@ def _data(scope: Construct, id: str, settings: ContainerSettings) -> ModelData |
     data = settings.data
     if data is None:
         return None
-    key = _key(scope, f"{id}-DataKey", data.kms_key_arn)
+    key = key_by_arn(scope, f"{id}-DataKey", data.kms_key_arn)
     if data.asset:
         return ModelData.from_asset(str(data.asset), key=key)
     return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula, key=key)
@@ -246,7 +241,3 @@ def _payload(settings: WarmUpPayloadSettings) -> WarmUpPayload:
     if settings.text is not None:
         return WarmUpPayload.from_text(settings.text, **further)
     return WarmUpPayload.from_json(settings.data, **further)
-
-
-def _key(scope: Construct, id: str, arn: str | None) -> kms.IKey | None:
-    return kms.Key.from_key_arn(scope, id, arn) if arn else None

@@ -10,7 +10,6 @@ from constructs import Construct
 from ..load_test_fleet.load_test_fleet import LoadTestFleet
 from ..plan.argument_kinds import checked_arguments
 from .low_latency_endpoint_stack import LowLatencyEndpointStack
-from .stated_safeguards import safeguards_in
 
 
 @checked_arguments
@@ -45,7 +44,7 @@ class LoadTestFleetStack(Stack):
             description="Load generators for SageMaker endpoints, none while idle",
             **kwargs,
         )
-        safeguards_in(self, serving.settings.safeguards)
+        serving.settings.safeguards.apply_to(self)
         endpoints: bool | LoadTestFleet = interface_endpoints
         self.fleets: dict[str, LoadTestFleet] = {}
         for key, endpoint in serving.endpoints.items():

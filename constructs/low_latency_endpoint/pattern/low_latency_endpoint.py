@@ -22,11 +22,12 @@ from ..hosting.model import Model
 from ..hosting.variant import InstancePool
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
-from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
+from ..options.network import ClientZones
 from ..options.option import Lasting
+from ..options.safeguards import Safeguards
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments
@@ -42,7 +43,6 @@ from ..plan.latency_plan import (
 from ..plan.limits import ACCOUNT, PARAMETER_PREFIX, REGION
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
-from ..synthesis.safeguards import Safeguards
 from ..synthesis.validation import check
 from .explained import explain_beside_template
 from .for_callers import ForCallers, output, publish, values_for_callers

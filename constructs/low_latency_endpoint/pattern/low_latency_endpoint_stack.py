@@ -13,13 +13,11 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
 from .low_latency_endpoint import LowLatencyEndpoint
-from .stated_safeguards import safeguards_in
 
 if TYPE_CHECKING:
     from ..settings import Settings  # loads pydantic and YAML, for those who have settings
@@ -74,7 +72,7 @@ class LowLatencyEndpointStack(Stack):
         from .endpoint_arguments import endpoint_arguments
 
         self.settings = settings
-        safeguards_in(self, settings.safeguards)
+        settings.safeguards.apply_to(self)
         self.network = self._network(settings)
         self.private_link = self._private_link(settings)
         self.endpoints: dict[str, LowLatencyEndpoint] = {}
@@ -139,12 +137,7 @@ class LowLatencyEndpointStack(Stack):
     def _network(self, settings: Settings) -> ZoneAlignedNetwork:
         from ..settings import largest_fleet
 
-        zones = (
-            ClientZones.of_ids(*settings.client_zones.ids)
-            if settings.client_zones.ids
-            else ClientZones.of_names(*settings.client_zones.names or ())
-        )
-        network = settings.network
+        zones, network = settings.client_zones, settings.network
         listed = (
             ec2.PrefixList.from_prefix_list_id(self, "S3PrefixList", network.s3_prefix_list)
             if network.s3_prefix_list
@@ -160,20 +153,18 @@ class LowLatencyEndpointStack(Stack):
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
                 s3_prefix_list=listed,
             )
-        options: dict[str, Any] = {"cidr": network.cidr} if network.cidr else {}
-        if network.flow_logs is not None:
-            options["flow_logs"] = (
-                ec2.FlowLogTrafficType[network.flow_logs.upper()] if network.flow_logs else None
-            )
         made = ZoneAlignedNetwork(
             self,
             "Network",
             client_zones=zones,
+            cidr=network.cidr,
+            flow_logs=ec2.FlowLogTrafficType[network.flow_log.upper()]
+            if network.flow_log
+            else None,
             max_instances=largest_fleet(settings),
             subnet_prefix_length=network.subnet_prefix_length,
             s3_prefix_list=listed,
             narrow_s3=network.narrow_s3,
-            **options,
         )
         for bucket in network.s3_buckets:
             made.allow_s3(bucket)

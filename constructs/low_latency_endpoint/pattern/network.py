@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.network import ClientZones
 from ..plan.limits import MAX_INSTANCES, ZONE_NAME
 from ..plan.rules import (
     FLEETS_SHARE_SUBNETS,

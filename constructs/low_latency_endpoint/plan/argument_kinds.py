@@ -397,6 +397,8 @@ class _Names(dict[str, Any]):
             return getattr(package, name)
         if name.endswith("Settings"):
             return getattr(import_module(f"{package.__name__}.settings"), name)
+        if name == "Construct":
+            return import_module("constructs").Construct
         return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
 
 

@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..errors import rule
 from .tables import rows
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ec2 as ec2
 
 _ID = re.compile(r"(?P<prefix>[a-z]{2,5}\d)-(?P<local>[a-z]{3}\d-)?az(?P<number>\d{1,2})")
 _NAME = re.compile(
@@ -32,6 +36,14 @@ def is_stand_in(zone: str) -> bool:
     zones up and runs the app again.
     """
     return _STAND_IN.fullmatch(zone) is not None
+
+
+def zone_name_of(subnet: ec2.ISubnet) -> str | None:
+    """The name of a subnet's zone, maybe a token; None where CDK does not know it."""
+    try:
+        return subnet.availability_zone
+    except RuntimeError:  # Subnet.from_subnet_id knows no zone, and CDK throws when asked
+        return None
 
 
 def zone_ordinal(zone: str) -> int | None:

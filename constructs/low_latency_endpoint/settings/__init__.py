@@ -16,7 +16,6 @@ from .loading import load_settings, parse_settings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost
 from .recommendation import RecommendationSettings
-from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
 from .served import environment_place, has_own_model, served_containers
 from .shared import SharedResources, shared_resources
@@ -32,7 +31,6 @@ __all__ = [
     "ModelDataSettings",
     "PlannedVariant",
     "RecommendationSettings",
-    "SafeguardSettings",
     "Settings",
     "SharedResources",
     "WarmUpPayloadSettings",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
 from ..errors.findings import finding, shown
-from ..options.rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
+from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError
 from .yaml_source import WrittenFloat, WrittenInt
@@ -166,22 +165,6 @@ def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
     return {"type": "string", "pattern": rf"^{_NUMBER}(?:ms|s|m|h)$"}
 
 
-def _cidr(value: Any) -> Any:
-    if isinstance(value, IPv4Network):
-        return str(value)
-    try:
-        if not isinstance(value, str) or "/" not in value:
-            raise ValueError
-        return str(IPv4Network(value))
-    except ValueError as error:
-        fix = ""
-        if "host bits" in str(error):
-            fix = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
-        raise BreachError(
-            [finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16", fix=fix)]
-        ) from None
-
-
 def path_beside(value: str | Path, info: ValidationInfo) -> Path:
     """The path from the settings file's folder, within what its reader was told to keep to."""
     context = info.context or {}
@@ -233,12 +216,6 @@ Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": "stri
 #: Text where numbers without quotes are common.
 TextOrNumber = Annotated[
     str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})
-]
-#: A range of IPv4 addresses, held as text.
-Cidr = Annotated[
-    str,
-    BeforeValidator(_cidr),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$"}),
 ]
 #: The same of a file that may be missing: the plan tells of it.
 PathBeside = Annotated[Path, BeforeValidator(_path), WithJsonSchema({"type": "string"})]

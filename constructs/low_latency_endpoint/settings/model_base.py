@@ -277,14 +277,18 @@ def _translated(
         return _missing(name, field, cls.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
         choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
+        choices = [{"True": "true", "False": "false"}.get(each, each) for each in choices]
         given = shown(got)
         form = cls.other_forms.get(name)
         other = _example(form) if form else ""
-        meant = form is not None and given.lower() in form.model_fields
+        if form is not None and given.lower() in form.model_fields:
+            fix = f"Write {other}."
+        elif "true" in choices and given.lower() in _SWITCHES:
+            fix = f"Write {_SWITCHES[given.lower()]}."
+        else:
+            fix = did_you_mean(given, choices)
         return NOT_A_CHOICE.error(
-            got=given,
-            allowed=", ".join(filter(None, [*choices, other])),
-            fix=f"Write {other}." if meant else did_you_mean(given, choices),
+            got=given, allowed=", ".join(filter(None, [*choices, other])), fix=fix
         )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
     fix = ""

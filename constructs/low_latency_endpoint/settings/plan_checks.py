@@ -35,7 +35,7 @@ from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
 from .role_policies import RolePolicy, role_policies, too_long_policies
-from .stack import DEFAULT_CIDR, Settings
+from .stack import Settings
 from .stack_parts import endpoint_parts, rollback_alarms, shared_parts
 from .variants import FurtherSettings, all_containers, further_variants
 
@@ -211,12 +211,7 @@ def _room(settings: Settings) -> Iterator[Finding]:
             place = ("network", name)
             break
     yield from breaches(
-        place,
-        network_blocks,
-        network.cidr or DEFAULT_CIDR,
-        zones,
-        together,
-        network.subnet_prefix_length,
+        place, network_blocks, network.cidr, zones, together, network.subnet_prefix_length
     )
 
 

@@ -16,7 +16,7 @@ from ..plan.subnets import (
 from .costs import instances_in_update
 from .planned import planned_variants
 from .plans import largest_fleet
-from .stack import DEFAULT_CIDR, Settings
+from .stack import Settings
 
 
 class QuotaNeed(NamedTuple):
@@ -111,9 +111,7 @@ def shared_resources(settings: Settings) -> SharedResources:
     # Of a whole endpoint, which each of its variants' plans has.
     flying = [each.plan.caller_connections for each in variants if each.further is None]
     return SharedResources(
-        network_blocks(network.cidr or DEFAULT_CIDR, zones, instances, network.subnet_prefix_length)
-        if own
-        else {},
+        network_blocks(network.cidr, zones, instances, network.subnet_prefix_length) if own else {},
         zones,
         (network.subnet_prefix_length or roomy_prefix_length(addresses)) if own else None,
         addresses,

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ..errors import did_you_mean
 from ..errors.findings import Finding, breaches, finding
+from ..options.network import DEFAULT_CIDR, ClientZones, NetworkOptions, PrivateLinkOptions
 from ..options.rules import (
     AT_LEAST_ONE,
     ENDPOINT_KEY,
@@ -18,6 +19,7 @@ from ..options.rules import (
     STACK_NAME,
     TOPIC_ARN,
 )
+from ..options.safeguards import Safeguards
 from ..plan import limits
 from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.subnets import plan_subnets, vpc_block
@@ -26,13 +28,9 @@ from .endpoint import EndpointSettings, Tags
 from .endpoint_checks import all_stated_containers
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of, optional
-from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .of_options import OfOptions
 from .prices import Prices
-from .safeguards import SafeguardSettings
 from .stack_checks import stack_checks, zones_of
-
-DEFAULT_CIDR = "10.0.0.0/16"
 
 
 class Settings(SettingsModel):
@@ -50,17 +48,17 @@ class Settings(SettingsModel):
         "Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile.",
         example="123456789012",
     )
-    client_zones: ClientZoneSettings = Field(
+    client_zones: Annotated[ClientZones, OfOptions()] = Field(
         examples=[{"ids": ["use1-az1", "use1-az2"]}],
         description="Where the callers run: everything else goes into the same zones.",
     )
-    network: NetworkSettings = Field(
-        default_factory=NetworkSettings,
+    network: Annotated[NetworkOptions, OfOptions()] = Field(
+        default_factory=NetworkOptions,
         examples=[{"vpc_id": "vpc-0123456789abcdef0"}],
         description="The VPC. Default: a new one with one isolated subnet in each client zone.",
     )
-    private_link: PrivateLinkSettings = Field(
-        default_factory=PrivateLinkSettings,
+    private_link: Annotated[PrivateLinkOptions, OfOptions()] = Field(
+        default_factory=PrivateLinkOptions,
         examples=[{"allow_cidrs": ["10.0.0.0/16"]}],
         description="How callers reach SageMaker Runtime. Default: a new interface endpoint with "
         "private DNS in the client zones, open to the VPC.",
@@ -75,8 +73,8 @@ class Settings(SettingsModel):
         "SNS topic that the alarms notify. Default: they notify nobody.",
         example="arn:aws:sns:us-east-1:123456789012:on-call",
     )
-    safeguards: SafeguardSettings = Field(
-        default_factory=SafeguardSettings,
+    safeguards: Annotated[Safeguards, OfOptions()] = Field(
+        default_factory=Safeguards,
         examples=[{"log_retention_days": 365}],
         description="Key, log retention and roles for everything that the stacks make. Default: "
         "AWS's keys, short retentions, a role for each.",

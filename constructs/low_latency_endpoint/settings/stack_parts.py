@@ -36,7 +36,7 @@ def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) 
     return SharedParts(
         zones=len(settings.client_zones.zones),
         own_vpc=network.vpc_id is None,
-        flow_log=network.flow_logs is not False,
+        flow_log=network.flow_log is not None,
         adopted_rules=len(set(link.allow_cidrs or ("the VPC's",))) * _ports(settings)
         if link.interface_endpoint_id
         else None,

@@ -13,9 +13,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from ..options.safeguards import Safeguards
 from .asked_once import region_of
 from .findings import acknowledge, acknowledge_wildcard_resources
-from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
+from .safeguards import FunctionRole, log_group, safeguards_of, writing_logs
 from .validation import is_token
 
 _STAGING_OFF = "aws:cdk:disable-asset-staging"
@@ -88,7 +89,7 @@ def custom_resource_function(
     """
     guards = safeguards or safeguards_of(scope)
     group = log_group(scope, guards, days=7)
-    role = FunctionRole(scope, guards, "act", [*statements, *guards.let_write_logs(group)])
+    role = FunctionRole(scope, guards, "act", [*statements, *writing_logs(guards, group)])
     if wildcards:
         for carrier in role.carriers:
             acknowledge_wildcard_resources(carrier, ["*"], reason=wildcards)

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import CfnResource, Stack, Token
 from constructs import Construct
 
+from ..options.safeguards import Safeguards
 from .asked_once import Part, only_child, stack_of
 from .custom_resource_function import custom_resource_function
-from .safeguards import Safeguards, safeguards_of
+from .safeguards import safeguards_of
 
 _FUNCTION = "FormerNames"
 LONGEST_ANSWER = 3_500

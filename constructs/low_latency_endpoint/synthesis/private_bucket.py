@@ -8,8 +8,9 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..options.safeguards import Safeguards
 from .findings import acknowledge
-from .safeguards import Safeguards, safeguards_of
+from .safeguards import safeguards_of
 
 
 def private_bucket(

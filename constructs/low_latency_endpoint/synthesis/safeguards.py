@@ -3,78 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import Any, cast
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
-from ..plan.argument_kinds import checked_arguments
+from ..options.safeguards import APPLIED, Safeguards
 from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
-from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .asked_once import node_of
 from .iam_documents import allow, arn, trust
 from .rights_before import RightsBefore
 from .role_rights import RoleRights
-from .validation import check
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
 
 
-@checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class Safeguards:
-    """One key, one log retention and the roles for all that the constructs below a scope make.
-
-    Args:
-        encryption_key: Encrypts the log groups, the warm-up's dead letters and its functions' environments, the results of load tests and :class:`AlarmTopic`; and, unless they have a key of their own, captured data, core dumps and the instances' storage volumes, these where no instance type of the configuration has local storage. By default keys of AWS's own. A key that is made in the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and to leave the rest to IAM policies of the account.
-        log_retention_days: How long every log group keeps its log; by default a week for functions of custom resources, a month for the rest.
-        function_role: Runs all functions; by default each has a role of its own with the least that it needs. What they need is attached to it, where CDK can change it.
-        flow_log_role: Delivers the flow log, likewise.
-
-    Raises:
-        ConfigurationError: LLE564 for a retention that CloudWatch Logs does not have.
-
-    Examples:
-        >>> from aws_cdk import App, Stack, aws_kms as kms
-        >>> from low_latency_endpoint import Safeguards
-        >>> stack = Stack(App(), "Serving")
-        >>> Safeguards(encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
-        ...            log_retention_days=365).apply_to(stack)
-    """
-
-    encryption_key: kms.IKey | None = None
-    log_retention_days: int | None = None
-    function_role: iam.IRole | None = None
-    flow_log_role: iam.IRole | None = None
-
-    def __post_init__(self) -> None:
-        check(LOG_RETENTION, self.log_retention_days, "log_retention_days")
-
-    def apply_to(self, scope: Construct) -> None:
-        """Hold for everything that is made below the scope from now on; the nearest scope wins.
-
-        What all endpoints of a stack share (two functions) follows the first of them: apply it to
-        the stack, so that there is one answer.
-        """
-        _APPLIED[scope] = self
-
-    def let_write_logs(self, group: logs.CfnLogGroup, *further: str) -> list[dict[str, Any]]:
-        """What a role needs to write into a log group, and to do ``further`` with it."""
-        return writing_log(group.attr_arn, *further, key_arn=self.key_arn, service=_logs_service())
-
-    @property
-    def key_arn(self) -> str | None:
-        """Of the key, if there is one."""
-        return self.encryption_key.key_arn if self.encryption_key else None
+def writing_logs(
+    safeguards: Safeguards, group: logs.CfnLogGroup, *further: str
+) -> list[dict[str, Any]]:
+    """What a role needs to write into a log group, and to do ``further`` with it."""
+    key_arn = key_arn_of(safeguards)
+    return writing_log(group.attr_arn, *further, key_arn=key_arn, service=_logs_service())
 
 
-_APPLIED: WeakKeyDictionary[IConstruct, Safeguards] = WeakKeyDictionary()
+def key_arn_of(safeguards: Safeguards) -> str | None:
+    """The key's ARN, if there is a key."""
+    return safeguards.encryption_key.key_arn if safeguards.encryption_key else None
 
 
 @cache
@@ -84,10 +41,27 @@ def _logs_service() -> str:
 
 
 def safeguards_of(scope: IConstruct) -> Safeguards:
-    """Those of the nearest scope that has some."""
+    """Those of the nearest scope that has some, with key and roles as the CDK knows them."""
     # Node.js is asked for the scopes only where some have safeguards.
-    scopes = reversed(node_of(scope).scopes) if _APPLIED else ()
-    return next((_APPLIED[each] for each in scopes if each in _APPLIED), Safeguards())
+    for each in reversed(node_of(scope).scopes) if APPLIED else ():
+        if each in APPLIED:
+            APPLIED[each] = made = _imported(cast(Construct, each), APPLIED[each])
+            return made
+    return Safeguards()
+
+
+def _imported(scope: Construct, stated: Safeguards) -> Safeguards:
+    """What is named by its ARN becomes an import below the scope."""
+    if key := stated.kms_key_arn:
+        made = kms.Key.from_key_arn(scope, "EncryptionKey", key)
+        stated = replace(stated, kms_key_arn=None, encryption_key=made)
+    if function := stated.function_role_arn:
+        role = iam.Role.from_role_arn(scope, "FunctionRole", function)
+        stated = replace(stated, function_role_arn=None, function_role=role)
+    if flow_log := stated.flow_log_role_arn:
+        role = iam.Role.from_role_arn(scope, "FlowLogRole", flow_log)
+        stated = replace(stated, flow_log_role_arn=None, flow_log_role=role)
+    return stated
 
 
 def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.CfnLogGroup:
@@ -143,7 +117,7 @@ class FunctionRole:
             self.arn, self.carriers = made.attr_arn, [made]
         else:
             self._rights = RoleRights.given(scope, given)
-            shared = ("*", Aws.STACK_ID, safeguards.key_arn)
+            shared = ("*", Aws.STACK_ID, key_arn_of(safeguards))
             own, of_all = on_stated_role(statements, shared)
             policies = [
                 self._rights.allow("Function", *own, owner=owner),

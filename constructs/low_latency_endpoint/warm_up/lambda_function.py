@@ -18,7 +18,7 @@ from ..synthesis.asked_once import Part
 from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters
 from ..synthesis.iam_documents import document
-from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
+from ..synthesis.safeguards import FunctionRole, key_arn_of, log_group, safeguards_of, writing_logs
 from .payload import WarmUpPayload, write_payloads
 
 _PACKAGE = "warm_up_function"
@@ -38,7 +38,7 @@ class DeadLetters(Part):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
-        key_arn = safeguards_of(self).key_arn
+        key_arn = key_arn_of(safeguards_of(self))
         queue = sqs.CfnQueue(
             self,
             "Queue",
@@ -91,8 +91,8 @@ class WarmUpFunction(Part):
         # With a key the right to send dead letters opens the function's environment too.
         standing = [
             *statements,
-            *guards.let_write_logs(group),
-            *sending_dead_letters(dead_letters.arn, guards.key_arn),
+            *writing_logs(guards, group),
+            *sending_dead_letters(dead_letters.arn, key_arn_of(guards)),
         ]
         if vpc is not None:
             standing += being_in_vpc(Own(*pseudo_parameters()))
@@ -117,7 +117,7 @@ class WarmUpFunction(Part):
             memory_size=memory_mib,
             timeout=timeout_seconds,
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(environment)),
-            kms_key_arn=guards.key_arn,
+            kms_key_arn=key_arn_of(guards),
             vpc_config=vpc,
             dead_letter_config=lambda_.CfnFunction.DeadLetterConfigProperty(
                 target_arn=dead_letters.arn

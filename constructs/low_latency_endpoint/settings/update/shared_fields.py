@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ...options.effects import Effect
 from ...plan.subnets import network_blocks
 from ..plans import largest_fleet
-from ..stack import DEFAULT_CIDR, Settings
+from ..stack import Settings
 from .effects import Consequence
 from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, alone_changed
 from .stated_values import both_texts
@@ -25,7 +25,7 @@ def subnet_blocks(settings: Settings) -> dict[str, str]:
     if network.vpc_id is not None:
         return {}
     return network_blocks(
-        network.cidr or DEFAULT_CIDR,
+        network.cidr,
         settings.client_zones.zones,
         largest_fleet(settings),
         network.subnet_prefix_length,
@@ -45,9 +45,8 @@ def endpoint_names(settings: Settings) -> dict[str, str]:
 
 def same_vpc(before: Settings, after: Settings) -> bool:
     """Whether the VPC stays: the same that exists, or the stack's own with the same range."""
-    return before.network.vpc_id == after.network.vpc_id and (
-        before.network.cidr or DEFAULT_CIDR
-    ) == (after.network.cidr or DEFAULT_CIDR)
+    was, now = before.network, after.network
+    return (was.vpc_id, was.cidr) == (now.vpc_id, now.cidr)
 
 
 def subnets(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -111,11 +110,11 @@ def _zones(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _flow_log(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.network.flow_logs for each in (before, after))
-    if was is not False and now is not False:
-        if (was or "reject") != (now or "reject"):
+    was, now = (each.network.flow_log for each in (before, after))
+    if was and now:
+        if was != now:
             yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
-    elif now is False:
+    elif now is None:
         yield Consequence(
             Effect.DELETED, "the flow log, with its role and log group; callers see nothing of it"
         )
@@ -124,7 +123,7 @@ def _flow_log(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _flow_log_role(before: Settings, after: Settings) -> Iterator[Consequence]:
-    if after.network.vpc_id is None and after.network.flow_logs is not False:
+    if after.network.vpc_id is None and after.network.flow_log:
         yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
 
 
@@ -162,7 +161,7 @@ def _policy(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
     was, now = (each.private_link.allow_cidrs for each in (before, after))
-    own = {after.network.cidr or DEFAULT_CIDR} if after.network.vpc_id is None else {"the VPC's"}
+    own = {after.network.cidr} if after.network.vpc_id is None else {"the VPC's"}
     lost = sorted(set(was or own) - set(now or own))
     if set(was or own) != set(now or own):
         yield Consequence(

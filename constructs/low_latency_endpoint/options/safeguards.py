@@ -1,0 +1,80 @@
+"""What an organisation asks of everything that a stack makes: one key, one retention, its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+from weakref import WeakKeyDictionary
+
+from ..errors.findings import Finding
+from ..plan.argument_kinds import checked_arguments
+from ..plan.load_test_fleet_rules import LOG_RETENTION
+from .option import Option, Options
+from .rules import ENCRYPTION_KEY_ARN, ROLE_ARN
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+    from constructs import Construct
+
+#: Those that hold below a scope, by the scope.
+APPLIED: WeakKeyDictionary[Any, Safeguards] = WeakKeyDictionary()
+_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+_ROLE = "arn:aws:iam::123456789012:role/"
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class Safeguards(Options):
+    """Key, log retention and roles for everything that the stacks make.
+
+    In Python for all that the constructs below a scope make.
+
+    Args:
+        kms_key_arn: KMS key for log groups, the warm-up's dead letters and load-test results; also for captured data, core dumps and volumes of types without local storage, unless these have a key. Its policy must let CloudWatch Logs use it. Default: AWS's keys.
+        log_retention_days: How long the stacks' own log groups keep logs. Default: 7 for functions of custom resources, else 30.
+        function_role_arn: Role that runs the functions; what they need is attached to it. Default: one for each with the least privilege.
+        flow_log_role_arn: Role that delivers the new VPC's flow log. Default: a new one.
+        encryption_key: In place of ``kms_key_arn`` a key of the app, also for the environments of the warm-up's functions and for :class:`AlarmTopic`. A key that is made in the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and to leave the rest to IAM policies of the account. Default: none.
+        function_role: In place of ``function_role_arn`` a role of the app, which CDK can change. Default: none.
+        flow_log_role: In place of ``flow_log_role_arn`` a role of the app. Default: none.
+
+    Raises:
+        ConfigurationError: LLE564 for a retention that CloudWatch Logs does not have, LLE341 and
+            LLE925 for an ARN, LLE929 for both forms of the same, LLE807 for values of another kind.
+
+    Examples:
+        >>> from aws_cdk import App, Stack, aws_kms as kms
+        >>> from low_latency_endpoint import Safeguards
+        >>> stack = Stack(App(), "Serving")
+        >>> Safeguards(encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
+        ...            log_retention_days=365).apply_to(stack)
+    """
+
+    kms_key_arn: Annotated[str | None, Option(ENCRYPTION_KEY_ARN, _KEY)] = None
+    log_retention_days: Annotated[int | None, Option(LOG_RETENTION, 365)] = None
+    function_role_arn: Annotated[str | None, Option(ROLE_ARN, f"{_ROLE}low-latency-functions")] = (
+        None
+    )
+    flow_log_role_arn: Annotated[str | None, Option(ROLE_ARN, f"{_ROLE}flow-logs")] = None
+    encryption_key: kms.IKey | None = None
+    function_role: iam.IRole | None = None
+    flow_log_role: iam.IRole | None = None
+
+    def apply_to(self, scope: Construct) -> None:
+        """Hold for everything that is made below the scope from now on; the nearest scope wins.
+
+        What all endpoints of a stack share (two functions) follows the first of them: apply it to
+        the stack, so that there is one answer.
+        """
+        APPLIED[scope] = self
+
+    def _rules(self) -> Iterator[Finding]:
+        """One key, and one role of each kind."""
+        for made, named in (
+            ("encryption_key", "kms_key_arn"),
+            ("function_role", "function_role_arn"),
+            ("flow_log_role", "flow_log_role_arn"),
+        ):
+            yield from self._excludes(made, (named,), "both say the same")
