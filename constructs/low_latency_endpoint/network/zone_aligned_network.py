@@ -17,7 +17,7 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from ..plan.rules import NOT_A_CLIENT_ZONE
 from ..plan.subnets import network_blocks
-from ..plan.zones import check_zones_in_region
+from ..plan.zones import check_zones_in_region, zone_name_of
 from ..synthesis.asked_once import path_below, path_of, region_of, stack_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.iam_documents import allow, document
@@ -28,8 +28,6 @@ from .existing_subnets import choose_subnets
 from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
-from ..plan.zones import zone_name_of
-from .vpc_zones import 
 from .way_to_s3 import expect_way_to_s3, reads_from_s3
 
 if TYPE_CHECKING:

@@ -226,7 +226,9 @@ def read(
             object.__setattr__(made, each.name, values.get(each.name, each.default))
     made._settle()
     object.__setattr__(made, "_stated", {*values, *wrong})
-    return made, list(made._findings())
+    found = list(made._findings())
+    object.__delattr__(made, "_stated")  # which is no option
+    return made, found
 
 
 def _read(options: Options, name: str) -> Any:

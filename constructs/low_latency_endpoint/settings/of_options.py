@@ -44,6 +44,7 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
     model.makes = group
+    model.exactly_one_of = group.exactly_one_of
     model.plain_value, model.left_out = group.plain_value, group.left_out
     model.other_forms = {each.name: model_of(of) for each in stated for of in _groups(each.kind)}
     config = SettingsModel.model_config
