@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .hosting.component_host import ComponentHost
     from .hosting.container import Container
     from .hosting.copy_scaling import CopyScaling
-    from .hosting.deployment import DeploymentPolicy
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
     from .hosting.endpoint_interface import IEndpoint
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
+    from .options.deployment import DeploymentPolicy
     from .options.latency_target import LatencyTarget
     from .options.metrics_publishing import MetricsPublishing
     from .options.network import ClientZones
@@ -68,7 +68,6 @@ _MODULE_OF = {
         "hosting.component_host": "ComponentHost",
         "hosting.container": "Container",
         "hosting.copy_scaling": "CopyScaling",
-        "hosting.deployment": "DeploymentPolicy",
         "hosting.endpoint": "Endpoint",
         "hosting.endpoint_configuration": "EndpointConfiguration IEndpointConfiguration",
         "hosting.endpoint_interface": "IEndpoint",
@@ -84,8 +83,6 @@ _MODULE_OF = {
         "hosting.variant": "InstancePool ProductionVariant",
         "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
-        "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
-        "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
@@ -93,20 +90,23 @@ _MODULE_OF = {
         "monitoring.shadow_alarms": "ShadowAlarms",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
-        "pattern.low_latency_endpoint": "LowLatencyEndpoint",
-        "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
-        "pattern.further_variant": "FurtherVariant",
-        "pattern.load_test_fleet_stack": "LoadTestFleetStack",
-        "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
-        "plan.endpoint_request": "ScalingOptions",
+        "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
+        "options.deployment": "DeploymentPolicy",
         "options.latency_target": "LatencyTarget",
-        "plan.scaling_changes": "ScalingSchedule ScalingSteps",
-        "options.throughput": "MeasuredThroughput",
-        "options.token_traffic": "TokenLengths TokenTraffic",
         "options.metrics_publishing": "MetricsPublishing",
         "options.network": "ClientZones",
-        "options.written_to_s3": "CoreDump DataCapture",
         "options.safeguards": "Safeguards",
+        "options.throughput": "MeasuredThroughput",
+        "options.token_traffic": "TokenLengths TokenTraffic",
+        "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
+        "options.written_to_s3": "CoreDump DataCapture",
+        "pattern.further_variant": "FurtherVariant",
+        "pattern.load_test_fleet_stack": "LoadTestFleetStack",
+        "pattern.low_latency_endpoint": "LowLatencyEndpoint",
+        "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
+        "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
+        "plan.endpoint_request": "ScalingOptions",
+        "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
         "warm_up.payload": "WarmUpPayload",
         "warm_up.warm_up": "WarmUp",

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from fuzzing.agreement import folder_of_files, text_of
 from fuzzing.cases import settings_values
+from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.cli.plan_changes import (
     MOST_CHARACTERS,
     comparison_markdown,
@@ -21,7 +22,6 @@ from low_latency_endpoint.cli.plan_changes import (
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.options.effects import Effect
 from low_latency_endpoint.settings import Settings, load_settings
-from low_latency_endpoint.settings.deployment import DeploymentSettings
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
 from low_latency_endpoint.settings.update.revisions import is_file_name
 from low_latency_endpoint.settings.update.stated_values import both_texts, differences, value_text
@@ -81,7 +81,7 @@ def test_the_words_of_a_difference() -> None:
     assert both_texts({"min": 2, "max": 16}, {"min": 2, "max": 20}) == "max 16 -> 20"
     assert both_texts(8, None) == "8 -> none"
     assert value_text(("a", "b")) == "[a, b]"
-    canary = DeploymentSettings.model_validate({"canary": {"size_percent": 20}})
+    canary = DeploymentPolicy.canary(size_percent=20)
     assert policy_words(canary) == "a canary of 20 % for 5m, then all of it"
     assert container_id("mood", ("variants", "b", "containers", 0)) == "mood.b-0"
 

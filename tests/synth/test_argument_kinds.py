@@ -61,6 +61,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.options.deployment import AllAtOnce
 from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
@@ -274,7 +275,6 @@ VALUES: dict[str, Any] = {
     "Container.from_dlc repository": "pytorch-inference",
     "Container.from_hugging_face model": QWEN.model,
     "ContainerImage.from_dlc repository": "pytorch-inference",
-    "DeploymentPolicy.to_cfn variants": lambda t: [t.variant.attributes],
     "Endpoint.metric name": "Invocations",
     "EndpointConfiguration.from_endpoint_config_name variants": lambda t: [t.variant.attributes],
     "FurtherVariant name": "challenger",
@@ -300,6 +300,7 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ClientZones": lambda t: {"ids": ["use1-az1", "use1-az2"]},
     "Container": lambda t: {"image": t.image},
     "Container.from_hugging_face": lambda t: {"lock": t.lock},
+    "DeploymentPolicy": lambda t: {"all_at_once": AllAtOnce()},
     # For rights of so many endpoints the function that confirms updates has no room.
     "Endpoint": lambda t: {"confirm_updates": False},
     "Endpoint.from_endpoint_attributes": lambda t: {"endpoint_name": "sentiment"},

@@ -510,41 +510,7 @@ row(
 )
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------
-for kind in ("canary", "linear", "all_at_once", "rolling"):
-    out_of(
-        "LLE502",
-        lambda w, v, kind=kind: w.deployed(kind, wait=SECONDS(v)),
-        "0 to 3600 seconds",
-        3601,
-    )
-out_of(
-    "LLE506",
-    lambda w, v: w.deployed("canary", termination_wait=SECONDS(v)),
-    "0 to 3600 seconds",
-    3601,
-)
-for seconds in (599, 28801):
-    given = {"maximum_execution": SECONDS(seconds)}
-    row(
-        "LLE507",
-        lambda w, given=given: w.deployed("canary", **given),
-        str(seconds),
-        "600 to 28800 seconds",
-    )
 row("LLE509", lambda w: w.endpoint(tags={f"k{n}": "v" for n in range(51)}), "51", "0 to 50")
-row(
-    "LLE521",
-    lambda w: w.deployed("linear", step_percent=10, wait=HOUR),
-    "36000 seconds (10 x 3600",
-    "less than 28800",
-)
-row(
-    "LLE521",
-    lambda w: w.deployed("rolling", batch_percent=5, wait=HOUR),
-    "72000 seconds",
-    "less than 28800",
-)
-row("LLE361", lambda _: DeploymentPolicy(kind="ALL_AT_ONCE", size_percent=10), "10", "no size")
 row("LLE522", lambda w: w.deployed("rolling", w.variant(), w.b()), "2 variants", "1")
 INF1 = InstanceType("ml.inf1.xlarge")
 row(
@@ -808,6 +774,7 @@ ELSEWHERE = {
     "tests/hugging_face/test_staging.py": "LLE313 LLE357 LLE398",
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",
+    "tests/synth/test_deployment.py": "LLE521",
     "tests/plan/test_serving_containers.py": "LLE392",
     "tests/plan/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from functools import partial
+
 import pytest
 from aws_cdk import Duration
 
@@ -78,34 +81,15 @@ def test_inf1_updates_all_at_once_by_default(stack, parts, template_of):
 
 # What AWS adds up: waits between the shifts, and the wait before the old fleet ends.
 @pytest.mark.parametrize(
-    ("make", "waits"),
+    ("kind", "given", "waits"),
     [
-        (
-            lambda maximum: DeploymentPolicy.canary(
-                wait=Duration.minutes(20),
-                termination_wait=Duration.minutes(10),
-                maximum_execution=maximum,
-            ),
-            1800,
-        ),
-        (
-            lambda maximum: DeploymentPolicy.linear(
-                step_percent=30, wait=Duration.minutes(10), maximum_execution=maximum
-            ),
-            2400,
-        ),
-        (
-            lambda maximum: DeploymentPolicy.rolling(
-                batch_percent=50, wait=Duration.minutes(10), maximum_execution=maximum
-            ),
-            1200,
-        ),
+        ("canary", {"wait": "20m", "termination_wait": "10m"}, 1800),
+        ("linear", {"step_percent": 30, "wait": "10m"}, 2400),
+        ("rolling", {"batch_percent": 50, "wait": "10m"}, 1200),
     ],
 )
-def test_the_longest_time_exceeds_the_waits(stack, parts, template_of, make, waits):
-    configuration = parts.configuration(stack)
-    with refused("LLE521", allowed=f"more than {waits} seconds"):
-        parts.endpoint(
-            stack, "TooShort", configuration=configuration, deployment=make(Duration.seconds(waits))
-        )
-    parts.endpoint(stack, configuration=configuration, deployment=make(Duration.seconds(waits + 1)))
+def test_the_longest_time_exceeds_the_waits(kind, given, waits):
+    make = partial(getattr(DeploymentPolicy, kind), **given)
+    with refused("LLE521", allowed=f"more than the waits' {waits:,} seconds"):
+        make(maximum_execution=timedelta(seconds=waits))
+    assert make(maximum_execution=timedelta(seconds=waits + 1)).waits == timedelta(seconds=waits)

@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..options.deployment import DeploymentPolicy, default_deployment
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ENDPOINT_NAME
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
@@ -15,7 +16,7 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.physical_names import name_of
 from ..synthesis.validation import check
-from .deployment import DeploymentPolicy
+from .deployment import deployment_property
 from .endpoint_configuration import IEndpointConfiguration
 from .endpoint_interface import IEndpoint
 from .imported_endpoint import ImportedEndpoint
@@ -118,8 +119,8 @@ class Endpoint(IEndpoint):
         make none that does.
         """
         self._rollback_alarms += alarms
-        self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
-            self.variants, self._rollback_alarms, self._path, shadow=self.shadow
+        self.cfn_endpoint.deployment_config = deployment_property(
+            self._deployment, self.variants, self._rollback_alarms, self._path, shadow=self.shadow
         )
 
     @classmethod
@@ -238,10 +239,8 @@ class Endpoint(IEndpoint):
 
 
 def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPolicy:
-    """All at once where nothing else is: Inf1, and inference components (nothing is known)."""
-    unguarded = any(
-        variant.shape == "inference-component" or instance_type.name.startswith("ml.inf1.")
-        for variant in variants
-        for instance_type in variant.instance_types
-    )
-    return DeploymentPolicy.all_at_once() if unguarded else DeploymentPolicy.canary()
+    """All at once with inference components too, of which nothing is known."""
+    if any(variant.shape == "inference-component" for variant in variants):
+        return DeploymentPolicy.all_at_once()
+    types = [each.name for variant in variants for each in variant.instance_types]
+    return default_deployment(types)

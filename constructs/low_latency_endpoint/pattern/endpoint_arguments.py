@@ -16,7 +16,6 @@ from constructs import Construct
 
 from ..errors.findings import Place
 from ..hosting.container import Container
-from ..hosting.deployment import DeploymentPolicy
 from ..hosting.hugging_face_model import HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
@@ -27,7 +26,6 @@ from ..plan.latency_plan import EndpointRequest
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
 from ..settings import (
     ContainerSettings,
-    DeploymentSettings,
     EndpointSettings,
     HuggingFaceSettings,
     PlannedVariant,
@@ -55,7 +53,6 @@ def endpoint_arguments(
     """What is planned comes from the plans' requests, the rest from settings."""
     plan = variants[0].plan
     request = plan.request
-    deployment = settings.deployment
     model = _stated(
         ModelOptions, settings, role=role_by_arn(scope, f"{key}-Role", settings.role_arn)
     )
@@ -86,11 +83,7 @@ def endpoint_arguments(
             VariantOptions, settings, name=settings.variant_name, weight=settings.variant_weight
         ),
         "endpoint": _stated(
-            EndpointOptions,
-            settings,
-            deployment=_deployment(deployment) if deployment else None,
-            roll_back_on_alarms=deployment.rollback_on_alarms if deployment else None,
-            tags=None,
+            EndpointOptions, settings, tags=None
         ),  # the stack's, with those of the whole stack
         "alarms": replace(settings.alarms, actions=alarm_actions),
         "dashboard": settings.dashboard,
@@ -205,20 +198,6 @@ def _data(scope: Construct, id: str, settings: ContainerSettings) -> ModelData |
     if data.asset:
         return ModelData.from_asset(str(data.asset), key=key)
     return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula, key=key)
-
-
-def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
-    waits = {
-        "termination_wait": settings.termination_wait,
-        "maximum_execution": settings.maximum_execution,
-    }
-    for kind in ("canary", "linear", "rolling", "all_at_once"):
-        if (stated := getattr(settings, kind)) is not None:
-            if kind == "rolling":
-                del waits["termination_wait"]
-            made: DeploymentPolicy = getattr(DeploymentPolicy, kind)(**dict(stated), **waits)
-            return made
-    return DeploymentPolicy.all_at_once(**waits)  # type: ignore[arg-type]  # a timedelta will do
 
 
 def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:

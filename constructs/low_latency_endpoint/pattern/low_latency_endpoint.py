@@ -32,7 +32,7 @@ from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
-from ..plan.deployments import takes_guardrails
+from ..plan.deployments import rolls_back
 from ..plan.latency_plan import (
     EndpointRequest,
     LatencyTarget,
@@ -313,10 +313,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
             if dashboard
             else None
         )
-        rolls_back = endpoint.roll_back_on_alarms
         types = [each for made in self.plans.values() for each in made.request.types]
-        guarded = all(map(takes_guardrails, types))
-        if guarded if rolls_back is None else rolls_back:
+        policy = endpoint.deployment
+        if rolls_back(policy.rollback_on_alarms if policy else None, types):
             rollback = LatencyAlarms(
                 self,
                 "RollbackAlarms",

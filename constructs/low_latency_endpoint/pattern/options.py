@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..hosting.deployment import DeploymentPolicy
+from ..options.deployment import DeploymentPolicy
 from ..options.metrics_publishing import MetricsPublishing
 from ..options.written_to_s3 import DataCapture
 from ..plan.argument_kinds import checked_arguments
@@ -73,7 +73,6 @@ class EndpointOptions:
     Args:
         endpoint_name: By default derived from the construct's path, so another one when a scope around it moves or gets another id: set it in production.
         deployment: By default a canary of 10 percent for 5 minutes.
-        roll_back_on_alarms: Roll a deployment back when its new fleet misses the target or fails; by default yes, except on Inf1, which AWS excludes.
         confirm_updates: By default a deployment fails after which SageMaker does not serve this version.
         tags: Of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. By default none.
 
@@ -88,6 +87,5 @@ class EndpointOptions:
 
     endpoint_name: str | None = None
     deployment: DeploymentPolicy | None = None
-    roll_back_on_alarms: bool | None = None
     confirm_updates: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -14,6 +14,11 @@ def takes_guardrails(instance_type: str) -> bool:
     return not instance_type.startswith("ml.inf1.")
 
 
+def rolls_back(stated: bool | None, instance_types: Iterable[str]) -> bool:
+    """Whether alarms roll a deployment back; by default wherever SageMaker lets them."""
+    return all(map(takes_guardrails, instance_types)) if stated is None else stated
+
+
 def check_guardrails(
     kind: str, instance_types: Iterable[str], *, rolls_back: bool, where: str = ""
 ) -> None:

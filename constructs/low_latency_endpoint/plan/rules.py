@@ -336,12 +336,6 @@ NAME_OR_ARN = rule(
     "an imported endpoint needs its name or its ARN",
     fix="State endpoint_name or endpoint_arn.",
 )
-SIZE_OF_ALL_AT_ONCE = rule(
-    "LLE361",
-    "a deployment all at once takes no step size",
-    fix="Use DeploymentPolicy.all_at_once(), or canary, linear or rolling with a size.",
-    source=API + "TrafficRoutingConfig.html",
-)
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523",
     "Inf1 instances are excluded from deployment guardrails",

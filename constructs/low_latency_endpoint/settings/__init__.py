@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from .containers import ContainerSettings, ImageSettings, ModelDataSettings
 from .costs import instances_in_update
-from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings
 from .loading import load_settings, parse_settings
@@ -24,7 +23,6 @@ from .warm_up import WarmUpPayloadSettings, WarmUpSettings
 
 __all__ = [
     "ContainerSettings",
-    "DeploymentSettings",
     "EndpointSettings",
     "HuggingFaceSettings",
     "ImageSettings",

@@ -101,8 +101,8 @@ def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:
 
 def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
     """The most instances while a new version takes over a fleet of that size."""
-    rolling = endpoint.deployment.rolling if endpoint.deployment else None
-    return deployments.instances_in_update(largest, rolling.batch_percent if rolling else None)
+    stated = endpoint.deployment
+    return deployments.instances_in_update(largest, stated.rolling_percent if stated else None)
 
 
 def _price(settings: Settings, item: str) -> Price | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from ..errors.findings import Finding
 from ..options.alarms import AlarmOptions
+from ..options.deployment import DeploymentPolicy
 from ..options.effects import (
     ADVICE,
     CHECK,
@@ -33,7 +34,6 @@ from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
-from .deployment import DeploymentSettings
 from .endpoint_checks import endpoint_checks
 from .fields import Limited
 from .hugging_face import HuggingFaceSettings
@@ -179,7 +179,7 @@ class EndpointSettings(InstanceOptions):
     ] = field(default_factory=ScalingSettings)
     confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
     deployment: Annotated[
-        DeploymentSettings | None,
+        DeploymentPolicy | None,
         Option(
             example={"canary": {"size_percent": 10, "wait": "5m"}},
             touches=Touched(planned=("deployment", "rollback_alarms")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors.findings import Finding, Place, breaches
 from ..plan import limits
-from ..plan.deployments import check_guardrails, takes_guardrails
+from ..plan.deployments import check_guardrails, rolls_back
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
 from ..plan.metrics import metric_facts, metrics
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
@@ -76,13 +76,11 @@ def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
 
 def _guardrails(deployment: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     kinds = [kind for kind in ("canary", "linear", "rolling", "all_at_once") if kind in deployment]
-    rolls_back = deployment.get("rollback_on_alarms") is True
-    for kind in kinds[:1] or ["all_at_once"] * rolls_back:
+    back = deployment.get("rollback_on_alarms") is True
+    for kind in kinds[:1] or ["all_at_once"] * back:
         yield from breaches(
             ("deployment",),
-            lambda kind=kind: check_guardrails(
-                kind.upper(), [instance_type], rolls_back=rolls_back
-            ),
+            lambda kind=kind: check_guardrails(kind.upper(), [instance_type], rolls_back=back),
         )
 
 
@@ -100,16 +98,11 @@ def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding
             )
 
 
-def rolls_back(deployment: Mapping[str, Any], instance_type: str) -> bool:
-    """Whether alarms roll a deployment back; by default wherever SageMaker lets them."""
-    stated = deployment.get("rollback_on_alarms")
-    return takes_guardrails(instance_type) if stated is None else stated is True
-
-
 def _rollback_alarms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
     thresholds = mapping_of(mapping_of(given, "alarms"), "model_latency")
-    if thresholds and rolls_back(mapping_of(given, "deployment"), instance_type):
+    stated = mapping_of(given, "deployment").get("rollback_on_alarms")
+    if thresholds and rolls_back(stated, [instance_type]):
         yield from breaches(
             ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(thresholds) + 1
         )

@@ -172,7 +172,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
     facts, most = plan.request.facts, plan.largest_fleet
     large = facts is not None and (facts.accelerator_count or 0) >= LARGE_ACCELERATORS
     if large and endpoint.capacity_reservation_arn is None:
-        rolls = endpoint.deployment and endpoint.deployment.rolling
+        rolls = endpoint.deployment and endpoint.deployment.rolling_percent
         twice = (
             "" if rolls else f", nor {2 * most:,} in an update unless deployment.rolling says so"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ..plan.durations import seconds_of
 from ..simulate.fleet_changes import Rollout
 from .endpoint import EndpointSettings
 
@@ -17,20 +18,13 @@ def simulated_deployment(endpoint: EndpointSettings) -> Rollout | None:
     stated = endpoint.deployment
     if stated is None:
         return None
-    kept = _seconds(stated.termination_wait)
-    if stated.canary:
-        kind, percent, wait = "canary", stated.canary.size_percent, stated.canary.wait
-    elif stated.linear:
-        kind, percent, wait = "linear", stated.linear.step_percent, stated.linear.wait
-    elif stated.rolling:
-        kind, percent, wait = "rolling", stated.rolling.batch_percent, stated.rolling.wait
-    else:
-        watched = stated.all_at_once.wait if stated.all_at_once else None
-        return Rollout(at=0.0, bake_seconds=_seconds(watched) + kept)
+    wait, kept = seconds_of(stated.wait), seconds_of(stated.termination_wait or timedelta())
+    if stated.kind == "ALL_AT_ONCE":
+        return Rollout(at=0.0, bake_seconds=wait + kept)
     return Rollout(
-        at=0.0, kind=kind, step_share=percent / 100, wait_seconds=_seconds(wait), bake_seconds=kept
+        at=0.0,
+        kind=stated.kind.lower(),
+        step_share=stated.percent / 100,
+        wait_seconds=wait,
+        bake_seconds=kept,
     )
-
-
-def _seconds(wait: timedelta | None) -> float:
-    return wait.total_seconds() if wait else 0.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
+from ..plan.deployments import rolls_back
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings
-from .endpoint_checks import rolls_back
 from .planned import planned_variants, warms
 from .role_policies import RolePolicy, resources_for
 from .served import has_own_model, hub_models
@@ -159,13 +159,9 @@ def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> lis
 def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
     """The alarms of a variant that roll a deployment back, each by its number of metrics."""
     endpoint = settings.endpoints[key]
+    stated = endpoint.deployment
     types = [name for each in planned_variants(settings, key) for name in each.plan.request.types]
-    stated = (
-        {}
-        if endpoint.deployment is None
-        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms}
-    )
-    back = all(rolls_back(stated, name) for name in types)
+    back = rolls_back(stated.rollback_on_alarms if stated else None, types)
     latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
     return [*(1 for _ in latencies), *_BILLED["error_rate"]] if back else []
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...options.deployment import DeploymentPolicy
 from ...options.effects import Effect
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...plan.decisions import Explanation
-from ...plan.deployments import instances_in_update
+from ...plan.durations import seconds_of
 from ...plan.hourly_cost import StackCost
-from ..deployment import DeploymentSettings
 from ..endpoint import EndpointSettings
 from ..fields import duration_text
 from ..planned import planned_variants
@@ -292,10 +293,9 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     """How a new configuration of an endpoint takes over."""
     endpoint = after.endpoints[key]
     stated = deployment_of(endpoint)
-    percent = stated.rolling.batch_percent if stated.rolling else None
     most = max(
         sum(
-            instances_in_update(variant.plan.largest_fleet, percent)
+            stated.instances_in_update(variant.plan.largest_fleet)
             for variant in planned_variants(each, key)
         )
         for each in (before, after)
@@ -314,16 +314,12 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     return words
 
 
-def policy_words(stated: DeploymentSettings) -> str:
+def policy_words(stated: DeploymentPolicy) -> str:
     """How a new version takes over."""
-    if stated.canary:
-        part = stated.canary
-        return f"a canary of {part.size_percent} % for {duration_text(part.wait)}, then all of it"
-    if stated.linear:
-        return f"{stated.linear.step_percent} % more every {duration_text(stated.linear.wait)}"
-    if stated.rolling:
-        return (
-            f"batches of {stated.rolling.batch_percent} %, {duration_text(stated.rolling.wait)} "
-            "each"
-        )
-    return "all at once"
+    percent, wait = stated.percent, duration_text(timedelta(seconds=seconds_of(stated.wait)))
+    return {
+        "CANARY": f"a canary of {percent} % for {wait}, then all of it",
+        "LINEAR": f"{percent} % more every {wait}",
+        "ROLLING": f"batches of {percent} %, {wait} each",
+        "ALL_AT_ONCE": "all at once",
+    }[stated.kind]

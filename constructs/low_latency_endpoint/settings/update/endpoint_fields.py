@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ...errors import ConfigurationError
 from ...errors.findings import Place
+from ...options.deployment import DeploymentPolicy, default_deployment
 from ...options.effects import CONFIGURATION, DATA_KEY, PLAN, STAGING, Effect, Touched
 from ...options.option import Options, groups_in, options_of
 from ...options.variant import FLEET, FurtherOptions, InstanceOptions
-from ...plan.deployments import takes_guardrails
+from ...plan.deployments import rolls_back
 from ...plan.instance_types import instance_facts
 from ...plan.latency_plan import Plan
-from ..deployment import CanarySettings, DeploymentSettings
 from ..endpoint import EndpointSettings
-from ..endpoint_checks import rolls_back
 from ..planned import plan_endpoint, planned_variants
 from ..plans import latency_thresholds
 from ..stack import Settings
@@ -198,20 +198,18 @@ def types_of(endpoint: EndpointSettings) -> list[str]:
     return [*(pools or [endpoint.instance_type]), *(name for name in further if name)]
 
 
-def deployment_of(endpoint: EndpointSettings) -> DeploymentSettings:
+def deployment_of(endpoint: EndpointSettings) -> DeploymentPolicy:
     """How a new version takes over, where nothing is stated too."""
     stated = endpoint.deployment
     if stated is not None:
         return stated
-    if all(map(takes_guardrails, types_of(endpoint))):
-        return DeploymentSettings(canary=CanarySettings())
-    return DeploymentSettings.model_validate({"all_at_once": {}})
+    return default_deployment(types_of(endpoint))
 
 
-def _deployment(settings: Settings, key: str) -> DeploymentSettings:
+def _deployment(settings: Settings, key: str) -> DeploymentPolicy:
     """How a new version takes over, whoever said so; what rolls it back is a matter of its own."""
     stated = deployment_of(settings.endpoints[key])
-    return stated.model_copy(update={"rollback_on_alarms": None})
+    return replace(stated, rollback_on_alarms=None)
 
 
 def _thresholds(settings: Settings, key: str) -> dict[str, float]:
@@ -225,8 +223,8 @@ def _thresholds(settings: Settings, key: str) -> dict[str, float]:
 def _rollback_alarms(settings: Settings, key: str) -> tuple[str, ...]:
     """The alarms that SageMaker watches in a deployment, which the endpoint names."""
     endpoint = settings.endpoints[key]
-    stated = endpoint.deployment.rollback_on_alarms if endpoint.deployment else None
-    if not all(rolls_back({"rollback_on_alarms": stated}, each) for each in types_of(endpoint)):
+    stated = endpoint.deployment
+    if not rolls_back(stated.rollback_on_alarms if stated else None, types_of(endpoint)):
         return ()
     watched = (*latency_thresholds(settings, key, "ModelLatency"), "errors")
     return (*watched, *(f"{name} {each}" for name in endpoint.variants for each in watched))
