@@ -311,7 +311,7 @@ def _scaling(instances: int, *, enabled: bool = True) -> ScalingOptions:
 
 
 def _warm_up(request: dict[str, str]) -> WarmUpOptions:
-    payload = WarmUpPayload.from_json(request)
+    payload = WarmUpPayload(data=request)
     return WarmUpOptions(payload=payload, timeout=Duration.minutes(3))
 
 

@@ -69,7 +69,9 @@ def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
         waiting[:0] = [
             (f"{path}.{name}{mark}".lstrip("."), below)
             for name, field in model.model_fields.items()
-            for mark, below in _models_in(field.annotation)
+            for below, mark in {
+                each: mark for mark, each in _models_in(field.annotation)[::-1]
+            }.items()
         ]
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .options.throughput import MeasuredThroughput
     from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
+    from .options.warm_up import KeepWarmOptions, WarmUpOptions, WarmUpPayload
     from .options.written_to_s3 import CoreDump, DataCapture
     from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
     from .plan.scaling_changes import ScalingSchedule, ScalingSteps
-    from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
-    from .warm_up.payload import WarmUpPayload
     from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
@@ -99,6 +98,7 @@ _MODULE_OF = {
         "options.throughput": "MeasuredThroughput",
         "options.token_traffic": "TokenLengths TokenTraffic",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
+        "options.warm_up": "KeepWarmOptions WarmUpOptions WarmUpPayload",
         "options.written_to_s3": "CoreDump DataCapture",
         "pattern.further_variant": "FurtherVariant",
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
@@ -107,8 +107,6 @@ _MODULE_OF = {
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "plan.endpoint_request": "ScalingOptions",
         "plan.scaling_changes": "ScalingSchedule ScalingSteps",
-        "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
-        "warm_up.payload": "WarmUpPayload",
         "warm_up.warm_up": "WarmUp",
     }.items()
     for name in names.split()
@@ -169,7 +167,6 @@ __all__ = [
     "VariantAttributes",
     "VariantOptions",
     "WarmUp",
-    "WarmUpMiss",
     "WarmUpOptions",
     "WarmUpPayload",
     "ZoneAlignedNetwork",

@@ -201,10 +201,7 @@ class Site:
             containers=[container(f"server:{image}")],
             endpoint=EndpointOptions(endpoint_name=name),
             warm_up=WarmUpOptions(
-                payload=WarmUpPayload.from_text("hello"),
-                requests=4,
-                last=1,
-                keep_warm=KeepWarmOptions(),
+                payload=WarmUpPayload(text="hello"), requests=4, last=1, keep_warm=KeepWarmOptions()
             ),
         )
         return synthesised(stack) / stack.template_file

@@ -12,8 +12,7 @@ from aws_cdk import Duration
 from local_sagemaker import LocalAws, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint import RuntimePrivateLink
-from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
+from low_latency_endpoint import RuntimePrivateLink, WarmUp, WarmUpOptions, WarmUpPayload
 from tests.deploy.small_stacks import (
     Assemblies,
     endpoint_in,
@@ -59,9 +58,7 @@ def synthesise(
             endpoint=endpoint,
             private_link=RuntimePrivateLink(stack, "Link", network=network),
             network=network,
-            payload=WarmUpPayload.from_json({"inputs": "x"}),
-            requests=4,
-            last=1,
+            options=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "x"}), requests=4, last=1),
         )
     synthesised(stack)
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,14 @@ from waiting import wait_for
 from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_template, lambda_runner
 from local_sagemaker.runtime.http_server import Connection, Request, listening
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
-from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
+from low_latency_endpoint import (
+    KeepWarmOptions,
+    LatencyTarget,
+    RuntimePrivateLink,
+    WarmUp,
+    WarmUpOptions,
+    WarmUpPayload,
+)
 from tests.deploy.small_stacks import (
     Assemblies,
     endpoint_in,
@@ -118,21 +125,21 @@ def synthesise(
     model = model_in(stack, network, data="s3://models/model.tar.gz")
     endpoint = endpoint_in(stack, variant_of(model, instances))
     link.serve(endpoint.name_at_synth)
-    if p99 is not None:
-        warm_up["latency"] = LatencyTarget(p99=cdk.Duration.millis(p99))
-    given = {
-        "payload": WarmUpPayload.from_text("hello"),
-        "requests": 20,
-        "last": 5,
-        "timeout": cdk.Duration.seconds(max(timeout, 10)),
-        **warm_up,
-    }
-    warm = WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given)
+    given = {"payload": WarmUpPayload(text="hello"), "requests": 20, "last": 5, **warm_up}
+    warm = WarmUp(
+        stack,
+        "WarmUp",
+        endpoint=endpoint,
+        private_link=link,
+        network=network,
+        options=WarmUpOptions(timeout=timedelta(seconds=max(timeout, 10)), **given),
+        latency=LatencyTarget(p99=cdk.Duration.millis(p99)) if p99 is not None else None,
+    )
     if timeout < 10:  # less than the construct allows, so that a miss costs no 10 seconds
         resource = warm.node.find_child("Resource").node.default_child
         resource.add_property_override("TimeoutSeconds", timeout)
     if keep_warm:
-        warm.keep_warm(requests_per_zone=2)
+        warm.keep_warm(KeepWarmOptions(requests_per_zone=2))
     for key, value in {
         "Outcome": warm.outcome,
         "Requests": warm.requests_sent,

@@ -35,7 +35,7 @@ new = LowLatencyEndpoint(
         routing=RoutingStrategy.prefix_aware(prefix_length=1024, concurrency_threshold=16),
         instance_provision_timeout=Duration.minutes(10)),
     configuration=ConfigurationOptions(metrics=MetricsPublishing(enhanced=True)),
-    warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({})))
+    warm_up=WarmUpOptions(payload=WarmUpPayload(data={})))
 new.output_settings_for_callers()
 stack = Stack(app, "Existing", env=env)
 vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"])

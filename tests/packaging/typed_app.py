@@ -129,7 +129,7 @@ class Serving(cdk.Stack):
             variant=VariantOptions(routing=RoutingStrategy.LEAST_OUTSTANDING_REQUESTS),
             endpoint=EndpointOptions(endpoint_name="sentiment", tags={"team": "search"}),
             alarms=AlarmOptions(actions=[cloudwatch_actions.SnsAction(topic)]),
-            warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "warm"})),
+            warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "warm"})),
             safeguards=Safeguards(encryption_key=key),
         )
         for grantee in (function, task.task_role):
@@ -192,7 +192,7 @@ class Parts(cdk.Stack):
             endpoint=endpoint,
             private_link=link,
             network=network,
-            payload=WarmUpPayload.from_json({"inputs": "warm"}),
+            options=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "warm"})),
         )
         LoadTestFleet(self, "Fleet", network=network, private_link=link, endpoint=endpoint)
 

@@ -26,7 +26,7 @@ ACCOUNT, OTHER = "123456789012", "210987654321"
 HERE = cdk.Environment(account=ACCOUNT, region="us-east-1")
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 INGRESS = "AWS::EC2::SecurityGroupIngress"
-WARMED = WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "warm"}))
+WARMED = WarmUpOptions(payload=WarmUpPayload(data={"inputs": "warm"}))
 
 
 def an_app(**context: Any) -> cdk.App:

@@ -108,11 +108,9 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 NEVER = ("nan", "infinity", "a huge number")
 #: Options only say kinds: their numbers are judged by what takes them, which is tried as well.
 OPTIONS_OF = {
-    "KeepWarmOptions": "WarmUp.keep_warm",
     "ConfigurationOptions": "EndpointConfiguration",
     "ModelOptions": "Model",
     "VariantOptions": "ProductionVariant",
-    "WarmUpOptions": "WarmUp",
 }
 
 
@@ -195,7 +193,7 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
     "repository": lambda t: ecr.Repository.from_repository_name(t.stack, "Repository", "scorer"),
     "lock": lambda t: str(written_lock(Path(t.stack.node.root.outdir))),
     "metric": lambda t: cloudwatch.Metric(namespace="Shop", metric_name="Orders"),
-    "payload": lambda t: WarmUpPayload.from_json({}),
+    "payload": lambda t: WarmUpPayload(data={}),
 }
 TYPE, NAMES = InstanceType("ml.m5.xlarge"), ClientZones.of_names("us-east-1a", "us-east-1b")
 #: Values of the parameters that have no default, by their names, where no thing has the name; and
@@ -487,7 +485,7 @@ def test_what_is_valid_is_taken(things):
 @pytest.mark.parametrize(("options", "taker"), OPTIONS_OF.items())
 def test_options_are_what_their_taker_takes(options, taker):
     taken = set(_parameters(public()[taker]))
-    assert set(_parameters(public()[options])) - {"keep_warm"} <= taken
+    assert set(_parameters(public()[options])) <= taken
 
 
 @pytest.mark.parametrize(

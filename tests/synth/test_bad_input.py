@@ -715,7 +715,7 @@ row(
     "'count'",
     "warm_up=WarmUpOptions(payload=...)",
 )
-PAYLOAD = WarmUpPayload.from_json({})
+PAYLOAD = WarmUpPayload(data={})
 row(
     "LLE360",
     lambda _: WarmUpOptions(payload=PAYLOAD, keep_warm={"every": 1}),
@@ -841,7 +841,7 @@ FIXES = [
     (lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "Pass aws_iam.Role.from_role_arn(...)"),
     (lambda w: w.pattern(vpc="vpc-1"), "Pass aws_ec2.Vpc.from_lookup(...) as vpc."),
     (lambda _: ScalingOptions(max_instances="4"), "a whole number as max_instances, without"),
-    (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload.from_json("),
+    (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload(data="),
     (lambda w: w.pattern(instancetype="ml.m5.xlarge"), "Did you mean instance_type?"),
     (lambda w: w.pattern(routing="RANDOM"), "It belongs in variant=VariantOptions(routing=...)"),
     (lambda w: w.pattern(p99=Duration.millis(200)), "in latency=LatencyTarget(p99=...)."),

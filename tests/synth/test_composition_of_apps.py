@@ -310,7 +310,7 @@ LowLatencyEndpoint(
     )],
     latency=LatencyTarget(p99=Duration.millis(200)),
     endpoint=EndpointOptions(tags={"y": "1", "x": "2"}),
-    warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "warm"})),
+    warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "warm"})),
 )
 app.synth()
 """

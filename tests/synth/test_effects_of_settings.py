@@ -306,7 +306,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {
                 **below(".warm_up", concurrency_per_zone=5, last=40, timeout="5m", on_miss="warn"),
                 **below(".warm_up", during_deployments=False, metrics=True),
-                ".warm_up.reserve_concurrency": True,
+                ".warm_up.reserved_concurrency": 2,
             },
             {".warm_up.keep_warm": {"every": "2m"}},
             {".tags.team": "nlp"},

@@ -28,6 +28,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     VariantAttributes,
     WarmUp,
+    WarmUpOptions,
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
@@ -179,7 +180,7 @@ def test_an_imported_endpoint_is_warmed_up_and_load_tested(stack, parts, templat
         endpoint=endpoint,
         private_link=link,
         network=network,
-        payload=WarmUpPayload.from_json({"inputs": "I like you."}),
+        options=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "I like you."})),
     )
     parts.fleet(stack, endpoint=endpoint, private_link=link, network=network)
     template = template_of(stack)

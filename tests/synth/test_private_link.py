@@ -162,7 +162,7 @@ def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     parts.pattern(
         stack,
         endpoint=EndpointOptions(endpoint_name=given(stack)),
-        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
+        warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "x"})),
     )
     for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):
         Annotations.from_stack(stack).has_warning(path, Match.string_like_regexp("lower case"))

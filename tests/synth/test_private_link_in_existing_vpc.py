@@ -357,7 +357,7 @@ def test_the_warm_up_calls_an_adopted_one_by_its_own_name(stack, parts, template
         parts,
         network=unnamed,
         private_link=link,
-        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
+        warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "x"})),
     )
     environments = [
         str(function.get("Environment"))

@@ -37,9 +37,7 @@ def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, encryption_key=No
             data_capture=DataCapture(s3="s3://archive/captured", key=key),
         ),
         variant=VariantOptions(core_dump=CoreDump(s3="s3://archive/cores", key=key)),
-        warm_up=WarmUpOptions(
-            payload=WarmUpPayload.from_json({"a": 1}), keep_warm=KeepWarmOptions()
-        ),
+        warm_up=WarmUpOptions(payload=WarmUpPayload(data={"a": 1}), keep_warm=KeepWarmOptions()),
         **given,
     )
     linked = {"network": pattern.network, "private_link": pattern.private_link}

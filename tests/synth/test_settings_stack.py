@@ -196,10 +196,7 @@ def test_how_an_image_is_built(stack_of, tmp_path, given, platform):
     assert built["source"]["platform"] == platform
 
 
-@pytest.mark.parametrize(
-    ("given", "reserved"),
-    [({}, None), ({"reserve_concurrency": False}, None), ({"reserve_concurrency": True}, 2)],
-)
+@pytest.mark.parametrize(("given", "reserved"), [({}, None), ({"reserved_concurrency": 2}, 2)])
 def test_the_warm_up_reserves_executions_on_request(deployed, given, reserved):
     template = deployed({"warm_up": {"payload": {"text": "hello"}, **given}})
     found = {

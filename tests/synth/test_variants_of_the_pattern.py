@@ -201,7 +201,7 @@ def test_the_subnets_have_room_for_all_fleets(stack, endpoint_of, template_of):
 def test_the_warm_up_reaches_the_variant_with_the_smallest_share(stack, endpoint_of, template_of):
     endpoint = endpoint_of(
         FurtherVariant(name="challenger", weight=1),
-        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "a"})),
+        warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "a"})),
         throughput=MeasuredThroughput(peak_tps=100, tps_per_instance=50),
     )
     # Two instances with 8 vCPUs each; one request in ten goes there.

@@ -23,19 +23,14 @@ from ..hosting.model_data import ModelData
 from ..hosting.variant import InstancePool
 from ..options.variant import VariantOptions
 from ..plan.latency_plan import EndpointRequest
-from ..plan.warm_up_rules import RESERVED_EXECUTIONS
 from ..settings import (
     ContainerSettings,
     EndpointSettings,
     HuggingFaceSettings,
     PlannedVariant,
-    WarmUpPayloadSettings,
-    WarmUpSettings,
     has_own_model,
 )
 from ..settings.variants import Further, FurtherSettings, container_id
-from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
-from ..warm_up.payload import WarmUpPayload
 from .by_arn import key_by_arn, role_by_arn
 from .further_variant import FurtherVariant
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
@@ -87,7 +82,7 @@ def endpoint_arguments(
         ),  # the stack's, with those of the whole stack
         "alarms": replace(settings.alarms, actions=alarm_actions),
         "dashboard": settings.dashboard,
-        "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,
+        "warm_up": settings.warm_up,
     }
 
 
@@ -198,25 +193,3 @@ def _data(scope: Construct, id: str, settings: ContainerSettings) -> ModelData |
     if data.asset:
         return ModelData.from_asset(str(data.asset), key=key)
     return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula, key=key)
-
-
-def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
-    return _stated(
-        WarmUpOptions,
-        settings,
-        payload=_payload(settings.payload),
-        on_miss=WarmUpMiss[settings.on_miss.upper()],
-        reserved_concurrency=RESERVED_EXECUTIONS if settings.reserve_concurrency else None,
-        keep_warm=_stated(KeepWarmOptions, settings.keep_warm) if settings.keep_warm else None,
-    )
-
-
-def _payload(settings: WarmUpPayloadSettings) -> WarmUpPayload:
-    further: dict[str, Any] = {"target_model": settings.target_model}
-    if settings.content_type:
-        further["content_type"] = settings.content_type
-    if settings.file:
-        return WarmUpPayload.from_file(str(settings.file), **further)
-    if settings.text is not None:
-        return WarmUpPayload.from_text(settings.text, **further)
-    return WarmUpPayload.from_json(settings.data, **further)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import jsii
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -30,6 +30,7 @@ from ..options.option import Lasting
 from ..options.safeguards import Safeguards
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
+from ..options.warm_up import WarmUpOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.deployments import rolls_back
@@ -68,7 +69,6 @@ from .variants import (
 )
 
 if TYPE_CHECKING:
-    from ..warm_up.options import WarmUpOptions
     from ..warm_up.warm_up import WarmUp
 
 
@@ -192,7 +192,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             endpoint: The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
             alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies; on tokens the plan's limits, where ``latency`` has targets on them and the images' names say whose metrics the container publishes.
             dashboard: Make a dashboard; by default yes.
-            warm_up: ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
+            warm_up: ``WarmUpOptions(payload=WarmUpPayload(data=...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
             safeguards: Key, log retention and roles for all that the pattern makes; by default those that hold for its scope.
             plan: The plan of these arguments, where there is one already, such as that of a settings file. By default it is made.
 
@@ -422,20 +422,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
         requests = max(each.warm_up_requests for each in self.plans.values())
         if not requests:
             return None
-        options: dict[str, Any] = {**vars(stated), "requests": requests}
-        keep_warm = options.pop("keep_warm")
-        warm_up = WarmUp(
+        return WarmUp(
             self,
             "WarmUp",
             endpoint=self.endpoint,
             private_link=self.private_link,
             network=self.network,
             latency=latency,
-            **options,
+            options=replace(stated, requests=requests),
         )
-        if keep_warm is not None:
-            warm_up.keep_warm(**vars(keep_warm))
-        return warm_up
 
     def _watched(self, options: AlarmOptions) -> AlarmOptions:
         """What is stated, and the plan's for the rest."""

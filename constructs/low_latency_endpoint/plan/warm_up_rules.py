@@ -69,8 +69,7 @@ PAYLOAD_BYTES = Range(
 PAYLOAD_READABLE = rule(
     "LLE546",
     "the warm-up payload cannot be read",
-    fix="Name a file that exists, relative to the app's working folder, or use from_json or "
-    "from_text.",
+    fix="Name a file that exists, relative to the app's working folder, or give data or text.",
 )
 PAYLOAD_KNOWN = rule(
     "LLE547",

@@ -19,7 +19,6 @@ from .schema import settings_json_schema
 from .served import environment_place, has_own_model, served_containers
 from .shared import SharedResources, shared_resources
 from .stack import Settings, region_of
-from .warm_up import WarmUpPayloadSettings, WarmUpSettings
 
 __all__ = [
     "ContainerSettings",
@@ -31,8 +30,6 @@ __all__ = [
     "RecommendationSettings",
     "Settings",
     "SharedResources",
-    "WarmUpPayloadSettings",
-    "WarmUpSettings",
     "environment_place",
     "explain_endpoint",
     "explain_variants",

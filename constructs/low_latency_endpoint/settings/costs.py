@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ..plan import deployments
+from ..plan.durations import seconds_of
 from ..plan.fleet_along import FleetAlong, fleet_along
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
@@ -131,7 +132,7 @@ def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[Bille
     if keep is None:
         return
     item = partial(_function_item, settings)
-    runs = 2 * 3600 / keep.every.total_seconds()
+    runs = 2 * 3600 / seconds_of(keep.every)
     memory = runs / 2 * _FUNCTION_SECONDS * (CONTROLLER_MIB + SENDER_MIB) / 1024
     yield item("function_request", runs, f"{readable(runs)} invocations to keep warm", "")
     yield item(
@@ -150,11 +151,7 @@ def _function_item(
 
 def _request_bytes(endpoint: EndpointSettings) -> int | None:
     """The size of the warm-up's request, which is like those of the callers."""
-    payload = endpoint.warm_up.payload if endpoint.warm_up else None
-    if payload is None:
+    payload = endpoint.warm_up.payloads[0] if endpoint.warm_up else None
+    if payload is None or (payload.file and not Path(payload.file).is_file()):
         return None
-    if payload.file is not None:
-        return payload.file.stat().st_size if payload.file.is_file() else None
-    if payload.text is not None:
-        return len(payload.text.encode())
-    return len(json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode())
+    return Path(payload.file).stat().st_size if payload.file else len(payload.body)

@@ -29,6 +29,7 @@ from ..options.rules import KMS_KEY_ARN, ROLE_ARN, TAG_KEY, TAG_VALUE
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
+from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump, DataCapture
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
@@ -42,7 +43,6 @@ from .recommendation import RecommendationSettings
 from .traffic import InstanceCountSettings, ScalingSettings
 from .variant_checks import variant_checks
 from .variants import ShadowSettings, VariantSettings
-from .warm_up import WarmUpSettings
 
 Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
@@ -194,7 +194,7 @@ class EndpointSettings(InstanceOptions):
     ] = field(default_factory=AlarmOptions)
     dashboard: Annotated[bool, Option(touches=Touched((DASHBOARD,)))] = True
     warm_up: Annotated[
-        WarmUpSettings | None,
+        WarmUpOptions | None,
         Option(
             example={"payload": {"data": {"inputs": "I like you."}}}, touches=Touched((WARM_UP,))
         ),

@@ -103,6 +103,7 @@ def _read(kind: Any, option: Option, default: Any) -> Any:
     """The kind as pydantic reads it from a file."""
     of_python = (Literal[default],) if _of_python(kind, default) else ()
     kinds = [each for each in alternatives(kind) if each not in (NoneType, *of_python)]
+    kinds = [Path] if Path in kinds else kinds  # in Python a text too
     groups = _groups(kind)
     plain: Any = Union[tuple(_read_one(each, option) for each in kinds if each not in groups)]  # noqa: UP007
     if not groups or len(kinds) == 1:

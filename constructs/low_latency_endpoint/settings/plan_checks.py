@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
@@ -171,11 +172,14 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
                 got=str(data.asset),
                 allowed="one .tar.gz file",
             )
-    file = endpoint.warm_up.payload.file if endpoint.warm_up else None
-    if file:
-        place: Place = ("warm_up", "payload", "file")
+    sent = endpoint.warm_up.payloads if endpoint.warm_up else ()
+    for index, file in enumerate(each.file for each in sent):
+        if file is None:
+            continue
+        several = (index,) if len(sent) > 1 else ()
+        place: Place = ("warm_up", "payload", *several, "file")
         try:
-            with file.open("rb") as payload:
+            with Path(file).open("rb") as payload:
                 size = payload.seek(0, io.SEEK_END)
         except OSError as problem:
             yield (

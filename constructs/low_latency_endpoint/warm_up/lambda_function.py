@@ -12,6 +12,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from ..options.warm_up import WarmUpPayload
 from ..plan.function_rights import being_in_vpc, sending_dead_letters
 from ..plan.model_rights import Own
 from ..synthesis.asked_once import Part
@@ -19,7 +20,7 @@ from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters
 from ..synthesis.iam_documents import document
 from ..synthesis.safeguards import FunctionRole, key_arn_of, log_group, safeguards_of, writing_logs
-from .payload import WarmUpPayload, write_payloads
+from .payload import write_payloads
 
 _PACKAGE = "warm_up_function"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import cast
 
 from aws_cdk import Aws, CustomResource, Duration
@@ -16,7 +15,9 @@ from ..hosting.endpoint_interface import IEndpoint
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.latency_target import LatencyTarget
+from ..options.warm_up import KeepWarmOptions, WarmUpOptions
 from ..plan.argument_kinds import checked_arguments
+from ..plan.durations import seconds_of
 from ..plan.endpoint_request import MODEL_BODY_BYTES
 from ..plan.function_rights import (
     calling_endpoint,
@@ -24,30 +25,20 @@ from ..plan.function_rights import (
     looking_at_stack,
     looking_at_traffic,
 )
-from ..plan.limits import Range
 from ..plan.warm_up_rules import (
-    CONCURRENCY_PER_ZONE,
     CONTROLLER_MIB,
-    KEEP_WARM_EVERY,
-    KEEP_WARM_REQUESTS,
     KEEP_WARM_TWICE,
-    KEEP_WARM_WINDOW,
-    LAST,
     MARGIN_SECONDS,
     REQUESTS,
-    RESERVED_CONCURRENCY,
     SENDER_MIB,
-    TIMEOUT_SECONDS,
-    check_whole_minutes,
     keep_warm_threshold,
 )
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import endpoint_arn
-from ..synthesis.validation import check, check_seconds
+from ..synthesis.validation import check
 from .lambda_function import DeadLetters, WarmUpFunction, function_code
-from .options import WarmUpMiss
-from .payload import WarmUpPayload, as_payloads, payload_digest
+from .payload import payload_digest
 
 DEFAULT_REQUESTS = 100
 
@@ -82,7 +73,6 @@ class WarmUp(Construct):
     --------
     >>> from aws_cdk import App, Duration, Environment, Stack
     >>> from low_latency_endpoint import *
-    >>> from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
     >>> stack = Stack(App(), "Sentiment",
     ...               env=Environment(account="123456789012", region="us-east-1"))
     >>> latency = LatencyTarget(p99=Duration.millis(200))
@@ -94,9 +84,10 @@ class WarmUp(Construct):
     >>> warm_up = WarmUp(
     ...     stack, "WarmUp", endpoint=sentiment.endpoint, private_link=sentiment.private_link,
     ...     network=sentiment.network, latency=latency,
-    ...     payload=WarmUpPayload.from_json({"inputs": "I like you."}),
-    ...     requests=sentiment.plan.warm_up_requests)
-    >>> warm_up.keep_warm(every=Duration.minutes(1))
+    ...     options=WarmUpOptions(
+    ...         payload=WarmUpPayload(data={"inputs": "I like you."}),
+    ...         requests=sentiment.plan.warm_up_requests))
+    >>> warm_up.keep_warm(KeepWarmOptions(every="1m"))
     """
 
     def __init__(
@@ -107,16 +98,8 @@ class WarmUp(Construct):
         endpoint: IEndpoint,
         private_link: RuntimePrivateLink,
         network: ZoneAlignedNetwork,
-        payload: WarmUpPayload | Sequence[WarmUpPayload],
-        requests: int = DEFAULT_REQUESTS,
-        concurrency_per_zone: int = 4,
+        options: WarmUpOptions,
         latency: LatencyTarget | None = None,
-        last: int = 50,
-        timeout: Duration | None = None,
-        on_miss: WarmUpMiss = WarmUpMiss.FAIL,
-        during_deployments: bool = True,
-        metrics: bool = False,
-        reserved_concurrency: int | None = None,
     ) -> None:
         """Sends test requests after each deployment, until the endpoint is as fast as it should be.
 
@@ -126,31 +109,21 @@ class WarmUp(Construct):
             endpoint: An :class:`Endpoint`, or one imported with its variants; then it warms up again when the ``endpoint_config_name`` it was imported with, or another property here, changes.
             private_link: Its security group lets the sender in.
             network: The network the private link was made in; the sender takes one address in each subnet.
-            payload: What is sent; several in turn, for instance one for each model of a multi-model endpoint.
-            requests: Requests to send at least, in all zones together; by default 100. The plan's ``warm_up_requests`` is what reaches every worker of the fleet.
-            concurrency_per_zone: Requests in flight in each zone; by default 4.
+            options: What is sent, how much of it, and what becomes of a miss.
             latency: What the last requests must meet, as the sender sees it; by default they must succeed.
-            last: How many of the last requests of each zone are judged; by default 50, so that no single one may exceed a p99.
-            timeout: How long requests are sent; by default 10 minutes, at most 13 minutes 30 seconds.
-            on_miss: By default the deployment fails, and rolls back.
-            during_deployments: Also send, one request at a time in each zone, while a deployment of SageMaker's bakes: a share reaches the new fleet before it takes all traffic. By default yes.
-            metrics: Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as custom metrics); by default it is in the log and in the attributes only.
-            reserved_concurrency: Executions that each of the two functions reserves, and cannot exceed; at least 2. By default they reserve none: AWS keeps at least 100 executions of an account unreserved, and new accounts have 10 altogether, in which any reservation fails the deployment.
 
         Raises:
-            ConfigurationError: LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of
-                another VPC; LLE801 and LLE807 for arguments of another kind.
+            ConfigurationError: LLE541 for no request, LLE545 and LLE546 for the file of a payload,
+                LLE216 for a network of another VPC, LLE553 for keep-warm requests that count as
+                traffic, LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        check(REQUESTS, requests, path)
-        check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
-        check(LAST, last, path)
-        check(RESERVED_CONCURRENCY, reserved_concurrency, path)
-        seconds = _seconds(TIMEOUT_SECONDS, timeout, Duration.minutes(10), path)
+        stated = options.requests
+        requests = check(REQUESTS, DEFAULT_REQUESTS if stated is None else stated, path)
+        seconds = int(seconds_of(options.timeout))
         private_link.check_serves(network, path)
-        payloads = as_payloads(payload, path)
-        if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
+        if any(len(each.body) > MODEL_BODY_BYTES for each in options.payloads):
             warn(
                 self,
                 "warmUpPayloadSize",
@@ -162,7 +135,7 @@ class WarmUp(Construct):
         self._zone_count = len(zones)
         self._kept_warm = False
         requests_per_zone = math.ceil(requests / len(zones))
-        code = function_code(self, payloads)
+        code = function_code(self, options.payloads)
         dead_letters = DeadLetters(self, "DeadLetters")
         group = _sender_group(self, network, private_link)
         stack = stack_of(self)
@@ -186,7 +159,7 @@ class WarmUp(Construct):
             ),
             retries=0,
             event_age_seconds=300,
-            reserved_concurrency=reserved_concurrency,
+            reserved_concurrency=options.reserved_concurrency,
         )
         self.sender.allow(calling_endpoint(endpoint_arn(self, endpoint.name_at_synth)))
         self.controller = WarmUpFunction(
@@ -211,7 +184,7 @@ class WarmUp(Construct):
             statements=[calling_function(self.sender.arn), looking_at_stack(Aws.STACK_ID)],
             retries=1,
             event_age_seconds=3600,
-            reserved_concurrency=reserved_concurrency,
+            reserved_concurrency=options.reserved_concurrency,
         )
         resource = CustomResource(
             self,
@@ -224,13 +197,13 @@ class WarmUp(Construct):
                 "EndpointName": endpoint.endpoint_name,
                 "EndpointConfigName": endpoint.endpoint_config_name or "",
                 "RequestsPerZone": requests_per_zone,
-                "ConcurrencyPerZone": concurrency_per_zone,
-                "Last": last,
+                "ConcurrencyPerZone": options.concurrency_per_zone,
+                "Last": options.last,
                 "Target": dict(latency.milliseconds) if latency else {},
                 "TimeoutSeconds": seconds,
-                "OnMiss": on_miss.value,
-                "Payload": payload_digest(payloads),
-                **({"Metrics": "true"} if metrics else {}),
+                "OnMiss": options.on_miss.upper(),
+                "Payload": payload_digest(options.payloads),
+                **({"Metrics": "true"} if options.metrics else {}),
             },
         )
         # Their rules let the sender through; nothing else refers to them.
@@ -241,7 +214,7 @@ class WarmUp(Construct):
         self.requests_sent: str = resource.get_att_string("Requests")
         self.failed_requests: str = resource.get_att_string("FailedRequests")
         self.zones_report: str = resource.get_att_string("Zones")
-        if during_deployments:
+        if options.during_deployments:
             self.controller.on(
                 "Deployments",
                 description=f"Deployments of {endpoint.name_at_synth}",
@@ -252,39 +225,30 @@ class WarmUp(Construct):
                 },
             )
 
-    def keep_warm(
-        self,
-        *,
-        every: Duration | None = None,
-        requests_per_zone: int = 1,
-        below_tps: float | None = None,
-        window: Duration | None = None,
-    ) -> None:
+        if options.keep_warm is not None:
+            self.keep_warm(options.keep_warm)
+
+    def keep_warm(self, options: KeepWarmOptions) -> None:
         """Send a few requests to each zone on a schedule, while callers send hardly any.
 
         The controller reads the endpoint's ``Invocations`` first, and sends only while there were
         fewer than ``below_tps``. Those it sent itself count too.
 
         Args:
-            every: Whole minutes; by default 1 minute.
-            requests_per_zone: By default 1. Each request reaches one instance: give about as many as a zone has.
-            below_tps: Requests per second of all callers; by default 1, or twice what keep-warm itself sends.
-            window: Time over which traffic is measured, in whole minutes; by default 5 minutes.
+            options: How often, how many, and below which traffic.
 
         Raises:
-            ConfigurationError: LLE549 to LLE555.
+            ConfigurationError: LLE553 for requests that count as traffic, LLE554 for a second call.
         """
         path = path_of(self)
         if self._kept_warm:
             raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
-        seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)
-        measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
-        check(KEEP_WARM_REQUESTS, requests_per_zone, path)
+        seconds = int(seconds_of(options.every))
         threshold = keep_warm_threshold(
             zones=self._zone_count,
-            requests_per_zone=requests_per_zone,
+            requests_per_zone=options.requests_per_zone,
             every_seconds=seconds,
-            below_tps=below_tps,
+            below_tps=options.below_tps,
             where=path,
         )
         self._kept_warm = True
@@ -301,9 +265,9 @@ class WarmUp(Construct):
             input=json.dumps(
                 {
                     "keep_warm": {
-                        "requests_per_zone": requests_per_zone,
+                        "requests_per_zone": options.requests_per_zone,
                         "below_tps": threshold,
-                        "window_seconds": measured,
+                        "window_seconds": int(seconds_of(options.window)),
                     }
                 }
             ),
@@ -347,13 +311,3 @@ def _sender_group(
         )
     ]
     return group
-
-
-def _seconds(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
-    seconds = check_seconds(limit, default if stated is None else stated, where)
-    assert seconds is not None
-    return seconds
-
-
-def _whole_minutes(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
-    return check_whole_minutes(limit, _seconds(limit, stated, default, where), where)

@@ -50,7 +50,7 @@ LANGUAGE = {
 }
 NAMES = {"client_zones": {"names": [f"{REGION}a", f"{REGION}b"]}, "network.subnets": None}
 WARMED = {E + "warm_up": {"payload": {"text": "hello"}}}
-RESERVING = {E + "warm_up": {"payload": {"text": "hello"}, "reserve_concurrency": True}}
+RESERVING = {E + "warm_up": {"payload": {"text": "hello"}, "reserved_concurrency": 2}}
 OTHER_VPC = "vpc-0fedcba9876543210"
 FOR_OTHERS = {"private_link": {"hosted_zone_vpc_ids": [OTHER_VPC]}}
 LEFT_ALONE = {"private_link": {"private_dns": False}}
@@ -607,7 +607,7 @@ CASES = [
     passes("LLP303", "4 more reserved & leave 100", RESERVING, concurrent(150, 104)),
     fails(
         "LLP303",
-        "leave 99 & at least 100 & reserve_concurrency: false",
+        "leave 99 & at least 100 & a lower `reserved_concurrency`",
         RESERVING,
         concurrent(150, 103),
     ),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint import RuntimePrivateLink
-from low_latency_endpoint.warm_up.warm_up import WarmUp
+from low_latency_endpoint import RuntimePrivateLink, WarmUp, WarmUpOptions
 from tests.synth.warm_up.in_template import PAYLOAD
 
 
@@ -13,8 +12,16 @@ def warm_up_in(stack, parts, **given):
     network = given.pop("network", None) or parts.network(stack)
     link = given.pop("private_link", None) or RuntimePrivateLink(stack, "Link", network=network)
     endpoint = given.pop("endpoint", None) or parts.endpoint(stack)
-    given = {"payload": PAYLOAD, **given}
-    return WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given)
+    latency = given.pop("latency", None)
+    return WarmUp(
+        stack,
+        "WarmUp",
+        endpoint=endpoint,
+        private_link=link,
+        network=network,
+        options=WarmUpOptions(**{"payload": PAYLOAD, **given}),
+        latency=latency,
+    )
 
 
 @pytest.fixture

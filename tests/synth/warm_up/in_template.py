@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
+from low_latency_endpoint import WarmUpPayload
 
-PAYLOAD = WarmUpPayload.from_json({"inputs": "I like you."})
+PAYLOAD = WarmUpPayload(data={"inputs": "I like you."})
 
 
 def function_of(template, name):

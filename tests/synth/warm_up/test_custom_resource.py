@@ -5,8 +5,13 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import Duration
 
-from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
-from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint import (
+    LatencyTarget,
+    RuntimePrivateLink,
+    WarmUp,
+    WarmUpOptions,
+    WarmUpPayload,
+)
 from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
@@ -27,7 +32,7 @@ def test_says_how_much_is_sent(stack, make, template_of):
         last=100,
         timeout=Duration.minutes(5),
         latency=LatencyTarget(p50=Duration.millis(40), p99=Duration.millis(200)),
-        on_miss=WarmUpMiss.WARN,
+        on_miss="warn",
     )
     resource = template_of(stack).only("Custom::WarmUp")
     assert {
@@ -80,8 +85,8 @@ def test_another_payload_is_tried_at_once(new_stack, parts, template_of):
     digests = set()
     for payload in (
         PAYLOAD,
-        WarmUpPayload.from_json({"inputs": "I hate you."}),
-        WarmUpPayload.from_json({"inputs": "I like you."}, target_model="a.tar.gz"),
+        WarmUpPayload(data={"inputs": "I hate you."}),
+        WarmUpPayload(data={"inputs": "I like you."}, target_model="a.tar.gz"),
         [PAYLOAD, PAYLOAD],
     ):
         stack = new_stack()
@@ -91,7 +96,7 @@ def test_another_payload_is_tried_at_once(new_stack, parts, template_of):
             "WarmUp",
             endpoint=parts.endpoint(stack),
             network=network,
-            payload=payload,
+            options=WarmUpOptions(payload=payload),
             private_link=RuntimePrivateLink(stack, "Link", network=network),
         )
         digests.add(template_of(stack).only("Custom::WarmUp")["Payload"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from aws_cdk import Duration
 
+from low_latency_endpoint import KeepWarmOptions
 from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.refusals import refused
 from tests.synth.warm_up.in_template import may
@@ -41,7 +41,7 @@ def test_deployments_can_be_left_alone(stack, make, template_of):
 def test_keep_warm_by_default_sends_one_request_a_minute_below_one_per_second(
     stack, make, template_of
 ):
-    make(during_deployments=False).keep_warm()
+    make(during_deployments=False).keep_warm(KeepWarmOptions())
     template = template_of(stack)
     ((_, rule),) = rules_of(template)
     assert rule["ScheduleExpression"] == "rate(1 minute)"
@@ -54,7 +54,12 @@ def test_keep_warm_by_default_sends_one_request_a_minute_below_one_per_second(
 def test_keep_warm_as_given(stack, make, template_of):
     made = make(during_deployments=False)
     made.keep_warm(
-        every=Duration.minutes(5), requests_per_zone=4, below_tps=0.5, window=Duration.minutes(15)
+        KeepWarmOptions(
+            every=Duration.minutes(5),
+            requests_per_zone=4,
+            below_tps=0.5,
+            window=Duration.minutes(15),
+        )
     )
     ((_, rule),) = rules_of(template_of(stack))
     assert rule["ScheduleExpression"] == "rate(5 minutes)"
@@ -67,27 +72,20 @@ def test_keep_warm_as_given(stack, make, template_of):
 
 def test_the_default_threshold_stays_above_what_keep_warm_sends(stack, make, template_of):
     made = make(during_deployments=False)
-    made.keep_warm(requests_per_zone=60)  # two zones: 2 per second
+    made.keep_warm(KeepWarmOptions(requests_per_zone=60))  # two zones: 2 per second
     ((_, rule),) = rules_of(template_of(stack))
     assert json.loads(rule["Targets"][0]["Input"])["keep_warm"]["below_tps"] == 4
 
 
-@pytest.mark.parametrize(
-    ("given", "code"),
-    [
-        ({"every": Duration.seconds(90)}, "LLE555"),
-        ({"below_tps": 2 / 60}, "LLE553"),  # exactly what two zones get
-    ],
-)
-def test_keep_warm_refuses(make, given, code):
+def test_keep_warm_refuses_requests_that_count_as_traffic(make):
     made = make()
-    with refused(code):
-        made.keep_warm(**given)
-    made.keep_warm()  # a refused call leaves nothing behind
+    with refused("LLE553"):
+        made.keep_warm(KeepWarmOptions(below_tps=2 / 60))  # exactly what two zones get
+    made.keep_warm(KeepWarmOptions())  # a refused call leaves nothing behind
 
 
 def test_keep_warm_is_called_once(make):
     made = make()
-    made.keep_warm()
+    made.keep_warm(KeepWarmOptions())
     with refused("LLE554"):
-        made.keep_warm()
+        made.keep_warm(KeepWarmOptions())

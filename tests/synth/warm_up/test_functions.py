@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
+from low_latency_endpoint import WarmUpPayload
 from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of, may, statements_of
 
@@ -129,7 +129,7 @@ def test_the_archive_holds_the_package_and_the_payloads(stack, make):
     make(
         payload=[
             PAYLOAD,
-            WarmUpPayload.from_text("1,2", content_type="text/csv", target_container="second"),
+            WarmUpPayload(text="1,2", content_type="text/csv", target_container="second"),
         ]
     )
     assembly = stack.node.root.synth()

@@ -10,10 +10,16 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint import (
+    ClientZones,
+    KeepWarmOptions,
+    RuntimePrivateLink,
+    WarmUp,
+    WarmUpOptions,
+    ZoneAlignedNetwork,
+)
 from low_latency_endpoint.plan import warm_up_rules
 from low_latency_endpoint.warm_up import warm_up as warm_up_module
-from low_latency_endpoint.warm_up.warm_up import WarmUp
 from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
@@ -79,16 +85,14 @@ def test_aws_solutions_and_cfn_lint_find_nothing(new_stack, parts, region):
     endpoint = parts.endpoint(stack)
     network = stack.node.find_child("Network")
     link = RuntimePrivateLink(stack, "Link", network=network)
-    made = WarmUp(
+    WarmUp(
         stack,
         "WarmUp",
         endpoint=endpoint,
         private_link=link,
         network=network,
-        payload=PAYLOAD,
-        metrics=True,
+        options=WarmUpOptions(payload=PAYLOAD, metrics=True, keep_warm=KeepWarmOptions()),
     )
-    made.keep_warm()
     assembly = stack.node.root.synth()  # raises with the findings
     template = Path(assembly.directory, "Serving.template.json").read_text()
     assert cfn_lint(template) == []

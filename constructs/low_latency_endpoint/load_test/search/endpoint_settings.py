@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ...errors import rule
 from ...options.latency_target import LatencyTarget
 from ...options.token_traffic import TokenTraffic
+from ...options.warm_up import WarmUpPayload
 from ...plan.prices import Price
 from ...settings import Settings, load_settings, planned_variants
 from ..engine.payloads import Payloads
@@ -54,7 +53,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
     settings = load_settings(path)
     key = endpoint_key(settings, name)
     one = settings.endpoints[key]
-    payload = one.warm_up.payload if one.warm_up else None
+    payload = one.warm_up.payloads[0] if one.warm_up else None
     throughput = one.throughput
     return StatedEndpoint(
         key=key,
@@ -64,10 +63,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         peak_tps=throughput.peak_tps if throughput else None,
         safety_factor=throughput.safety_factor if throughput else None,
         payloads=None if payload is None else _payloads(payload),
-        content_type=None
-        if payload is None
-        else payload.content_type
-        or ("text/plain; charset=utf-8" if payload.text is not None else "application/json"),
+        content_type=payload.headers["ContentType"] if payload else None,
         target_model=None if payload is None else payload.target_model,
         planned_instances=sum(
             each.plan.fleet.at_peak for each in planned_variants(settings, key) if not each.shadow
@@ -92,12 +88,7 @@ def _targets(target: LatencyTarget) -> dict[str, float]:
     return {prefix + name: value / 1000 for prefix, found in kinds for name, value in found.items()}
 
 
-def _payloads(payload: Any) -> Payloads:
+def _payloads(payload: WarmUpPayload) -> Payloads:
     if payload.file is not None:
-        return Payloads.of_file(payload.file)
-    if payload.text is not None:
-        return Payloads.of_bytes(payload.text.encode())
-    # As the warm-up sends it.
-    return Payloads.of_bytes(
-        json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode()
-    )
+        return Payloads.of_file(Path(payload.file))
+    return Payloads.of_bytes(payload.body)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.stacks import stack_description, template_resources
-from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
+from ...plan.warm_up_rules import LEAST_UNRESERVED, least_unreserved
 from ...report.numbers import readable
 from ..checking.checks import (
     Outcome,
@@ -119,7 +119,7 @@ _EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
     "LLP303",
     "Lambda has executions for the warm-up",
     how=(
-        "`reserve_concurrency` must leave 100 executions unreserved, or all of a smaller "
+        "`reserved_concurrency` must leave 100 executions unreserved, or all of a smaller "
         "quota. Warns below a quota of 100, as in new accounts."
     ),
     source="/lambda/latest/dg/configuration-concurrency.html",
@@ -138,9 +138,7 @@ def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
         return
     limit = context.account.read("lambda", "get_account_settings")["AccountLimit"]
     quota, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
-    wanted = sum(
-        _FUNCTIONS * RESERVED_EXECUTIONS for warm_up in warmed if warm_up.reserve_concurrency
-    )
+    wanted = sum(_FUNCTIONS * (warm_up.reserved_concurrency or 0) for warm_up in warmed)
     more = max(0, wanted - _reserved(context)) if wanted else 0
     left, least = unreserved - more, least_unreserved(quota)
     ask = (
@@ -151,7 +149,7 @@ def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
         yield failed(
             f"{more} more reserved of {unreserved} executions leave {left}, AWS keeps at "
             f"least {least} unreserved",
-            f"Write `reserve_concurrency: false`, or {ask}",
+            f"Write a lower `reserved_concurrency`, or {ask}",
         )
         return
     evidence = (

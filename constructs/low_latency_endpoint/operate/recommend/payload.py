@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import json
 import re
 import tarfile
 from dataclasses import dataclass
@@ -40,10 +39,10 @@ def sample_payload(
     given: str | None, upload_to: str | None, content_type: str | None, endpoint: EndpointSettings
 ) -> SamplePayload:
     """Decide on the payload (S3, a file, or the warm-up's), without touching S3: LLR107."""
-    stated = endpoint.warm_up.payload if endpoint.warm_up else None
-    if content_type is None and stated is not None:
-        content_type = stated.content_type or ("text/plain" if stated.text is not None else None)
-    content_type = content_type or "application/json"
+    stated = endpoint.warm_up.payloads[0] if endpoint.warm_up else None
+    content_type = content_type or (
+        stated.headers["ContentType"].partition(";")[0] if stated else "application/json"
+    )
     if given is not None and given.startswith("s3://"):
         if not (_S3.fullmatch(given) and given.endswith(".tar.gz")):
             raise SAMPLE_PAYLOAD.error(
@@ -55,12 +54,7 @@ def sample_payload(
             got="no payload", allowed="a payload like the callers'", where="--payload"
         )
     file = given or (stated.file if stated else None)
-    if file is not None:
-        body = _read(Path(file))
-    elif stated is not None and stated.text is not None:
-        body = stated.text.encode()
-    else:
-        body = json.dumps(stated.data if stated else None).encode()
+    body = _read(Path(file)) if file is not None else stated.body if stated else b""
     if upload_to is None or not _S3.fullmatch(upload_to):
         raise SAMPLE_PAYLOAD.error(
             got=upload_to or f"{given or 'the payload of the warm-up'}, which is not in S3",

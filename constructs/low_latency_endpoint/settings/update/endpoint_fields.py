@@ -39,7 +39,6 @@ _BELOW: Mapping[str, Touched] = {
     "instance_pools.tps_per_instance": Touched((PLAN,)),
     "scaling.schedule": Touched(planned=("schedule", "subnets")),
     "scaling.steps": Touched(planned=("steps",)),
-    "warm_up.requests": Touched(planned=("warm_up",)),
 }
 #: The same of a variant beside the first too.
 _BELOW_ANY: Mapping[str, Touched] = {"containers.data.kms_key_arn": Touched((DATA_KEY,))}

@@ -1,0 +1,217 @@
+"""How an endpoint is warmed up and kept warm, and what is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from ..errors.findings import Finding, breaches
+from ..plan import warm_up_rules as rules
+from ..plan.argument_kinds import checked_arguments
+from ..plan.endpoint_request import WARM_UP_REQUESTS
+from ..plan.limits import Range
+from ..plan.token_values import is_token
+from .effects import Touched
+from .option import Lasting, Option, Options
+
+_MINUTE = timedelta(minutes=1)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class WarmUpPayload(Options):
+    """What is sent: exactly one of data, text, file. Ships with the function, so no secrets.
+
+    In Python send what callers send: a body of their size, on the path their requests take.
+
+    Args:
+        data: A body as YAML, sent as JSON. In Python any data that JSON takes.
+        text: A body as text.
+        file: A file whose content is the body, relative to this file. In Python relative to the app's working folder.
+        content_type: Content type. Default: application/json for data, text/plain for text; needed for a file.
+        accept: Content type of the answer. Default: the model's own.
+        target_model: Multi-model: the archive to load, relative to the prefix.
+        target_container: The hostname of the container, where callers choose one.
+
+    Raises:
+        ConfigurationError: LLE545 when the body is too large, LLE546 when the file cannot be read,
+            LLE547 for a CDK token, LLE557 for what JSON or a header cannot carry, LLE927 for
+            several bodies or none, LLE928 for a file without its content type.
+
+    Examples:
+        >>> from low_latency_endpoint import WarmUpPayload
+        >>> WarmUpPayload(data={"inputs": "I like you."}).body
+        b'{"inputs":"I like you."}'
+    """
+
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("data", "text", "file")
+
+    data: Annotated[Any, Option(example={"inputs": "I like you."})] = field(
+        default=None, repr=False
+    )
+    text: Annotated[str | None, Option(example="5.1,3.5,1.4,0.2")] = field(default=None, repr=False)
+    file: Annotated[str | Path | None, Option(example="payloads/typical.json")] = None
+    content_type: Annotated[str | None, Option(example="application/json")] = None
+    accept: Annotated[str | None, Option(example="application/json")] = None
+    target_model: Annotated[str | None, Option(example="model-a.tar.gz")] = None
+    target_container: Annotated[str | None, Option(example="second")] = None
+
+    @property
+    def body(self) -> bytes:
+        """What is sent."""
+        if self.file is None:
+            return _known("a body", self._text).encode()
+        try:
+            body = Path(self.file).read_bytes()
+        except OSError as problem:
+            raise rules.PAYLOAD_READABLE.error(
+                got=f"{self.file} ({problem.strerror})", allowed="a file that can be read"
+            ) from problem
+        rules.PAYLOAD_BYTES.check(len(body), str(self.file))
+        return body
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Parameters of InvokeEndpoint."""
+        by_default = "text/plain; charset=utf-8" if self.data is None else "application/json"
+        given = {
+            "ContentType": self.content_type or by_default,
+            **{header: getattr(self, name) for name, header in _HEADERS.items()},
+        }
+        return {name: _known(name, value) for name, value in given.items() if value is not None}
+
+    @property
+    def _text(self) -> str:
+        if self.data is None:
+            return self.text or ""
+        try:
+            return json.dumps(self.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as problem:
+            raise rules.PAYLOAD_TEXT.error(got=str(problem), allowed="JSON-safe data") from problem
+
+    def _check(self) -> None:
+        rules.PAYLOAD_BYTES.check(len(self._text.encode()))
+
+    def _rules_of_bodies(self) -> Iterator[Finding]:
+        place = "text" if self.data is None else "data"
+        yield from breaches((place,), self._check)
+
+    def _rules_of_files(self) -> Iterator[Finding]:
+        """A file does not say what it holds."""
+        yield from self._needs(
+            "file", "content_type", "a payload from a file needs its content type"
+        )
+
+    def _rules(self) -> Iterator[Finding]:
+        """Headers are what HTTP can carry."""
+        for name, header in {"content_type": "ContentType", **_HEADERS}.items():
+            value = getattr(self, name)
+            if value is not None and not is_token(value):
+                yield from breaches((name,), rules.check_header, header, value)
+
+
+def _known(what: str, value: str) -> str:
+    if is_token(value):
+        raise rules.PAYLOAD_KNOWN.error(got=f"{what} with a CDK token", allowed="plain text")
+    return value
+
+
+_HEADERS = {
+    "accept": "Accept",
+    "target_model": "TargetModel",
+    "target_container": "TargetContainerHostname",
+}
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class KeepWarmOptions(Options):
+    """A few requests per zone on a schedule, while callers send hardly any.
+
+    Args:
+        every: How often, in whole minutes. Default: 1m.
+        requests_per_zone: Requests per zone each time. Default: 1. In Python each request reaches one instance: give about as many as a zone has.
+        below_tps: Only while all callers send fewer requests per second. Default: 1, or twice what keep-warm itself sends.
+        window: Time over which traffic is measured, in whole minutes. Default: 5m.
+
+    Raises:
+        ConfigurationError: LLE549 to LLE552 for values out of range, LLE555 for fractions of
+            minutes, LLE801 and LLE807 for values of another kind.
+    """
+
+    every: Annotated[Lasting, Option(rules.KEEP_WARM_EVERY, "1m", known=True)] = _MINUTE
+    requests_per_zone: Annotated[int, Option(rules.KEEP_WARM_REQUESTS, 1, known=True)] = 1
+    below_tps: Annotated[float | None, Option(rules.BELOW_TPS, 1, known=True)] = None
+    window: Annotated[Lasting, Option(rules.KEEP_WARM_WINDOW, "5m", known=True)] = 5 * _MINUTE
+
+    def _rules_of_every(self) -> Iterator[Finding]:
+        """EventBridge counts in minutes."""
+        yield from _whole_minutes("every", self.every, rules.KEEP_WARM_EVERY)
+
+    def _rules_of_window(self) -> Iterator[Finding]:
+        """SageMaker's metrics count in minutes."""
+        yield from _whole_minutes("window", self.window, rules.KEEP_WARM_WINDOW)
+
+
+def _whole_minutes(name: str, lasting: Lasting, limit: Range) -> Iterator[Finding]:
+    if isinstance(lasting, timedelta) and limit.holds(lasting.total_seconds()):
+        seconds = lasting.total_seconds()
+        yield from breaches((name,), rules.check_whole_minutes, limit, seconds)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class WarmUpOptions(Options):
+    """Test requests after each deployment, until the endpoint is as fast as it should be.
+
+    Args:
+        payload: A request like those of the callers; of several each in turn, for instance one for each model of a multi-model endpoint.
+        requests: Fewest requests to send, in all zones together; 0 for no warm-up. Default: the plan's, which reach every worker. In Python :class:`WarmUp` by itself sends 100.
+        concurrency_per_zone: Requests in flight in each zone. Default: 4.
+        last: How many of the last requests of each zone must meet the latency target. Default: 50.
+        timeout: How long requests are sent, up to 13m30s. Default: 10m.
+        on_miss: What a missed target does: fail rolls the deployment back, warn only says so. Default: fail.
+        during_deployments: Also send while a deployment's new fleet bakes, one request at a time in each zone. Default: true.
+        metrics: Also publish the report as custom metrics, in the namespace LowLatencyEndpoint. Default: false.
+        reserved_concurrency: Executions that each of the two functions reserves, and cannot exceed. AWS keeps at least 100 of an account's unreserved, so an account that is too new refuses any. Default: none.
+        keep_warm: Keep the endpoint warm while traffic is low. Default: off.
+
+    Raises:
+        ConfigurationError: LLE540, LLE542 to LLE544, LLE548, LLE822 for values out of range,
+            LLE801 and LLE807 for values of another kind, LLE360 for a mapping.
+
+    Examples:
+        >>> from low_latency_endpoint import KeepWarmOptions, WarmUpOptions, WarmUpPayload
+        >>> WarmUpOptions(payload=WarmUpPayload(data={"inputs": "I like you."}),
+        ...               keep_warm=KeepWarmOptions(requests_per_zone=2)).on_miss
+        'fail'
+    """
+
+    payload: Annotated[
+        WarmUpPayload | Sequence[WarmUpPayload], Option(example={"data": {"inputs": "I like you."}})
+    ]
+    requests: Annotated[
+        int | None, Option(WARM_UP_REQUESTS, 500, touches=Touched(planned=("warm_up",)))
+    ] = None
+    concurrency_per_zone: Annotated[int, Option(rules.CONCURRENCY_PER_ZONE, 4)] = 4
+    last: Annotated[int, Option(rules.LAST, 50)] = 50
+    timeout: Annotated[Lasting, Option(rules.TIMEOUT_SECONDS, "10m", known=True)] = 10 * _MINUTE
+    on_miss: Annotated[Literal["fail", "warn"], Option()] = "fail"
+    during_deployments: Annotated[bool, Option()] = True
+    metrics: Annotated[bool, Option()] = False
+    reserved_concurrency: Annotated[int | None, Option(rules.RESERVED_CONCURRENCY, 2)] = None
+    keep_warm: Annotated[KeepWarmOptions | None, Option(example={"every": "1m"})] = None
+
+    @property
+    def payloads(self) -> tuple[WarmUpPayload, ...]:
+        """All that is sent."""
+        stated = self.payload
+        return (stated,) if isinstance(stated, WarmUpPayload) else tuple(stated)
+
+    def _rules(self) -> Iterator[Finding]:
+        """Something is sent."""
+        yield from breaches(("payload",), rules.PAYLOAD_COUNT.check, len(self.payloads))
