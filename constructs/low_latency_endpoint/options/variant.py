@@ -115,7 +115,8 @@ class RoutingStrategy:
         """The strategy that a settings file states."""
         if isinstance(stated, str):
             return cls(stated.upper())
-        return cls.prefix_aware(**vars(stated.prefix_aware))
+        aware = stated.prefix_aware
+        return cls("PREFIX_AWARE", aware.prefix_length, aware.concurrency_threshold)
 
     @property
     def in_file(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -80,6 +80,7 @@ class SettingsModel(BaseModel):
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
     makes: ClassVar[type[Options] | None] = None  # of which it makes an object
+    whole: ClassVar[Collection[str]] = ()  # settings of which a sound part says nothing
     part: ClassVar[Callable[[], type[BaseModel]]]  # the same, in which nothing is required
 
     @classmethod
@@ -114,7 +115,7 @@ class SettingsModel(BaseModel):
         except ValidationError as error:
             findings.extend(_coded(cls, error))
             if cls.makes is not None:
-                sound, wrong = _sound(given, error)
+                sound, wrong = _sound(given, error, cls.whole)
                 made = cls.part().model_validate(sound, context=info.context)
         if cls.makes is not None:
             names = [
@@ -133,14 +134,16 @@ class SettingsModel(BaseModel):
         return made  # type: ignore[no-any-return]
 
 
-def _sound(given: Mapping[str, Any], error: ValidationError) -> tuple[Mapping[str, Any], set[str]]:
+def _sound(
+    given: Mapping[str, Any], error: ValidationError, whole: Collection[str]
+) -> tuple[Mapping[str, Any], set[str]]:
     """What is sound, with the sound part of each group, and the names of what is not."""
     parts: dict[Place, Any] = {}
     wrong: set[str] = set()
     for detail in error.errors(include_url=False):
         place = tuple(part for part in detail["loc"] if not _is_mark(part))
         part = getattr(detail.get("ctx", {}).get("error"), "sound_part", None)
-        if part is None:
+        if part is None or place[0] in whole:
             wrong.add(str(detail["loc"][0]))
         else:
             parts[place] = part

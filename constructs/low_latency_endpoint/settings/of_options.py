@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from types import NoneType
@@ -44,6 +44,10 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
     model.makes = group
+    written = (
+        each.name for each in stated for of in alternatives(each.kind) if hasattr(of, "written")
+    )
+    model.whole = frozenset(written)
     model.exactly_one_of = group.exactly_one_of
     model.plain_value, model.left_out = group.plain_value, group.left_out
     model.other_forms = {each.name: model_of(of) for each in stated for of in _groups(each.kind)}
@@ -116,23 +120,12 @@ def _read(kind: Any, option: Option, default: Any) -> Any:
     ]
 
 
-def _object(kind: Any, stated: Any) -> Any:
-    """The object of what a file states; none of what is sound in part alone."""
-    return kind._of_file(stated) if _is_whole(stated) else None
-
-
-def _is_whole(stated: Any) -> bool:
-    if not isinstance(stated, Options):
-        return True
-    return stated._sound_part_of is None and all(map(_is_whole, vars(stated).values()))
-
-
 def _read_one(kind: Any, option: Option) -> Any:
     origin, below = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _read_one(below[0], next(each for each in below if isinstance(each, Option)))
     if hasattr(kind, "written"):
-        return Annotated[_read(kind.written, option, None), AfterValidator(partial(_object, kind))]
+        return Annotated[_read(kind.written, option, None), AfterValidator(kind._of_file)]
     if kind is Lasting:
         return Annotated[timedelta, Limited(option.limit)] if option.limit else timedelta
     if kind is Path:

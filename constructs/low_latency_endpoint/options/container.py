@@ -1,0 +1,469 @@
+"""Containers of a model: image, model data, environment, or a model of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from ..errors.findings import Finding, breaches, finding
+from ..hugging_face import HUB
+from ..hugging_face.lock_file import LOCK_NAME, pinned_model
+from ..plan import limits
+from ..plan.decode_pace import hides_pace
+from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
+from ..plan.rules import (
+    ARCHIVE_NAME,
+    ASSET_IS_ARCHIVE,
+    CACHE_OF_MULTI_MODEL,
+    DIRECT_NEEDS_HOSTNAMES,
+    EULA_OF_PREFIX,
+    HOSTNAME_TWICE,
+    HOSTNAMES_ALL_OR_NONE,
+    MODE_NEEDS_CONTAINERS,
+    MULTI_MODEL_DATA,
+    PACKAGE_IS_SINGLE_MODEL,
+    PREFIX_ENDS_WITH_SLASH,
+)
+from ..plan.s3_names import check_bucket_name
+from ..plan.token_values import is_token
+from .effects import DATA_KEY, Touched
+from .option import Option, Options
+from .rules import (
+    ECR_REPOSITORY,
+    ENCRYPTION_KEY_ARN,
+    EXACTLY_ONE,
+    FUNCTION_ARN,
+    IMAGE_TAG,
+    MISSING_SETTING,
+    NEEDS_ANOTHER,
+    SECRET_ARN,
+)
+
+_DLC = {
+    "repository": "huggingface-pytorch-inference",
+    "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepLearningContainerSettings(Options):
+    """An image that AWS maintains: an AWS Deep Learning Container.
+
+    Args:
+        repository: Repository of the image.
+        tag: Tag of the image; with -gpu- or cu in it, it runs on GPU types only.
+        account: Account that owns the image in the stack's region. Default: known for most regions.
+    """
+
+    repository: Annotated[str, Option(ECR_REPOSITORY, _DLC["repository"])]
+    tag: Annotated[str, Option(IMAGE_TAG, _DLC["tag"])]
+    account: Annotated[str | None, Option(limits.ACCOUNT, "763104351884")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EcrImageSettings(Options):
+    """An image in an ECR repository of the stack's account and region.
+
+    Args:
+        repository: Repository.
+        tag: Tag of the image. Default: latest.
+    """
+
+    repository: Annotated[str, Option(ECR_REPOSITORY, "team/my-model")]
+    tag: Annotated[str, Option(IMAGE_TAG, "1.4.2")] = "latest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSettings(Options):
+    """Where the container's image comes from: exactly one of dlc, uri, ecr and asset.
+
+    Args:
+        dlc: An AWS Deep Learning Container.
+        uri: An image by its whole URI.
+        ecr: An image in the account's own registry.
+        private_registry: With uri: pull the image from a registry that the VPC reaches, not from ECR. Default: false.
+        credentials_function_arn: With private_registry: the Lambda function that returns its user and password. Default: it asks for none.
+        asset: A folder with a Dockerfile, relative to this file; built at deployment, which needs Docker.
+        file: With asset: the Dockerfile in that folder. Default: Dockerfile.
+        build_args: With asset: arguments of the build. No secrets: they stay in the image.
+        platform: With asset: what it is built for. Default: the instance type's architecture.
+    """
+
+    plain_value: ClassVar[str] = "uri"
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("dlc", "uri", "ecr", "asset")
+
+    dlc: Annotated[DeepLearningContainerSettings | None, Option(example=_DLC)] = None
+    uri: Annotated[
+        str | None,
+        Option(limits.IMAGE_URI, "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2"),
+    ] = None
+    ecr: Annotated[
+        EcrImageSettings | None, Option(example={"repository": "team/my-model", "tag": "1.4.2"})
+    ] = None
+    private_registry: Annotated[bool, Option()] = False
+    credentials_function_arn: Annotated[
+        str | None,
+        Option(FUNCTION_ARN, "arn:aws:lambda:us-east-1:123456789012:function:registry-login"),
+    ] = None
+    asset: Annotated[Path | None, Option(example="container/")] = None
+    file: Annotated[str | None, Option(example="Serve.Dockerfile")] = None
+    build_args: Annotated[
+        Mapping[str, str], Option(example={"MODEL": "distilbert"}, as_text=True)
+    ] = field(default_factory=dict)
+    platform: Annotated[str | None, Option(limits.IMAGE_PLATFORM, "linux/arm64")] = None
+
+    @property
+    def reference(self) -> str:
+        """The image as ``ContainerImage.reference`` has it; empty for one that is yet to be built."""
+        if self.dlc:
+            return f"{self.dlc.repository}:{self.dlc.tag}"
+        if self.ecr:
+            # Not AWS's own registry, so its name alone proves nothing about what it needs.
+            return f"private/{self.ecr.repository}:{self.ecr.tag}"
+        return f"private/{self.uri}" if self.private_registry else self.uri or ""
+
+    def _rules(self) -> Iterator[Finding]:
+        """How to build belongs to what is built, and a login to a registry."""
+        for name in ("file", "build_args", "platform"):
+            yield from self._needs(name, "asset", "only an asset is built")
+        if self.private_registry:
+            yield from self._needs("private_registry", "uri", "its images are named by their URI")
+        elif self._states("credentials_function_arn"):
+            yield finding(
+                NEEDS_ANOTHER,
+                "credentials_function_arn",
+                got="credentials_function_arn without private_registry: true",
+                allowed="both",
+                what="ECR asks for no function's credentials",
+                fix="Add private_registry: true, or remove credentials_function_arn.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDataSettings(Options):
+    """Where the model's files come from: exactly one of the three.
+
+    Args:
+        s3: One .tar.gz in S3, or with multi_model the prefix under which they lie.
+        s3_prefix: Uncompressed files under a prefix that ends with /; fastest for large models.
+        asset: A .tar.gz relative to this file, uploaded at deployment.
+        accept_eula: With s3 or s3_prefix: accept the end-user license agreement that gated models of JumpStart ask for. Default: false.
+        kms_key_arn: KMS key of yours that encrypts the files, which the model's role may then decrypt with; of an asset the bootstrap bucket's. Default: none; S3, or the account's AWS managed key, encrypts them.
+    """
+
+    plain_value: ClassVar[str] = "s3"
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("s3", "s3_prefix", "asset")
+
+    s3: Annotated[str | None, Option(limits.MODEL_DATA_URI, "s3://my-bucket/model.tar.gz")] = None
+    s3_prefix: Annotated[str | None, Option(limits.MODEL_DATA_URI, "s3://my-bucket/model/")] = None
+    asset: Annotated[Path | None, Option(example="model.tar.gz")] = None
+    accept_eula: Annotated[bool, Option(example=True)] = False
+    kms_key_arn: Annotated[
+        str | None,
+        Option(
+            ENCRYPTION_KEY_ARN,
+            "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+            touches=Touched((DATA_KEY,)),
+        ),
+    ] = None
+
+    @property
+    def uri(self) -> str:
+        """Where the files lie."""
+        return str(self.s3 or self.s3_prefix or self.asset)
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether archives lie below a prefix."""
+        return self.s3 is not None and self.s3.endswith("/")
+
+    def _rules_of_agreement(self) -> Iterator[Finding]:
+        """What is uploaded asks for no agreement."""
+        if self.accept_eula and self._states("asset"):
+            yield finding(EULA_OF_PREFIX, "accept_eula", got="with asset", allowed="s3, s3_prefix")
+
+    def _rules(self) -> Iterator[Finding]:
+        """An uncompressed model is a prefix, a file a .tar.gz."""
+        prefix, asset = self.s3_prefix, self.asset
+        if prefix is not None and not prefix.endswith("/"):
+            yield finding(PREFIX_ENDS_WITH_SLASH, "s3_prefix", got=prefix, allowed=f"{prefix}/")
+        if asset is not None and not str(asset).endswith(".tar.gz"):
+            yield finding(ASSET_IS_ARCHIVE, "asset", got=asset, allowed="a file named *.tar.gz")
+
+
+class Data(Protocol):
+    """What rules ask of a model's data."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def is_prefix(self) -> bool: ...
+    @property
+    def accept_eula(self) -> bool: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOptions(Options):
+    """What containers have alike.
+
+    Args:
+        environment: Environment variables, up to 100.
+    """
+
+    environment: Annotated[
+        Mapping[str, str],
+        Option(
+            example={"HF_TASK": "text-classification"}, keys=limits.ENVIRONMENT_KEY, as_text=True
+        ),
+    ] = field(default_factory=dict)
+
+    def _rules_of_environment(self) -> Iterator[Finding]:
+        """The environment keeps its limits."""
+        count = len(self.environment)
+        yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, count)
+        for key, value in self.environment.items():
+            if not is_token(value):
+                place, size = ("environment", key), len(value.encode("utf-8", "replace"))
+                yield from breaches(place, limits.ENVIRONMENT_VALUE_BYTES.check, size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerOptions(ServingOptions):
+    """One container of the model.
+
+    Args:
+        hostname: Name of the container among several; callers name it with Direct.
+        multi_model: Serve many models from one container, each request naming its own. Default: false.
+        model_cache: With multi_model: keep models in memory; false suits many models with few calls each. Default: SageMaker's, which keeps them.
+        model_package: A version in SageMaker's model registry that the model is made of; image and data then say what it holds, for rights and checks. Default: none, the model is made of image and data.
+    """
+
+    hostname: Annotated[str | None, Option(limits.CONTAINER_HOSTNAME, "tokenizer")] = None
+    multi_model: Annotated[bool, Option()] = False
+    model_cache: Annotated[bool | None, Option(example=False)] = None
+    model_package: Annotated[
+        str | None,
+        Option(
+            limits.MODEL_PACKAGE, "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"
+        ),
+    ] = None
+
+    @property
+    def model_data(self) -> Data | None:
+        """What is served."""
+        raise NotImplementedError
+
+    def _rules_of_data(self) -> Iterator[Finding]:
+        """Many models come as archives under a prefix, and an agreement goes with one."""
+        data = self.model_data
+        if data is not None and data.accept_eula:
+            for name in ("multi_model", "model_package"):
+                if getattr(self, name):
+                    got = f"accept_eula with {name}"
+                    yield finding(EULA_OF_PREFIX, "data", "accept_eula", got=got, allowed="neither")
+        if self.multi_model and (data is None or not data.is_prefix):
+            yield finding(
+                MULTI_MODEL_DATA,
+                "multi_model",
+                got=data.uri if data else "no data",
+                allowed="an S3 prefix ending in /",
+                fix="Name the prefix under which the archives lie, with / at its end.",
+            )
+
+    def _rules_of_mode(self) -> Iterator[Finding]:
+        """A package is one model, and many models have a cache."""
+        if self.multi_model and self._states("model_package"):
+            yield finding(
+                PACKAGE_IS_SINGLE_MODEL, "model_package", got="both", allowed="one of them"
+            )
+        if not self.multi_model and self._states("model_cache"):
+            yield finding(
+                CACHE_OF_MULTI_MODEL,
+                "model_cache",
+                got="model_cache without multi_model",
+                allowed="multi_model",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerSettings(ContainerOptions):
+    """One container of the model.
+
+    Args:
+        image: The container's image.
+        data: The model's files, unpacked to /opt/ml/model. Default: none, the image holds the model.
+    """
+
+    image: Annotated[ImageSettings, Option(example={"dlc": _DLC})]
+    data: Annotated[
+        ModelDataSettings | None, Option(example={"s3": "s3://my-bucket/model.tar.gz"})
+    ] = None
+
+    @property
+    def model_data(self) -> ModelDataSettings | None:
+        """What is served."""
+        return self.data
+
+    def _rules_of_archive(self) -> Iterator[Finding]:
+        """One model is one archive."""
+        if self.data is not None and self.data.is_prefix and not self.multi_model:
+            yield finding(
+                ARCHIVE_NAME,
+                "data",
+                "s3",
+                got=self.data.uri,
+                allowed="an object such as s3://my-bucket/model.tar.gz",
+                fix="Name the object, write s3_prefix for uncompressed files, or set "
+                "multi_model: true.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubModelOptions(Options):
+    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+
+    Args:
+        model: Its name on the Hub.
+        lock: The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
+        accept_license: Name of the model's licence, which you have read. Default: only permissive licences such as apache-2.0 and mit.
+        server: What serves it. Default: by task and accelerator, such as vllm for text generation on GPUs.
+        context_length: Tokens of the longest request together with its answer. Default: the model's own, or as many as one request has room for.
+        trust_remote_code: Whether Python code that comes with the model runs; needed where there is some.
+        hub_endpoint: The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.
+    """
+
+    model: Annotated[str, Option(example="Qwen/Qwen3-8B")]
+    lock: Annotated[str | Path, Option(example=LOCK_NAME, may_be_missing=True)] = LOCK_NAME
+    accept_license: Annotated[str | None, Option(example="llama3.1")] = None
+    server: Annotated[
+        Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None,
+        Option(example="sglang"),
+    ] = None
+    context_length: Annotated[int | None, Option(CONTEXT_TOKENS, 8192)] = None
+    trust_remote_code: Annotated[bool | None, Option(example=False)] = None
+    hub_endpoint: Annotated[str, Option(example="https://hub.example.com")] = HUB
+
+    @cached_property
+    def hub_model(self) -> HubModel:
+        """What the lock file says of it, with what is asked here."""
+        return HubModel(
+            pinned=pinned_model(self.lock, self.model),
+            accept_license=self.accept_license,
+            server=self.server,
+            context_length=self.context_length,
+            trust_remote_code=self.trust_remote_code,
+            pace_unknown=hides_pace(getattr(self, "environment", {})),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceSettings(HubModelOptions, ServingOptions):
+    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+
+    Args:
+        environment: Environment variables beside those that the model needs; they win over them.
+        bucket: Bucket of this account and region for the model's files; stacks may share it. Default: one that the stack makes.
+        token_secret_arn: Secret in Secrets Manager with the Hub's token, for gated and private models. Default: none.
+    """
+
+    environment: Annotated[
+        Mapping[str, str],
+        Option(example={"SM_VLLM_MAX_NUM_SEQS": 64}, keys=limits.ENVIRONMENT_KEY, as_text=True),
+    ] = field(default_factory=dict)
+    bucket: Annotated[str | None, Option(example="my-models")] = None
+    token_secret_arn: Annotated[
+        str | None,
+        Option(SECRET_ARN, "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf"),
+    ] = None
+
+    def _rules_of_bucket(self) -> Iterator[Finding]:
+        """The bucket's name is one."""
+        if self.bucket is not None:
+            yield from breaches(("bucket",), check_bucket_name, self.bucket, None)
+
+
+def rules_of_containers(
+    containers: Sequence[ContainerOptions], inference_mode: str | None
+) -> Iterator[Finding]:
+    """The containers of one model fit together, and their environments keep the limit of all."""
+    yield from breaches(("containers",), limits.CONTAINER_COUNT.check, len(containers))
+    if len(containers) == 1 and inference_mode is not None:
+        yield finding(
+            MODE_NEEDS_CONTAINERS,
+            "inference_mode",
+            got=f"{inference_mode} with one container",
+            allowed="no inference mode",
+        )
+    if len(containers) > 1:
+        yield from _hostnames([each.hostname for each in containers], inference_mode)
+    total = sum(
+        len(text.encode("utf-8", "replace"))
+        for container in containers
+        for pair in container.environment.items()
+        for text in pair
+        if not is_token(text)
+    )
+    yield from breaches(("containers",), limits.ENVIRONMENT_TOTAL_BYTES.check, total)
+
+
+def _hostnames(names: list[str | None], mode: str | None) -> Iterator[Finding]:
+    nameless = [index for index, name in enumerate(names) if name is None]
+    for index in nameless if mode == "Direct" else ():
+        yield finding(
+            DIRECT_NEEDS_HOSTNAMES,
+            "containers",
+            index,
+            got="no hostname",
+            allowed="a hostname for each container",
+        )
+    if mode != "Direct" and 0 < len(nameless) < len(names):
+        yield finding(
+            HOSTNAMES_ALL_OR_NONE,
+            "containers",
+            nameless[0],
+            got=f"{len(names) - len(nameless)} hostnames for {len(names)} containers",
+            allowed="a hostname for each container, or for none",
+        )
+    for index, name in enumerate(names):
+        if name is not None and name in names[:index]:
+            yield finding(
+                HOSTNAME_TWICE,
+                *("containers", index, "hostname"),
+                got=name,
+                allowed="each hostname once",
+            )
+
+
+def rules_of_model(stated: Any, *, needed: bool) -> Iterator[Finding]:
+    """Containers, or a model of the Hub: not both, and one of them where it is needed."""
+    containers = stated._states("containers")
+    if containers and stated.hugging_face is not None:
+        yield finding(
+            EXACTLY_ONE,
+            "hugging_face",
+            got="containers and hugging_face",
+            allowed="containers or hugging_face",
+        )
+    elif needed and not containers and stated.hugging_face is None:
+        yield finding(
+            MISSING_SETTING,
+            got="neither containers nor hugging_face",
+            allowed="one of them",
+            what="what is served is missing",
+            fix="Add containers, such as containers: [{image: {ecr: {repository: my-model}}}], or "
+            "hugging_face: {model: Qwen/Qwen3-8B}.",
+        )
+    if len(stated.containers) > 1 and stated.inference_mode is None:
+        yield finding(
+            NEEDS_ANOTHER,
+            "containers",
+            got=f"{len(stated.containers)} containers",
+            allowed="inference_mode: Serial or Direct",
+            what="several containers need an inference mode",
+            fix="Add inference_mode: Serial (a pipeline) or Direct (callers choose one by hostname).",
+        )
+    if containers:
+        yield from rules_of_containers(stated.containers, stated.inference_mode)
