@@ -36,7 +36,7 @@ def settings_tables() -> str:
     told: dict[type[SettingsModel], str] = {}
     for path, model in _groups():
         name = model.__name__
-        group = schema if model is Settings else definitions[name]
+        group = schema if model is model_of(Settings) else definitions[name]
         # What two groups have in common is told with the first of them.
         base = next(each for each in model.__mro__[1:] if issubclass(each, SettingsModel))
         first = told.setdefault(base, path) if base is not SettingsModel else path
@@ -60,7 +60,7 @@ def rewrite(path: Path) -> None:
 
 def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
     """Every group with its path, in the order of the file, shared settings first."""
-    waiting: list[tuple[str, type[SettingsModel]]] = [("", Settings)]
+    waiting: list[tuple[str, type[SettingsModel]]] = [("", model_of(Settings))]
     while waiting:
         path, model = waiting.pop(0)
         if _told_at(path) != path:

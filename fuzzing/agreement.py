@@ -21,6 +21,7 @@ import yaml
 from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.options.option import changed
 from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.role_policies import role_policies
@@ -100,7 +101,7 @@ def counted(settings: Settings) -> tuple[int, int]:
     Where the settings state no account, the plan takes a role for one of the account's own, which
     is two resources more than a role of another account brings.
     """
-    settings = settings.model_copy(update={"account": settings.account or ACCOUNT})
+    settings = changed(settings, account=settings.account or ACCOUNT)
     policies = role_policies(settings)
     parts = [
         endpoint_parts(settings, key, plan_endpoint(settings, key), policies)
@@ -125,7 +126,7 @@ def miscounted_policies(settings: Settings, template: dict[str, Any]) -> str:
     Without the flow log's role, of which a stack has one at most.
     """
     names = {"account": settings.account or ACCOUNT, "stack_name": STACK_NAME}
-    settings = settings.model_copy(update=names)
+    settings = changed(settings, **names)
     lengths: collections.Counter[str] = collections.Counter()
     for policy in role_policies(settings):
         lengths[policy.role] += policy.length

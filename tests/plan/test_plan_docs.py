@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def shipped(**prices: float) -> Explanation:
     """The plan of the settings that ship, with prices where they are given."""
     settings = load_settings(ROOT / "endpoint.yaml")
     stated = {item: your_price(usd) for item, usd in prices.items()}
-    return explain_endpoint(settings.model_copy(update={"prices": stated}), "sentiment")
+    return explain_endpoint(replace(settings, prices=stated), "sentiment")
 
 
 def distilbert() -> Explanation:

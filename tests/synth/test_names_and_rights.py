@@ -22,7 +22,8 @@ from fuzzing.agreement import miscounted_policies, synthesised
 from fuzzing.cases import bases
 from low_latency_endpoint import AlarmOptions, LatencyAlarms, ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
-from low_latency_endpoint.settings import Settings, load_settings, parse_settings
+from low_latency_endpoint.settings import load_settings, parse_settings
+from low_latency_endpoint.settings.loading import settings_of
 
 from .conftest import FLAGS, Synthesised
 from .names_and_rights import (
@@ -202,7 +203,7 @@ def test_plan_and_synthesis_agree_on_how_many_endpoints_fit_on_a_role(on_one_rol
     assert 3 < most < 14
     fitting = parse_settings(yaml.safe_dump(on_one_role(most)))
     assert miscounted_policies(fitting, synthesised(fitting)) == ""
-    one_more = Settings.model_validate(on_one_role(most + 1))
+    one_more = settings_of(on_one_role(most + 1))
     with pytest.raises(ConfigurationError) as at_synthesis:
         synthesised(one_more)
     assert (at_synthesis.value.code, at_synthesis.value.allowed) == ("LLE378", refused.allowed)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from fuzzing.agreement import counted, judge, synthesised, text_of
 from fuzzing.cases import ROOT, bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
+from low_latency_endpoint.settings.loading import settings_of
 from tests.settings.test_what_synthesis_refuses import many_endpoints
 
 CASES = st.randoms(use_true_random=False)
@@ -95,7 +96,7 @@ def test_a_stack_is_full_where_the_plan_says_so() -> None:
 
 
 def _unchecked(count: int) -> Settings:
-    return Settings.model_validate(yaml.safe_load(many_endpoints(count)))
+    return settings_of(yaml.safe_load(many_endpoints(count)))
 
 
 def _resources(count: int) -> int:

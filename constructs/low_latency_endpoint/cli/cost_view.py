@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     """The settings with the prices of the command line over their own."""
+    from ..options.option import changed
     from ..plan.prices import parse_price, your_price
 
     stated = dict(parse_price(each) for each in given)
     prices = {**settings.prices, **{item: your_price(usd) for item, usd in stated.items()}}
-    return settings.model_copy(update={"prices": prices})
+    return changed(settings, prices=prices)
 
 
 def cost_data(settings: Settings, day: Shape | None = None) -> dict[str, Any]:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from ..errors.findings import Finding, finding
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
+from ..options.container import ContainerOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
-from ..plan.limits import (
-    CONTAINER_HOSTNAME,
-    ENVIRONMENT_ENTRIES,
-    ENVIRONMENT_KEY,
-    ENVIRONMENT_VALUE_BYTES,
-    MODEL_PACKAGE,
-)
-from ..plan.rules import (
-    CACHE_OF_MULTI_MODEL,
-    EULA_OF_PREFIX,
-    IMAGE_OR_PACKAGE,
-    MULTI_MODEL_DATA,
-    PACKAGE_IS_SINGLE_MODEL,
-)
+from ..plan.rules import IMAGE_OR_PACKAGE
 from ..plan.server_environment import OFFLINE
-from ..synthesis.validation import check, is_token
 from .hugging_face_model import HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType
@@ -38,7 +26,7 @@ if TYPE_CHECKING:
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class Container:
+class Container(ContainerOptions):
     """One container of a model; for the usual ones see :meth:`from_dlc` and :meth:`from_uri`.
 
     Args:
@@ -66,53 +54,24 @@ class Container:
 
     image: ContainerImage | None = None
     data: ModelData | str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    hostname: str | None = None
-    multi_model: bool = False
-    model_cache: bool | None = None
-    model_package: str | None = None
     hugging_face: HuggingFaceModel | None = None
 
-    def __post_init__(self) -> None:
-        check(CONTAINER_HOSTNAME, self.hostname)
-        check(MODEL_PACKAGE, self.model_package)
-        check(ENVIRONMENT_ENTRIES, len(self.environment))
-        for key, value in self.environment.items():
-            ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
-            if not is_token(value):
-                ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
-        if self.hugging_face is not None:
-            self._check_alone(self.hugging_face)
-        elif self.image is None and self.model_package is None:
-            raise IMAGE_OR_PACKAGE.error(got="neither", allowed="image or model_package")
-        if self.multi_model and self.model_package is not None:
-            raise PACKAGE_IS_SINGLE_MODEL.error(got="both", allowed="one of them")
-        if self.model_cache is not None and not self.multi_model:
-            raise CACHE_OF_MULTI_MODEL.error(
-                got=f"model_cache={self.model_cache}", allowed="multi_model=True"
+    def _rules_of_image(self) -> Iterator[Finding]:
+        """There is an image, or what brings one; a model of the Hub comes with its files."""
+        hub = self.hugging_face
+        if hub is None and self.image is None and self.model_package is None:
+            yield finding(
+                IMAGE_OR_PACKAGE, "image", got="neither", allowed="image or model_package"
             )
-        data = self.model_data
-        if data is not None and data.accept_eula:
-            for name, given in (
-                ("multi_model", self.multi_model),
-                ("model_package", self.model_package is not None),
-            ):
-                if given:
-                    raise EULA_OF_PREFIX.error(got=f"accept_eula with {name}", allowed="neither")
-        if self.multi_model and (data is None or not data.is_prefix):
-            raise MULTI_MODEL_DATA.error(
-                got=data.uri if data else "no data", allowed="an S3 prefix ending in /"
-            )
-
-    def _check_alone(self, hub: HuggingFaceModel) -> None:
-        """Nothing beside a model that comes with its files; ``container_on`` adds its own data."""
         for name, given in (
             ("model_package", self.model_package is not None),
             ("multi_model", self.multi_model),
-            ("data", self.data is not None and self.data != hub.data),
+            ("data", self.data is not None and hub is not None and self.data != hub.data),
         ):
-            if given:
-                raise HUB_MODEL_ALONE.error(
+            if hub is not None and given:
+                yield finding(
+                    HUB_MODEL_ALONE,
+                    name,
                     what="a model of the Hub comes with its files, and is one model",
                     got=f"{name} beside hugging_face",
                     allowed="one of them",

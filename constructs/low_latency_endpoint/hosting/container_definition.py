@@ -8,13 +8,8 @@ from typing import Any
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..plan.limits import CONTAINER_COUNT, ENVIRONMENT_TOTAL_BYTES
-from ..plan.rules import (
-    DIRECT_NEEDS_HOSTNAMES,
-    HOSTNAME_TWICE,
-    HOSTNAMES_ALL_OR_NONE,
-    MODE_NEEDS_CONTAINERS,
-)
+from ..errors.findings import located
+from ..options.container import rules_of_containers
 from ..plan.secrets import secret_warning
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
@@ -25,36 +20,9 @@ from .model_data import container_property
 def check_containers(
     containers: Sequence[Container], inference_mode: str | None, where: str
 ) -> None:
-    CONTAINER_COUNT.check(len(containers), where)
-    if inference_mode and len(containers) == 1:
-        raise MODE_NEEDS_CONTAINERS.error(
-            got=f"{inference_mode} with one container", allowed="no inference mode", where=where
-        )
-    hostnames = [container.hostname for container in containers if container.hostname]
-    if len(containers) > 1:
-        if hostnames and len(hostnames) < len(containers):
-            raise HOSTNAMES_ALL_OR_NONE.error(
-                got=f"{len(hostnames)} hostnames for {len(containers)} containers",
-                allowed=f"0 or {len(containers)}",
-                where=where,
-            )
-        if inference_mode == "Direct" and not hostnames:
-            raise DIRECT_NEEDS_HOSTNAMES.error(
-                got="no hostnames", allowed="one for each container", where=where
-            )
-        for hostname in hostnames:
-            if hostnames.count(hostname) > 1:
-                raise HOSTNAME_TWICE.error(
-                    got=hostname, allowed="hostnames that differ", where=where
-                )
-    ENVIRONMENT_TOTAL_BYTES.check(
-        sum(
-            len(key.encode()) + (0 if is_token(value) else len(value.encode()))
-            for container in containers
-            for key, value in container.environment.items()
-        ),
-        where,
-    )
+    """The same as of a settings file's."""
+    for _, error in rules_of_containers(containers, inference_mode):
+        raise located(error, where)
 
 
 def container_definition(

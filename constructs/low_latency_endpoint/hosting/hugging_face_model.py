@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from constructs import Construct
 
-from ..hugging_face import HUB
-from ..hugging_face.lock_file import LOCK_NAME, pinned_model
+from ..options.container import HubModelOptions
 from ..plan.argument_kinds import checked_arguments
-from ..plan.hub_serving import CONTEXT_TOKENS, HubModel, HubServing, hub_serving
+from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.serving_containers import ServingContainer
 from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.validation import check, is_token
+from ..synthesis.validation import is_token
 from .images import ContainerImage
 from .model_data import ModelData
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class HuggingFaceModel:
+class HuggingFaceModel(HubModelOptions):
     """A model of the Hub that ``low-latency pin`` has pinned, and how it is to be served.
 
     :meth:`Container.from_hugging_face` makes one of its arguments.
@@ -53,30 +51,9 @@ class HuggingFaceModel:
         'b968826d9c46dd6066d109eabc6255188de91218'
     """
 
-    model: str
-    lock: str = LOCK_NAME
-    accept_license: str | None = None
-    server: Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None = None
-    context_length: int | None = None
-    trust_remote_code: bool | None = None
     bucket: s3.IBucket | None = None
     token: secretsmanager.ISecret | None = None
-    hub_endpoint: str = HUB
     serving: HubServing | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check(CONTEXT_TOKENS, self.context_length, "context_length")
-
-    @cached_property
-    def hub_model(self) -> HubModel:
-        """What the lock file says of it, with what is asked here."""
-        return HubModel(
-            pinned=pinned_model(self.lock, self.model),
-            accept_license=self.accept_license,
-            server=self.server,
-            context_length=self.context_length,
-            trust_remote_code=self.trust_remote_code,
-        )
 
     @property
     def data(self) -> ModelData:

@@ -101,10 +101,15 @@ class Deployment(Options):
     rollback_on_alarms: Annotated[bool | None, Option()] = None
 
     @property
+    def ways(self) -> list[str]:
+        """Those that are stated: one, if the options are sound."""
+        return [name for name in self.exactly_one_of if getattr(self, name) is not None]
+
+    @property
     def _way(self) -> tuple[str, Any]:
         """The one that is stated, by its name."""
-        stated = ((name, getattr(self, name)) for name in self.exactly_one_of)
-        return next(each for each in stated if each[1] is not None)
+        name, *_ = self.ways
+        return name, getattr(self, name)
 
     @property
     def kind(self) -> Literal["CANARY", "LINEAR", "ALL_AT_ONCE", "ROLLING"]:
@@ -153,8 +158,7 @@ class Deployment(Options):
 
     def _rules_of_waits(self) -> Iterator[Finding]:
         """The waits end in time."""
-        stated = [name for name in self.exactly_one_of if getattr(self, name) is not None]
-        waits = self.waits if len(stated) == 1 else None
+        waits = self.waits if len(self.ways) == 1 else None
         if waits is None:
             return
         most = timedelta(seconds=limits.MAXIMUM_EXECUTION_SECONDS.maximum or 0)

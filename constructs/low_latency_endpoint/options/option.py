@@ -76,6 +76,7 @@ class Declared(NamedTuple):
     text: str
     option: Option | None  # None where a settings file cannot state it
     lasting: bool  # whether the value is a duration, or holds some
+    notes: tuple[Any, ...] = ()  # what else the annotation says
 
     @property
     def text_in_file(self) -> str:
@@ -86,13 +87,13 @@ class Declared(NamedTuple):
 _Group = TypeVar("_Group", bound="Options")
 
 
-class _Unsound(Exception):
+class Unsound(Exception):
     """A rule asked for a value that is wrong."""
 
 
 @property  # type: ignore[misc]
 def _unsound(_: Any) -> Any:
-    raise _Unsound
+    raise Unsound
 
 
 class Options:
@@ -124,7 +125,7 @@ class Options:
             if option is None or not (option.limit or option.keys or option.entries):
                 continue
             value = _read(self, each.name)
-            if value is _Unsound or value is each.default:
+            if value is Unsound or value is each.default:
                 continue
             if option.entries:
                 yield from breaches((each.name,), option.entries.check, len(value))
@@ -134,7 +135,7 @@ class Options:
             for place, leaf in _leaves((each.name,), value) if option.limit else ():
                 yield from breaches(place, _check, option, leaf)
         for name in _rules_of(group):  # type: ignore[arg-type]
-            with contextlib.suppress(_Unsound):
+            with contextlib.suppress(Unsound):
                 yield from getattr(self, name)()
 
     def _rules(self) -> Iterator[Finding]:
@@ -234,8 +235,8 @@ def read(
 def _read(options: Options, name: str) -> Any:
     try:
         return getattr(options, name)
-    except _Unsound:
-        return _Unsound
+    except Unsound:
+        return Unsound
 
 
 def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
@@ -245,6 +246,17 @@ def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
     made, found = read(group, stated)
     for _, error in found:
         raise located(error, where)
+    return made
+
+
+def changed(options: _Group, **values: Any) -> _Group:
+    """A copy with other values, of which nothing is checked: a file of them need not hold."""
+    made = object.__new__(type(options))
+    for each in options_of(type(options)):
+        value = values.get(each.name, getattr(options, each.name))
+        object.__setattr__(made, each.name, value)
+    stated = options._stated
+    object.__setattr__(made, "_stated", None if stated is None else {*stated, *values})
     return made
 
 
@@ -319,6 +331,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
     own = get_annotations(group)
     for each in sorted(fields(group), key=lambda each: each.name not in own):
         kind, option = _kind_of(group, each.name), None
+        notes: list[Any] = []
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)
             option = next((note for note in notes if isinstance(note, Option)), None)
@@ -330,6 +343,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
                 texts.get(each.name, ""),
                 option,
                 Lasting in _parts_of(kind),
+                tuple(note for note in notes if not isinstance(note, Option)),
             )
         )
     return tuple(found)

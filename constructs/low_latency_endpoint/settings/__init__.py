@@ -7,10 +7,14 @@ imports ``aws_cdk`` or ``boto3``.
 
 from __future__ import annotations
 
-from .containers import ContainerSettings, ImageSettings, ModelDataSettings
+from ..options.container import (
+    ContainerSettings,
+    HuggingFaceSettings,
+    ImageSettings,
+    ModelDataSettings,
+)
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
-from .hugging_face import HuggingFaceSettings
 from .loading import load_settings, parse_settings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from ..errors.findings import Finding
 from ..options.alarms import AlarmOptions
+from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of_model
 from ..options.deployment import DeploymentPolicy
 from ..options.effects import (
     ADVICE,
@@ -33,15 +34,11 @@ from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump, DataCapture
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
-from .container_checks import container_checks, one_way_to_serve
-from .containers import ContainerSettings
-from .endpoint_checks import endpoint_checks
+from . import endpoint_checks
 from .fields import Limited
-from .hugging_face import HuggingFaceSettings
-from .instance_pools import InstancePoolSettings, pool_checks
+from .instance_pools import InstancePoolSettings
 from .recommendation import RecommendationSettings
 from .traffic import InstanceCountSettings, ScalingSettings
-from .variant_checks import variant_checks
 from .variants import ShadowSettings, VariantSettings
 
 Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
@@ -242,11 +239,17 @@ class EndpointSettings(InstanceOptions):
         ),
     ] = None
 
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """Containers fit together, and the settings' size limits hold over all of them."""
-        yield from one_way_to_serve(given, needed=True)
-        yield from container_checks(given)
-        yield from variant_checks(given)
-        yield from pool_checks(given)
-        yield from endpoint_checks(given)
+    def _rules_of_model(self) -> Iterator[Finding]:
+        """The containers fit together."""
+        yield from rules_of_model(self, needed=True)
+
+    _rules_of_pools = endpoint_checks.rules_of_pools
+    _rules_of_metrics = endpoint_checks.rules_of_metrics
+    _rules_of_guardrails = endpoint_checks.rules_of_guardrails
+    _rules_of_platforms = endpoint_checks.rules_of_platforms
+    _rules_of_rollback_alarms = endpoint_checks.rules_of_rollback_alarms
+    _rules_of_volume_keys = endpoint_checks.rules_of_volume_keys
+    _rules_of_names = endpoint_checks.rules_of_names
+    _rules_of_shadow = endpoint_checks.rules_of_shadow
+    _rules_of_weights = endpoint_checks.rules_of_weights
+    _rules_of_rolling = endpoint_checks.rules_of_rolling

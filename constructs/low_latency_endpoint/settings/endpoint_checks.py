@@ -1,108 +1,185 @@
-"""What the constructs would refuse about one endpoint's settings as given, with each line."""
+"""What the parts of one endpoint's settings demand of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ..errors.findings import Finding, Place, breaches
+from ..errors.findings import Finding, Place, breaches, finding
+from ..options.container import ContainerSettings
 from ..plan import limits
 from ..plan.deployments import check_guardrails, rolls_back
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
+from ..plan.instance_types import instance_facts
 from ..plan.metrics import metric_facts, metrics
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
-from .model_base import items_of, mapping_of
-from .variant_checks import stated_variants, variants_and_first
+from ..plan.rules import (
+    ALL_WEIGHTS_ZERO,
+    KMS_WITH_LOCAL_STORAGE,
+    POOL_TYPE_TWICE,
+    ROLLING_NEEDS_ONE_VARIANT,
+    SHADOW_OF_ONE_VARIANT,
+    VARIANT_NAMED_TWICE,
+)
+from .variants import further_variants
+
+if TYPE_CHECKING:
+    from .endpoint import EndpointSettings
+
+Running = tuple[Place, Sequence[ContainerSettings], str]
 
 
-def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The containers as mappings; empty ones where they are something else."""
-    return [
-        mapping_of({"container": each}, "container") for each in items_of(endpoint, "containers")
-    ]
+def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
+    """Containers and type of each variant, the first one's first, on each of its types: what a
+    further one leaves out is the first one's."""
+    first, name = endpoint.containers, endpoint.instance_type
+    yield (), first, name
+    for index, pool in enumerate(endpoint.instance_pools):
+        if pool.instance_type != name:
+            yield ("instance_pools", index), first, pool.instance_type
+    for each in further_variants(endpoint):
+        own = each.settings
+        if own.containers or own.instance_type:
+            yield each.place, own.containers or first, own.instance_type or name
 
 
-def all_stated_containers(endpoint: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """The containers of all models of an endpoint as mappings, each with its place."""
-    for place, stated in (((), endpoint), *stated_variants(endpoint)):
-        for index, container in enumerate(containers_of(stated)):
-            yield (*place, "containers", index), container
+def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """One to five pools, each with a type and a priority of its own."""
+    pools = endpoint.instance_pools
+    if endpoint._states("instance_pools"):
+        yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
+    for part in ("instance_type", "priority"):
+        values = [getattr(each, part) for each in pools]
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield finding(
+                    POOL_TYPE_TWICE,
+                    *("instance_pools", index, part),
+                    got=value,
+                    allowed=f"another {part.replace('_', ' ')} than that of the pools before",
+                )
 
 
-def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """What the parts of an endpoint demand of each other."""
-    for place, stated in variants_and_first(given):
-        name = stated.get("instance_type")
-        if not (isinstance(name, str) and limits.INSTANCE_TYPE.holds(name)):
-            continue
-        yield from _metrics(stated, name)
-        yield from _guardrails(mapping_of(stated, "deployment"), name)
-        for below, error in _platforms(stated, name):
-            own = place and not items_of(_at(given, place), "containers")
-            yield ((*place, "instance_type") if own else (*place, *below)), error
-        if not place:
-            yield from _rollback_alarms(stated, name)
-
-
-def _at(given: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
-    for name in place:
-        given = mapping_of(given, str(name))
-    return given
-
-
-def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
+def rules_of_metrics(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Alarms watch what such an endpoint publishes."""
-    containers = containers_of(given)
-    shape = endpoint_shape(
-        len(containers), multi_model=any(each.get("multi_model") is True for each in containers)
-    )
-    stated = mapping_of(given, "alarms")
-    known = {each.name for each in metrics()}
-    learned = {
-        ("anomalies", metric): metric
-        for metric in mapping_of(stated, "anomalies")
-        if metric in known
+    stated, known = endpoint.alarms, {each.name for each in metrics()}
+    watched: dict[Place, str] = {
+        (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated._states(option)
     }
-    of_option = {(option,): metric for option, metric in METRIC_OF_ALARM.items()}
-    for place, metric in (of_option | learned).items():
-        if place[0] in stated:
+    watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
+    for _, containers, name in variants_and_first(endpoint):
+        multi_model = any(each.multi_model for each in containers)
+        shape = endpoint_shape(len(containers), multi_model=multi_model)
+        for place, metric in watched.items():
             yield from breaches(
                 ("alarms", *place),
-                lambda metric=metric: check_published(
-                    metric_facts(metric), shape=shape, instance_types=[instance_type]
+                lambda metric=metric, shape=shape, name=name: check_published(
+                    metric_facts(metric), shape=shape, instance_types=[name]
                 ),
             )
 
 
-def _guardrails(deployment: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
-    kinds = [kind for kind in ("canary", "linear", "rolling", "all_at_once") if kind in deployment]
-    back = deployment.get("rollback_on_alarms") is True
-    for kind in kinds[:1] or ["all_at_once"] * back:
+def rules_of_guardrails(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A deployment with guardrails suits each type."""
+    stated = endpoint.deployment
+    if stated is None:
+        return
+    back = stated.rollback_on_alarms is True
+    for _, _, name in variants_and_first(endpoint) if any(stated.ways) else ():
         yield from breaches(
             ("deployment",),
-            lambda kind=kind: check_guardrails(kind.upper(), [instance_type], rolls_back=back),
+            lambda name=name: check_guardrails(stated.kind, [name], rolls_back=back),
         )
 
 
-def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
+def rules_of_platforms(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Images are built for the instances' processors."""
-    for index, container in enumerate(containers_of(given)):
-        image = mapping_of(container, "image")
-        platform = image.get("platform") if "asset" in image else None
-        if isinstance(platform, str) and platform in ARCHITECTURE_OF_PLATFORM:
-            yield from breaches(
-                ("containers", index, "image", "platform"),
-                check_built_image_runs_on,
-                ARCHITECTURE_OF_PLATFORM[platform],
-                instance_type,
+    own = {each.place for each in further_variants(endpoint) if each.settings.containers}
+    for place, containers, name in variants_and_first(endpoint):
+        for index, container in enumerate(containers):
+            image = container.image
+            if image.asset is not None and image.platform is not None:
+                stands = not place or place in own
+                yield from breaches(
+                    (*place, "containers", index, "image", "platform")
+                    if stands
+                    else (*place, "instance_type"),
+                    check_built_image_runs_on,
+                    ARCHITECTURE_OF_PLATFORM[image.platform],
+                    name,
+                )
+
+
+def rules_of_rollback_alarms(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
+    stated = endpoint.alarms.model_latency
+    deployment = endpoint.deployment
+    back = deployment.rollback_on_alarms if deployment else None
+    if isinstance(stated, dict) and rolls_back(back, [endpoint.instance_type]):
+        yield from breaches(
+            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
+        )
+
+
+def rules_of_volume_keys(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A key for volumes on types that have storage of their own."""
+    if endpoint.kms_key_arn is None or endpoint.kms_key_with_local_storage:
+        return
+    for place, _, name in variants_and_first(endpoint):
+        facts = instance_facts(name)
+        if facts and facts.local_storage_gb:
+            yield finding(
+                KMS_WITH_LOCAL_STORAGE,
+                *(place or ("kms_key_arn",)),
+                got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
+                allowed="no key, or a type without local storage",
+                fix="Remove kms_key_arn, choose another type, or set "
+                "kms_key_with_local_storage: true if your account accepts it.",
             )
 
 
-def _rollback_alarms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
-    """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
-    thresholds = mapping_of(mapping_of(given, "alarms"), "model_latency")
-    stated = mapping_of(given, "deployment").get("rollback_on_alarms")
-    if thresholds and rolls_back(stated, [instance_type]):
-        yield from breaches(
-            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(thresholds) + 1
+def rules_of_names(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Names of variants differ."""
+    for each in further_variants(endpoint):
+        if each.name == endpoint.variant_name:
+            yield finding(
+                VARIANT_NAMED_TWICE,
+                *(("shadow", "name") if each.shadow else each.place),
+                got=each.name,
+                allowed=f"another name than {endpoint.variant_name}",
+            )
+
+
+def rules_of_shadow(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A shadow stands beside one variant."""
+    if endpoint.variants and endpoint.shadow is not None:
+        names = ", ".join([endpoint.variant_name, *endpoint.variants])
+        yield finding(
+            SHADOW_OF_ONE_VARIANT,
+            "shadow",
+            got=f"{endpoint.shadow.name} beside {names}",
+            allowed="variants, or a shadow",
+        )
+
+
+def rules_of_weights(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Somebody gets the requests."""
+    if not any([endpoint.variant_weight, *(each.weight for each in endpoint.variants.values())]):
+        yield finding(
+            ALL_WEIGHTS_ZERO, "variant_weight", got="0 of all", allowed="one weight above 0"
+        )
+
+
+def rules_of_rolling(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A rolling update is of one variant."""
+    if (
+        endpoint.variants
+        and endpoint.deployment
+        and endpoint.deployment.rolling_percent is not None
+    ):
+        yield finding(
+            ROLLING_NEEDS_ONE_VARIANT,
+            *("deployment", "rolling"),
+            got=f"{1 + len(endpoint.variants)} variants",
+            allowed="1",
         )

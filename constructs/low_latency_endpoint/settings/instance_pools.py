@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import Field
-
-from ..errors.findings import Finding, breaches, finding
+from ..options.effects import CONFIGURATION, PLAN, Touched
+from ..options.option import Option, Options
 from ..plan import limits
 from ..plan.instance_pools import PlannedPool
-from ..plan.rules import POOL_TYPE_TWICE
-from .fields import Limited
-from .model_base import SettingsModel, items_of, mapping_of, optional
 
 
-class InstancePoolSettings(SettingsModel):
-    """One of up to five instance types, tried by priority."""
+@dataclass(frozen=True, kw_only=True)
+class InstancePoolSettings(Options):
+    """One of up to five instance types, tried by priority.
 
-    instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] = Field(
-        examples=["ml.g6.xlarge"], description="Instance type."
-    )
-    priority: Annotated[int, Limited(limits.INSTANCE_POOL_PRIORITY)] = Field(
-        examples=[1], description="1 is tried first, 5 last."
-    )
-    tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] | None = optional(
-        "Requests per second that one instance of the type held; needed with throughput, whose "
-        "own is that of the slowest. Default: not measured.",
-        example=300,
-    )
+    Args:
+        instance_type: Instance type.
+        priority: 1 is tried first, 5 last.
+        tps_per_instance: Requests per second that one instance of the type held; needed with throughput, whose own is that of the slowest. Default: not measured.
+    """
+
+    instance_type: Annotated[str, Option(limits.INSTANCE_TYPE, "ml.g6.xlarge")]
+    priority: Annotated[
+        int, Option(limits.INSTANCE_POOL_PRIORITY, 1, touches=Touched((CONFIGURATION,)))
+    ]
+    tps_per_instance: Annotated[
+        float | None, Option(limits.TPS_PER_INSTANCE, 300, touches=Touched((PLAN,)))
+    ] = None
 
     @property
     def planned(self) -> PlannedPool:
@@ -38,27 +37,3 @@ class InstancePoolSettings(SettingsModel):
             priority=self.priority,
             tps_per_instance=self.tps_per_instance,
         )
-
-
-def stated_pools(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The pools as mappings; empty ones where they are something else."""
-    return [mapping_of({"pool": each}, "pool") for each in items_of(endpoint, "instance_pools")]
-
-
-def pool_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """One to five pools, each with a type and a priority of its own."""
-    pools = stated_pools(given)
-    if "instance_pools" in given and isinstance(given["instance_pools"], (list, tuple)):
-        yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
-    for part in ("instance_type", "priority"):
-        seen: list[Any] = []
-        for index, pool in enumerate(pools):
-            if pool.get(part) in seen:
-                yield finding(
-                    POOL_TYPE_TWICE,
-                    *("instance_pools", index, part),
-                    got=pool[part],
-                    allowed=f"another {part.replace('_', ' ')} than that of the pools before",
-                )
-            if part in pool:
-                seen.append(pool[part])

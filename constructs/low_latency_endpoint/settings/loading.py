@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -13,6 +13,7 @@ from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
 from ..options.rules import UNKNOWN_SETTING
 from .breach import BreachError
+from .of_options import model_of
 from .plan_checks import plan_checks
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
@@ -74,7 +75,7 @@ def _validated(
     if not problems or source.values is not None:
         values = {} if source.values is None else source.values
         try:
-            settings = Settings.model_validate(values, context=context)
+            settings = settings_of(values, context)
             findings = list(plan_checks(settings, files=folder is not None))
         except ValidationError as error:
             findings = _findings(error)
@@ -87,6 +88,11 @@ def _validated(
     if problems or settings is None:
         raise SettingsError(path, problems)
     return settings
+
+
+def settings_of(values: Any, context: Mapping[str, Path | None] | None = None) -> Settings:
+    """The settings that a file's values make; pydantic's error has what is wrong with them."""
+    return cast(Settings, model_of(Settings).model_validate(values, context=context))
 
 
 def _is_said(place: Place, source: YamlSource) -> bool:
@@ -107,7 +113,7 @@ def _of_the_rest(
         else:
             return []  # which may be why the plan would not hold
     try:
-        sound = Settings.model_validate(rest, context=context)
+        sound = settings_of(rest, context)
         return list(plan_checks(sound, files=context["folder"] is not None))
     except ValidationError:
         return []

@@ -61,6 +61,8 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
     """Kind and field; a setting that is left out has the option's own default."""
     option = declared.option or Option()
     kind = _read(declared.kind, option, declared.default)
+    if declared.notes:
+        kind = Annotated[(kind, *declared.notes)]
     if option.schema is not None:
         kind = Annotated[kind, WithJsonSchema(dict(option.schema))]
     examples = None if option.example is None else [option.example]

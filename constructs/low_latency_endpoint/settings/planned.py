@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors.findings import Place
+from ..options.container import ContainerSettings
 from ..options.rules import NO_SUCH_ENDPOINT
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 from ..plan.variant_shares import (
@@ -16,7 +17,6 @@ from ..plan.variant_shares import (
     further_request,
     shares_of,
 )
-from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
@@ -165,16 +165,7 @@ def warms(settings: Settings, key: str) -> bool:
 def images_of(containers: Sequence[ContainerSettings]) -> dict[int, str]:
     """The images of a model's containers by their index, without those yet to be built."""
     return {
-        index: image for index, container in enumerate(containers) if (image := _image(container))
+        index: image
+        for index, container in enumerate(containers)
+        if (image := container.image.reference)
     }
-
-
-def _image(container: ContainerSettings) -> str:
-    """The image as ``ContainerImage.reference`` has it; empty for one that is yet to be built."""
-    image = container.image
-    if image.dlc:
-        return f"{image.dlc.repository}:{image.dlc.tag}"
-    if image.ecr:
-        # Not AWS's own registry, so its name alone proves nothing about what it needs.
-        return f"private/{image.ecr.repository}:{image.ecr.tag}"
-    return f"private/{image.uri}" if image.private_registry else image.uri or ""

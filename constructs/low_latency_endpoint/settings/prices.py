@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BeforeValidator, ValidationInfo
 from pydantic.json_schema import WithJsonSchema
@@ -15,7 +15,7 @@ from ..plan.limits import INSTANCE_TYPE
 from ..plan.price_file import read_price_file
 from ..plan.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from .breach import BreachError
-from .fields import Limited, path_beside
+from .fields import path_beside
 
 _FILE = "file"
 
@@ -59,8 +59,8 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
 
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
 
-Prices = Annotated[
-    dict[Annotated[str, Limited(PRICED_ITEM)], Price],
+#: How a file states them: a file of prices is beneath those that stand beside it.
+PRICES = (
     BeforeValidator(_prices),
     WithJsonSchema(
         {
@@ -70,5 +70,4 @@ Prices = Annotated[
             "additionalProperties": False,
         }
     ),
-]
-"""Prices by item; a file's are beneath those that stand beside it."""
+)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..errors import ConfigurationError
 from ..errors.findings import Place
+from ..options.container import HuggingFaceSettings, ImageSettings, ModelDataSettings
 from ..plan.function_rights import Statement
 from ..plan.iam_statements import allow, document
 from ..plan.instance_types import instance_facts
@@ -29,10 +30,8 @@ from ..plan.model_rights import (
     writing_with,
 )
 from ..plan.role_policies import IDS, MADE_BUCKET, ROLE_POLICIES_LENGTH, too_long
-from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .function_rights import Rights, function_rights
-from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
 from .served import has_own_model, hub_serving_of
 from .stack import Settings, region_of

@@ -9,6 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .fields import duration_text
 from .model_base import SettingsModel
+from .of_options import model_of
 from .stack import Settings
 
 
@@ -24,7 +25,7 @@ def settings_json_schema() -> dict[str, Any]:
     It carries the description, an example and the limits of every setting. What must hold between
     several settings is checked by :func:`load_settings` alone, but for "exactly one of".
     """
-    schema = Settings.model_json_schema(schema_generator=_Generator)
+    schema = model_of(Settings).model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
     for model in _subclasses(SettingsModel):
         if model.exactly_one_of and model.__name__ in definitions:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from ..errors.findings import Place
+from ..options.container import (
+    ContainerSettings,
+    DeepLearningContainerSettings,
+    HuggingFaceSettings,
+    ImageSettings,
+)
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.staging_calls import staging_calls
-from .containers import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from .endpoint import EndpointSettings
-from .hugging_face import HuggingFaceSettings
 from .variants import FurtherSettings, further_variants, volume_of
 
 

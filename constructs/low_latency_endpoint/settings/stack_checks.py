@@ -1,24 +1,33 @@
-"""What the stack would refuse about shared settings as given, with the line of each."""
+"""What shared settings and the endpoints' own demand of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from ..errors.findings import Finding, breaches, finding
-from ..options.rules import STACK_HAS_THE_NAME, VPC_TWICE
+from ..errors.findings import Finding, Place, breaches, finding
+from ..options.option import Unsound
+from ..options.rules import (
+    AT_LEAST_ONE,
+    ENDPOINT_NAME_TWICE,
+    NEEDS_ANOTHER,
+    STACK_HAS_THE_NAME,
+    VPC_TWICE,
+)
 from ..plan import limits
 from ..plan.images import known_dlc_account
 from ..plan.published_metrics import METRICS_IN_ALARM
-from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC
+from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.s3_names import check_bucket
-from ..plan.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
-from ..plan.zones import region_of_zone
-from .endpoint_checks import all_stated_containers
-from .fields import duration_of
-from .model_base import items_of, mapping_of
-from .variant_checks import stated_variants
-from .variants import container_id
+from ..plan.subnets import plan_subnets
+from ..plan.warm_up_rules import keep_warm_threshold
+from ..plan.zones import check_zones_in_region, region_of_zone
+from .variants import all_containers, container_id, further_variants
+
+if TYPE_CHECKING:
+    from .endpoint import EndpointSettings
+    from .stack import Settings
 
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
 NAMES_OF_PARTS = frozenset(
@@ -49,144 +58,250 @@ NAMES_OF_PARTS = frozenset(
 )
 #: What the CDK's app calls a part of its own.
 NAMES_IN_APP = frozenset({"Tree"})
-#: What follows an endpoint's key in the names of what it brings along.
-_OF_ENDPOINT = {"role_arn": "Role", "kms_key_arn": "Key"}
 
 
-def stack_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """What shared settings and the endpoints' own demand of each other."""
-    _, zones = zones_of(mapping_of(given, "client_zones"))
-    region = given.get("region") or (region_of_zone(zones[0]) if zones else None)
-    region = region if isinstance(region, str) and limits.REGION.holds(region) else None
-    yield from _names(given)
-    yield from _hosted_zones(given)
-    endpoints = mapping_of(given, "endpoints")
-    for key in endpoints:
-        endpoint = mapping_of(endpoints, key)
-        for place, error in (
-            *_images(endpoint, region),
-            *_buckets(endpoint, region),
-            *_zone_imbalance(endpoint, len(zones)),
-            *_keep_warm(endpoint, _warmed_zones(given, len(zones))),
-        ):
-            yield ("endpoints", key, *place), error
+def region_of(settings: Settings) -> str | None:
+    """Where a settings file deploys: as it says, or where its first client zone is."""
+    zones = settings.client_zones.zones
+    return settings.region or (region_of_zone(zones[0]) if zones else None)
 
 
-def zones_of(given: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Which of ids and names is given, and the well-formed zones in it, each once."""
-    for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
-        if kind in given:
-            zones = [zone for zone in items_of(given, kind) if form.holds(zone)]
-            return kind, list(dict.fromkeys(zones))
-    return "ids", []
+def rules_of_region(settings: Settings) -> Iterator[Finding]:
+    """All client zones lie in the stack's region; without one, in that of the first zone."""
+    stated, region = settings.client_zones, region_of(settings)
+    for index, zone in enumerate(stated.zones if region else ()):
+        place = ("client_zones", "ids" if stated.ids else "names", index)
+        yield from breaches(place, check_zones_in_region, [zone], region)
 
 
-def _names(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """No endpoint's key, and not the stack's name, is what something else is called."""
-    name = given.get("stack_name")
-    if isinstance(name, str) and name in NAMES_IN_APP:
+def rules_of_subnets(settings: Settings) -> Iterator[Finding]:
+    """One subnet per client zone; with zone IDs they cannot be found by lookup."""
+    zones, subnets = settings.client_zones.zones, settings.network.subnets
+    if subnets is None:
+        if settings.network.vpc_id is not None and settings.client_zones.ids:
+            yield finding(
+                NEEDS_ANOTHER,
+                *("network", "vpc_id"),
+                got="vpc_id with zone IDs, no subnets",
+                allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
+                what="zones given by ID need the existing VPC's subnet for each",
+                fix="Add network.subnets, or give client_zones by names: a lookup finds "
+                "subnets by zone name only.",
+            )
+        return
+    if set(subnets) != set(zones):
+        missing = [zone for zone in zones if zone not in subnets]
+        foreign = [zone for zone in subnets if zone not in zones]
+        parts = [f"none for {', '.join(missing)}"] * bool(missing)
+        parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
         yield finding(
-            STACK_HAS_THE_NAME,
-            "stack_name",
-            got=name,
-            allowed="another name",
-            what="the CDK has a part of this name",
+            SUBNETS_OF_OTHER_ZONES,
+            *("network", "subnets"),
+            got="; ".join(parts),
+            allowed=", ".join(zones),
         )
-    endpoints = mapping_of(given, "endpoints")
-    network = mapping_of(given, "network")
-    vpcs = [
-        network.get("vpc_id"),
-        *items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids"),
-    ]
-    taken = {
-        *NAMES_OF_PARTS,
-        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
-        *(f"Subnet-{zone}" for zone in mapping_of(network, "subnets")),
-    }
-    for key in endpoints:
-        taken.update(_beside(str(key), mapping_of(endpoints, key)))
-    for key in endpoints:
-        if key in taken:
-            yield finding(STACK_HAS_THE_NAME, "endpoints", key, got=key, allowed="another key")
+    zone_of: dict[str, str] = {}
+    for zone, subnet in subnets.items():
+        if zone_of.setdefault(subnet, zone) != zone:
+            yield finding(
+                SUBNET_OF_TWO_ZONES,
+                *("network", "subnets", zone),
+                got=f"{subnet}, that of {zone_of[subnet]}",
+                allowed="a subnet for each zone",
+            )
 
 
-def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
-    """What the stack makes beside an endpoint, by its key."""
-    for setting, name in _OF_ENDPOINT.items():
-        if setting in endpoint:
-            yield f"{key}-{name}"
-    if "role_arn" in endpoint:
-        yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
-    for place, container in all_stated_containers(endpoint):
-        if "ecr" in mapping_of(container, "image"):
-            yield f"{container_id(key, place)}-Repository"
-        if "kms_key_arn" in mapping_of(container, "data"):
-            yield f"{container_id(key, place)}-DataKey"
-    for place, stated in (((), endpoint), *stated_variants(endpoint)):
-        for name in ("Bucket", "Token") if "hugging_face" in stated else ():
-            yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
+def rules_of_room(settings: Settings) -> Iterator[Finding]:
+    """The new VPC has room for a subnet of the wanted size in each client zone."""
+    network, zones = settings.network, settings.client_zones.zones
+    if network.subnet_prefix_length is not None:
+        yield from breaches(
+            ("network", "subnet_prefix_length"),
+            *(plan_subnets, network.cidr, zones, network.subnet_prefix_length),
+        )
 
 
-def _hosted_zones(given: Mapping[str, Any]) -> Iterator[Finding]:
+def rules_of_link(settings: Settings) -> Iterator[Finding]:
+    """An interface endpoint that exists lies in a VPC that exists."""
+    adopted = settings.private_link.interface_endpoint_id is not None
+    if adopted and not settings.network._states("vpc_id"):
+        yield finding(
+            NEEDS_ANOTHER,
+            *("private_link", "interface_endpoint_id"),
+            got="interface_endpoint_id with a new VPC",
+            allowed="interface_endpoint_id with network.vpc_id",
+            what="an interface endpoint that exists lies in a VPC that exists",
+            fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+        )
+
+
+def rules_of_hosted_zones(settings: Settings) -> Iterator[Finding]:
     """Other VPCs get a hosted zone, each once."""
-    own = mapping_of(given, "network").get("vpc_id")
-    others = items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids")
+    own, others = settings.network.vpc_id, settings.private_link.hosted_zone_vpc_ids
     for index, vpc in enumerate(others):
         place = ("private_link", "hosted_zone_vpc_ids", index)
-        if vpc == own is not None:
+        if vpc == own:
             yield finding(HOSTED_ZONE_IN_OWN_VPC, *place, got=vpc, allowed="other VPCs")
         elif vpc in others[:index]:
             yield finding(VPC_TWICE, *place, got=vpc, allowed="each VPC once")
 
 
-def _images(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Finding]:
+def rules_of_buckets(settings: Settings) -> Iterator[Finding]:
+    """The new VPC's S3 endpoint names so many buckets."""
+    if settings.network._states("vpc_id"):
+        return
+    uris: list[str | None] = []
+    for endpoint in settings.endpoints.values():
+        uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
+        for _, container in all_containers(endpoint):
+            if container.data is not None:
+                uris += [container.data.s3, container.data.s3_prefix]
+            uris += container.environment.values()
+    named = {
+        uri.removeprefix("s3://").partition("/")[0]
+        for uri in uris
+        if uri is not None and uri.startswith("s3://")
+    }
+    count = len((named - {""}) | {*settings.network.s3_buckets})
+    yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check, count)
+
+
+def rules_of_tags(settings: Settings) -> Iterator[Finding]:
+    """There are so many tags of the stack, and of each endpoint with these."""
+    yield from breaches(("tags",), limits.TAG_COUNT.check, len(settings.tags))
+    for key, endpoint in settings.endpoints.items():
+        if endpoint.tags:
+            count = len({*settings.tags, *endpoint.tags})
+            yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check, count)
+
+
+def rules_of_stack_name(settings: Settings) -> Iterator[Finding]:
+    """The stack's name is not what the CDK calls a part of the app."""
+    if settings.stack_name in NAMES_IN_APP:
+        yield finding(
+            STACK_HAS_THE_NAME,
+            "stack_name",
+            got=settings.stack_name,
+            allowed="another name",
+            what="the CDK has a part of this name",
+        )
+
+
+def rules_of_keys(settings: Settings) -> Iterator[Finding]:
+    """There are endpoints, and no key is what something else is called."""
+    if not settings.endpoints:
+        yield finding(
+            AT_LEAST_ONE,
+            "endpoints",
+            got="none",
+            allowed="one or several endpoints",
+            what="the stack has no endpoint",
+            fix="Add one under endpoints, by a key of your choice.",
+        )
+    network = settings.network
+    vpcs = [network.vpc_id, *settings.private_link.hosted_zone_vpc_ids]
+    taken = {
+        *NAMES_OF_PARTS,
+        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
+        *(f"Subnet-{zone}" for zone in network.subnets or ()),
+    }
+    for key, endpoint in settings.endpoints.items():
+        with suppress(Unsound):
+            taken.update(_beside(key, endpoint))
+    for key in settings.endpoints:
+        if key in taken:
+            yield finding(STACK_HAS_THE_NAME, "endpoints", key, got=key, allowed="another key")
+
+
+def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
+    """What the stack makes beside an endpoint, by its key."""
+    if endpoint.role_arn is not None:
+        yield f"{key}-Role"
+        yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
+    if endpoint.kms_key_arn is not None:
+        yield f"{key}-Key"
+    for group, name in ((endpoint.core_dump, "CoreDumpKey"), (endpoint.data_capture, "CaptureKey")):
+        if group is not None and group.kms_key_arn is not None:
+            yield f"{key}-{name}"
+    for place, container in all_containers(endpoint):
+        if container.image.ecr is not None:
+            yield f"{container_id(key, place)}-Repository"
+        if container.data is not None and container.data.kms_key_arn is not None:
+            yield f"{container_id(key, place)}-DataKey"
+    hubs = {each.place: each.settings.hugging_face for each in further_variants(endpoint)}
+    for place, hub in {(): endpoint.hugging_face, **hubs}.items():
+        for name in ("Bucket", "Token") if hub is not None else ():
+            yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
+
+
+def rules_of_endpoint_names(settings: Settings) -> Iterator[Finding]:
+    """Names of endpoints differ, as SageMaker compares them."""
+    names: dict[str, str] = {}
+    for key, endpoint in settings.endpoints.items():
+        name = endpoint.endpoint_name
+        if name is not None and names.setdefault(name.lower(), key) != key:
+            yield finding(
+                ENDPOINT_NAME_TWICE,
+                *("endpoints", key, "endpoint_name"),
+                got=name,
+                allowed=f"another name than that of {names[name.lower()]}",
+            )
+
+
+def _images(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
     """Deep Learning Containers come from an account that is known for the region."""
-    for place, container in all_stated_containers(endpoint):
-        image = mapping_of(mapping_of(container, "image"), "dlc")
-        if image and region and "account" not in image:
+    region = region_of(settings)
+    for place, container in all_containers(endpoint):
+        image = container.image.dlc
+        if image is not None and region and image.account is None:
             yield from breaches((*place, "image", "dlc"), known_dlc_account, region)
 
 
-def _buckets(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Finding]:
+def _buckets(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
     """Buckets have names that S3 takes."""
-    places: list[tuple[tuple[str | int, ...], Any]] = [
-        ((*place, "data", name), mapping_of(container, "data").get(name))
-        for place, container in all_stated_containers(endpoint)
-        for name in ("s3", "s3_prefix")
-    ]
-    places += [
-        ((name, "s3"), mapping_of(endpoint, name).get("s3"))
-        for name in ("data_capture", "core_dump")
-    ]
-    for place, uri in places:
-        if isinstance(uri, str):
-            yield from breaches(place, check_bucket, uri, region)
+    places: dict[Place, str | None] = {}
+    for place, container in all_containers(endpoint):
+        for name in ("s3", "s3_prefix"):
+            places[*place, "data", name] = getattr(container.data, name, None)
+    for name in ("data_capture", "core_dump"):
+        places[name, "s3"] = getattr(getattr(endpoint, name), "s3", None)
+    for place, uri in places.items():
+        if uri is not None:
+            yield from breaches(place, check_bucket, uri, region_of(settings))
 
 
-def _zone_imbalance(endpoint: Mapping[str, Any], zones: int) -> Iterator[Finding]:
+def _zone_imbalance(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
     """The alarm watches each zone."""
-    if zones and "zone_imbalance" in mapping_of(endpoint, "alarms"):
-        yield from breaches(("alarms", "zone_imbalance"), METRICS_IN_ALARM.check, zones)
+    if endpoint.alarms.zone_imbalance is not None:
+        count = len(settings.client_zones.zones)
+        yield from breaches(("alarms", "zone_imbalance"), METRICS_IN_ALARM.check, count)
 
 
-def _warmed_zones(given: Mapping[str, Any], zones: int) -> int:
-    """Zones that a warm-up sends to: one where the zones' names are not known."""
-    adopted = "interface_endpoint_id" in mapping_of(given, "private_link")
-    return 1 if adopted else zones
-
-
-def _keep_warm(endpoint: Mapping[str, Any], zones: int) -> Iterator[Finding]:
+def _keep_warm(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
     """What keep-warm sends is less than the traffic that would stop it."""
-    stated = mapping_of(mapping_of(endpoint, "warm_up"), "keep_warm")
-    below, count = stated.get("below_tps"), stated.get("requests_per_zone", 1)
-    every = duration_of(stated.get("every", "1m"))
-    if zones and every and BELOW_TPS.holds(below) and KEEP_WARM_REQUESTS.holds(count):
+    stated = endpoint.warm_up.keep_warm if endpoint.warm_up else None
+    if stated is not None:
+        adopted = settings.private_link.interface_endpoint_id is not None
+        # One zone where the zones' names are not known.
+        zones = 1 if adopted else len(settings.client_zones.zones)
         yield from breaches(
             ("warm_up", "keep_warm", "below_tps"),
             lambda: keep_warm_threshold(
                 zones=zones,
-                requests_per_zone=count,
-                every_seconds=every.total_seconds(),
-                below_tps=below,
+                requests_per_zone=stated.requests_per_zone,
+                every_seconds=stated.every.total_seconds(),
+                below_tps=stated.below_tps,
             ),
         )
+
+
+def rules_of_endpoints(settings: Settings) -> Iterator[Finding]:
+    """What each endpoint demands of what is shared."""
+    rules: tuple[Callable[[Settings, EndpointSettings], Iterator[Finding]], ...]
+    rules = (_images, _buckets, _zone_imbalance, _keep_warm)
+    endpoints: Mapping[str, EndpointSettings] = settings.endpoints
+    for key, endpoint in endpoints.items():
+        for rule in rules:
+            with suppress(Unsound):
+                for place, error in rule(settings, endpoint):
+                    yield ("endpoints", key, *place), error

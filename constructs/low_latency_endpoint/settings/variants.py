@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ..errors.findings import Finding, Place, finding
+from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of_model
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
 from ..options.option import Option
 from ..options.rules import SHADOW_SHARE
 from ..options.variant import FLEET, FurtherOptions
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
-from .container_checks import container_checks, one_way_to_serve
-from .containers import ContainerSettings
-from .hugging_face import HuggingFaceSettings
 from .traffic import InstanceCountSettings, ScalingSettings
 
 if TYPE_CHECKING:
@@ -66,16 +64,14 @@ class FurtherSettings(FurtherOptions):
         Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
     ] = None
 
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+    def _rules_of_model(self) -> Iterator[Finding]:
         """Containers of its own fit together."""
-        yield from one_way_to_serve(given, needed=False)
-        yield from container_checks(given)
-        if "inference_mode" in given and not given.get("containers"):
+        yield from rules_of_model(self, needed=False)
+        if self.inference_mode is not None and not self.containers:
             yield finding(
                 MODE_NEEDS_CONTAINERS,
                 "inference_mode",
-                got=given["inference_mode"],
+                got=self.inference_mode,
                 allowed="no mode without containers of its own",
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def test_notes_on_a_result(
 
 
 def test_without_a_throughput_only_the_type_is_written(endpoint: EndpointSettings) -> None:
-    bare = endpoint.model_copy(update={"throughput": None})
+    bare = replace(endpoint, throughput=None)
     adoption = adopt(chosen(job_of(RECORDED), 1), P95_200, "sentiment", bare)
     assert adoption.values == {("endpoints", "sentiment", "instance_type"): "ml.g4dn.xlarge"}
     assert "27.42 requests per second" in adoption.notes[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import RenderableType
@@ -135,7 +135,7 @@ def _instead_of_hub(
     notes = []
     if not result.image:
         assert former.image.dlc is not None
-        image = {"dlc": former.image.dlc.model_dump(exclude_none=True)}
+        image = {"dlc": {name: each for name, each in asdict(former.image.dlc).items() if each}}
     elif f"/{name}:" not in result.image:
         # Those of the former server's start script; the rest keeps any server from calling out.
         lost = {option: value for option, value in kept.items() if option.startswith("SM_")}

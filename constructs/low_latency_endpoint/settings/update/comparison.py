@@ -11,6 +11,7 @@ from typing import Any
 
 from ...options.deployment import DeploymentPolicy
 from ...options.effects import Effect
+from ...options.option import changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...plan.decisions import Explanation
 from ...plan.durations import seconds_of
@@ -207,7 +208,7 @@ def changed_decisions(
 
 
 def _shared(before: Settings, after: Settings) -> Iterator[Difference]:
-    for name in type(before).model_fields:
+    for name in (each.name for each in options_of(Settings)):
         if name == "endpoints":
             continue
         was, now = getattr(before, name), getattr(after, name)
@@ -234,7 +235,7 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
         key for each in consequences if each.effect is Effect.DEPLOYMENT for key in each.endpoints
     }
 
-    def changed(difference: Difference, each: Consequence) -> Consequence:
+    def after_all(difference: Difference, each: Consequence) -> Consequence:
         if each.effect is Effect.NOTHING:
             return each
         if moved:
@@ -256,7 +257,7 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
         return each
 
     for one in found:
-        yield replace(one, consequences=tuple(changed(one, each) for each in one.consequences))
+        yield replace(one, consequences=tuple(after_all(one, each) for each in one.consequences))
 
 
 # Whoever changes a fleet could lower its price, or say that an instance holds more, in the same
@@ -267,7 +268,7 @@ def at_former_prices(before: Settings, after: Settings) -> Settings:
     """The settings with the former prices; those of another Region say nothing here."""
     if region_of(before) != region_of(after):
         return after
-    return after.model_copy(update={"prices": {**after.prices, **before.prices}})
+    return changed(after, prices={**after.prices, **before.prices})
 
 
 def as_measured_before(before: Settings, after: Settings) -> Settings:
@@ -276,7 +277,7 @@ def as_measured_before(before: Settings, after: Settings) -> Settings:
         key: _as_measured(before.endpoints.get(key), endpoint)
         for key, endpoint in after.endpoints.items()
     }
-    return after.model_copy(update={"endpoints": endpoints})
+    return changed(after, endpoints=endpoints)
 
 
 def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> EndpointSettings:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...errors import ConfigurationError
 from ...errors.findings import Place
 from ...options.deployment import DeploymentPolicy, default_deployment
-from ...options.effects import CONFIGURATION, DATA_KEY, PLAN, STAGING, Effect, Touched
+from ...options.effects import PLAN, STAGING, Effect, Touched
 from ...options.option import Options, groups_in, options_of
 from ...options.variant import FLEET, FurtherOptions, InstanceOptions
 from ...plan.deployments import rolls_back
@@ -35,19 +35,15 @@ _BELOW: Mapping[str, Touched] = {
     "hugging_face.trust_remote_code": Touched(planned=("server",)),
     "hugging_face.hub_endpoint": Touched((STAGING,)),
     "hugging_face.token_secret_arn": Touched((STAGING,)),
-    "instance_pools.priority": Touched((CONFIGURATION,)),
-    "instance_pools.tps_per_instance": Touched((PLAN,)),
     "scaling.schedule": Touched(planned=("schedule", "subnets")),
     "scaling.steps": Touched(planned=("steps",)),
 }
-#: The same of a variant beside the first too.
-_BELOW_ANY: Mapping[str, Touched] = {"containers.data.kms_key_arn": Touched((DATA_KEY,))}
 
 
 def touched_at(place: Place, group: type[Options]) -> Touched:
     """What a setting below a group touches: as it says, or as the nearest group around it does."""
     names = [each for each in place if isinstance(each, str)]
-    tables = _BELOW_ANY if issubclass(group, FurtherOptions) else {**_BELOW, **_BELOW_ANY}
+    tables = {} if issubclass(group, FurtherOptions) else _BELOW
     for length in range(len(names), 1, -1):
         if row := tables.get(".".join(names[:length])):
             return row

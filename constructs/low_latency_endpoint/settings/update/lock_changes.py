@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...hugging_face.lock_file import pinned_model
+from ...options.container import HuggingFaceSettings
 from ...options.effects import Effect
 from ...plan.pinned_model import PinnedFile, PinnedModel
 from ..endpoint import EndpointSettings
-from ..hugging_face import HuggingFaceSettings
 from ..variants import further_variants
 from .effects import Consequence
 

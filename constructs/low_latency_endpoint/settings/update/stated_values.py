@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors.findings import Place, path_of
-from ...options.option import Options, options_of
+from ...options.option import Options, changed, options_of
 from ...plan.prices import Price
 from ...plan.secrets import looks_secret
 from ..fields import duration_text
@@ -89,12 +88,12 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
         return value
     first, *rest = place
     if isinstance(model, SettingsModel):
-        changed = with_value(getattr(model, str(first)), tuple(rest), value)
-        return model.model_copy(update={str(first): changed})
+        below = with_value(getattr(model, str(first)), tuple(rest), value)
+        return model.model_copy(update={str(first): below})
     if isinstance(model, Options):
         [of] = [each for each in options_of(type(model)) if each.name == first]
-        changed = with_value(getattr(model, of.name), tuple(rest), value)
-        return replace(model, **{of.name: of.default if changed is None else changed})  # type: ignore[type-var]
+        below = with_value(getattr(model, of.name), tuple(rest), value)
+        return changed(model, **{of.name: of.default if below is None else below})
     if isinstance(model, Mapping):
         if value is None and not rest:
             return {name: each for name, each in model.items() if name != first}
@@ -102,8 +101,8 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
     items = list(model)
     index = int(first)
     below = items[index] if index < len(items) else None
-    changed = with_value(below, tuple(rest), value)
-    items[index : index + 1] = [] if changed is None else [changed]
+    item = with_value(below, tuple(rest), value)
+    items[index : index + 1] = [] if item is None else [item]
     return tuple(items)
 
 
