@@ -22,7 +22,7 @@ from ..plan.rules import (
     ONE_COMPONENT_HOST,
     VARIANT_NAMED_TWICE,
 )
-from ..synthesis.asked_once import path_below
+from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, in_seconds, is_token
@@ -233,7 +233,7 @@ def _granted(
     """Let each model's role do what the configuration asks of it; what has to be there before."""
     granted: list[IDependable] = []
     for model in {
-        model.node.path: model for variant in variants for model in variant.models
+        path_of(model): model for variant in variants for model in variant.models
     }.values():
         if encryption_key is not None:
             granted += model.grant_volume_key(encryption_key)
@@ -303,7 +303,7 @@ def _with_local_storage(
 
 def check_images(scope: Construct, variant: ProductionVariant) -> None:
     """Refuse images that cannot run on the variant's instance types, and warn of doubts."""
-    where = f"{scope.node.path}, variant {variant.name}"
+    where = f"{path_of(scope)}, variant {variant.name}"
     ami = variant.inference_ami_version
     for instance_type, model in variant.placements:
         if is_token(instance_type.name):

@@ -120,7 +120,7 @@ class ExecutionRole:
                 scope,
                 "Drained",
                 security_groups=placed.groups,
-                subnets=network.subnets,
+                subnets=() if network.own_vpc else network.subnets,  # what it needs is data_path
                 needed=[self.role, *self.needed],
             )
             self.needed.append(drained)

@@ -8,7 +8,11 @@ from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..network.zone_aligned_network import (
+    ZoneAlignedNetwork,
+    interface_endpoint_in,
+    security_group_in,
+)
 from ..synthesis.iam_documents import allow, arn, document
 
 _PULL = (
@@ -36,21 +40,19 @@ def _services() -> dict[str, tuple[tuple[str, ...], str]]:
 
 def make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
     """Make what tasks in isolated subnets need; the group that lets them in."""
-    group = network.security_group(
+    group = security_group_in(
+        network,
         scope,
         "EndpointsSecurityGroup",
         "Interface endpoints of the load-test tasks: only these tasks",
     )
     for service, (actions, resources) in _services().items():
-        endpoint = ec2.InterfaceVpcEndpoint(
+        endpoint = interface_endpoint_in(
+            network,
             scope,
             f"Endpoint-{service}",
-            vpc=network.stand_in,
-            service=ec2.InterfaceVpcEndpointAwsService(service),
-            private_dns_enabled=True,
-            open=False,
-            security_groups=[group],
-            subnets=network.subnet_selection,
+            ec2.InterfaceVpcEndpointAwsService(service),
+            group,
         )
         made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
         made.policy_document = _of_account(actions, resources)

@@ -18,7 +18,7 @@ from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.images import ContainerImage
 from ..network.private_link import RuntimePrivateLink
 from ..network.s3_gateway_policy import let_out_to_s3
-from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..plan.argument_kinds import checked_arguments
 from ..plan.durations import seconds_of
 from ..plan.limits import ENDPOINT_NAME
@@ -239,7 +239,8 @@ class LoadTestFleet(Construct):
     # ------------------------------------------------------------------------------------ parts
 
     def _security_group(self, *, known: bool) -> ec2.SecurityGroup:
-        group = self.network.security_group(
+        group = security_group_in(
+            self.network,
             self,
             "SecurityGroup",
             "Load-test tasks: workers reach their master, the private link and S3",

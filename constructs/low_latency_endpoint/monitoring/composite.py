@@ -9,9 +9,10 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, generated_name_length
+from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
 from ..synthesis.asked_once import alarm_name_of, path_of, stack_of
 from ..synthesis.sent_length import least_stack_name
+from ..synthesis.token_text import masked, tokens
 
 
 def is_on(alarm: cloudwatch.IAlarm) -> str:
@@ -49,12 +50,15 @@ def composite_alarm(
     cast(CfnResource, made.node.default_child).add_property_deletion_override("AlarmName")
     for action in actions:
         made.add_alarm_action(action)
-    _check_length(made, rule)
+    _check_length(scope, id, rule)
     return made
 
 
-def _check_length(alarm: Construct, rule: str) -> None:
-    stack = stack_of(alarm)
+def _check_length(scope: Construct, id: str, rule: str) -> None:
+    longest = len(masked(rule)[0]) + len(tokens(rule)) * LONGEST_NAME
+    if COMPOSITE_RULE_LENGTH.holds(longest):
+        return
+    stack = stack_of(scope)
     named = least_stack_name(stack)
     parts = stack.resolve(rule)
     texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
@@ -62,4 +66,4 @@ def _check_length(alarm: Construct, rule: str) -> None:
         len(text) if isinstance(text, str) else generated_name_length(named, len(text["Ref"]))
         for text in texts
     ]
-    COMPOSITE_RULE_LENGTH.check(sum(lengths), path_of(alarm))
+    COMPOSITE_RULE_LENGTH.check(sum(lengths), f"{path_of(scope)}/{id}")

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.validation import is_token
+from .vpc_zones import vpc_stack_of
 from .zone_aligned_network import ZoneAlignedNetwork
 
 
@@ -42,7 +43,7 @@ def rules_stand_with(
     if not others:
         return False
     own = path_of(_outermost(link_stack))
-    vpc_stack = network.vpc_stack if is_token(network.vpc_id) else link_stack
+    vpc_stack = vpc_stack_of(network) if is_token(network.vpc_id) else link_stack
     needed = _needed_by(_outermost(link_stack), _outermost(vpc_stack))
     return not any(
         path == path_of(vpc_stack)

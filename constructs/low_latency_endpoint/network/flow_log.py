@@ -44,7 +44,8 @@ class FlowLog(Part):
             log_group_name=group.ref,
             deliver_logs_permission_arn=role_arn,
         )
-        flow_log.node.add_dependency(*before)
+        if before:
+            flow_log.node.add_dependency(*before)
 
 
 def _role(

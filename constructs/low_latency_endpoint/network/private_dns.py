@@ -20,7 +20,7 @@ from ..synthesis.asked_once import node_of, path_of, region_of, root_of, stack_o
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .made_endpoints import service_name_of, stands_in
-from .vpc_zones import LOOKUP_PENDING
+from .vpc_zones import LOOKUP_PENDING, vpc_stack_of
 from .zone_aligned_network import ZoneAlignedNetwork
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
@@ -55,7 +55,7 @@ def _refuse_others(owner: Construct, network: ZoneAlignedNetwork, service: str) 
             isinstance(found, ec2.CfnVPCEndpoint)
             and found.private_dns_enabled is True
             and not found.node.path.startswith(f"{path}/")
-            and stands_in(found, network.vpc_id, network.vpc_stack)
+            and stands_in(found, network.vpc_id, vpc_stack_of(network))
             and service_name_of(found).endswith(f".{service}")
         ):
             raise SECOND_PRIVATE_DNS.error(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, cast
 
 import jsii
@@ -33,7 +34,7 @@ from .private_dns import (
     zonal_names,
 )
 from .private_link_policy import LinkPolicy
-from .zone_aligned_network import ZoneAlignedNetwork
+from .zone_aligned_network import ZoneAlignedNetwork, interface_endpoint_in, security_group_in
 
 _HTTPS = 443
 _BIDIRECTIONAL = 8443
@@ -85,9 +86,7 @@ class RuntimePrivateLink(Construct):
     network: ZoneAlignedNetwork
     interface_endpoint: ec2.IInterfaceVpcEndpoint
     _connections: ec2.Connections
-    zonal_dns_names: dict[str, str]
     ports: tuple[int, ...]
-    regional_dns_name: str | None
     fips: bool
     private_dns: bool
     _policy: LinkPolicy | None
@@ -150,40 +149,30 @@ class RuntimePrivateLink(Construct):
                 )
             for service in services:
                 claim_private_dns(self, network, service)
-        group = network.security_group(
+        group = security_group_in(
+            network,
             self,
             "SecurityGroup",
             "SageMaker Runtime interface endpoint: only callers that are allowed",
         )
-        endpoint = ec2.InterfaceVpcEndpoint(
+        endpoint = interface_endpoint_in(
+            network,
             self,
             "Endpoint",
-            vpc=network.stand_in,
-            service=ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
-            private_dns_enabled=self.private_dns,
-            open=False,
-            security_groups=[group],
-            subnets=network.subnet_selection,
+            ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
+            group,
+            private_dns=self.private_dns,
         )
         self.node.default_child = endpoint.node.default_child
         if sagemaker_api:
-            ec2.InterfaceVpcEndpoint(
-                self,
-                "Api",
-                vpc=network.stand_in,
-                service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API,
-                private_dns_enabled=True,
-                open=False,
-                security_groups=[group],
-                subnets=network.subnet_selection,
+            interface_endpoint_in(
+                network, self, "Api", ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API, group
             )
         self.network = network
         self.interface_endpoint = endpoint
         self._connections = group.connections
         self.ports = _ports(bidirectional_streaming)
         self.fips = fips
-        hosted_zone_id, self.regional_dns_name = dns_entry(endpoint)
-        self.zonal_dns_names = zonal_names(self.regional_dns_name, network, label)
         narrow = network.own_vpc if narrow_policy is None else narrow_policy
         self._policy = None
         if options.polices:
@@ -197,7 +186,19 @@ class RuntimePrivateLink(Construct):
         if private_dns is None and not network.own_vpc:
             warn_of_takeover(self, services, narrow=narrow if options.polices else None)
         if hosted_zone_vpcs:
-            self._serve_other_vpcs(hosted_zone_vpcs, self.regional_dns_name, hosted_zone_id)
+            hosted_zone_id, name = dns_entry(endpoint)
+            self._serve_other_vpcs(hosted_zone_vpcs, name, hosted_zone_id)
+
+    @cached_property
+    def regional_dns_name(self) -> str | None:
+        """The endpoint's own name, in all its zones together."""
+        return dns_entry(cast(ec2.InterfaceVpcEndpoint, self.interface_endpoint))[1]
+
+    @cached_property
+    def zonal_dns_names(self) -> dict[str, str]:
+        """The endpoint's own name in each zone."""
+        name, label = self.regional_dns_name, FIPS_LABEL if self.fips else LABEL
+        return zonal_names(name, self.network, label) if name else {}
 
     @classmethod
     def from_interface_endpoint(
@@ -387,10 +388,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         self.ports = _ports(bidirectional_streaming)
         self.regional_dns_name = regional_dns_name
         self.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
-        label = FIPS_LABEL if self.fips else LABEL
-        self.zonal_dns_names = (
-            zonal_names(regional_dns_name, network, label) if regional_dns_name else {}
-        )
+        self.zonal_dns_names  # noqa: B018  # refuses a name that is of no such endpoint
         self._policy = None
         if hosted_zone_vpcs:
             self._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))

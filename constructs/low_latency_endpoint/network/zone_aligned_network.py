@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import jsii
-from aws_cdk import CfnTag, Stack
+from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
@@ -18,7 +18,7 @@ from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from ..plan.rules import NOT_A_CLIENT_ZONE
 from ..plan.subnets import network_blocks
 from ..plan.zones import check_zones_in_region, zone_name_of
-from ..synthesis.asked_once import path_below, path_of, region_of, stack_of
+from ..synthesis.asked_once import path_below, path_of, region_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.iam_documents import allow, document
 from ..synthesis.s3_locations import bucket_arn
@@ -70,7 +70,6 @@ class ZoneAlignedNetwork(Construct):
     """
 
     vpc_id: str
-    subnets: list[ec2.ISubnet]
     subnet_ids: list[str]
     zone_names: list[str | None]
     client_zones: ClientZones
@@ -135,7 +134,7 @@ class ZoneAlignedNetwork(Construct):
         table = ec2.CfnRouteTable(
             self, "Routes", vpc_id=vpc_id, tags=[CfnTag(key="Name", value=path)]
         ).ref
-        subnets = []
+        names = []
         associations = []
         self.subnet_ids = []
         for zone, block in blocks.items():
@@ -149,7 +148,7 @@ class ZoneAlignedNetwork(Construct):
                 map_public_ip_on_launch=False,
                 tags=[CfnTag(key="Name", value=f"{path}/{zone}")],
             )
-            subnets.append(subnet)
+            names.append(subnet.attr_availability_zone)
             self.subnet_ids.append(subnet.ref)
             associations.append(
                 ec2.CfnSubnetRouteTableAssociation(
@@ -169,7 +168,6 @@ class ZoneAlignedNetwork(Construct):
         )
         if flow_logs is not None:
             FlowLog(self, "FlowLog", vpc_id=vpc_id, traffic=flow_logs)
-        names = [subnet.attr_availability_zone for subnet in subnets]
         self.vpc_id, self.zone_names = vpc_id, [*names]
         self._refer = partial(
             ec2.Vpc.from_vpc_attributes,
@@ -179,22 +177,9 @@ class ZoneAlignedNetwork(Construct):
             vpc_cidr_block=cidr,
             availability_zones=names,
             isolated_subnet_ids=self.subnet_ids,
-            isolated_subnet_route_table_ids=[table] * len(subnets),
+            isolated_subnet_route_table_ids=[table] * len(blocks),
             isolated_subnet_ipv4_cidr_blocks=list(blocks.values()),
         )
-        self.subnets = [
-            ec2.Subnet.from_subnet_attributes(
-                self,
-                f"Reference-{zone}",
-                availability_zone=name,
-                subnet_id=subnet_id,
-                route_table_id=table,
-                ipv4_cidr_block=block,
-            )
-            for (zone, block), name, subnet_id in zip(
-                blocks.items(), names, self.subnet_ids, strict=True
-            )
-        ]
         self.client_zones = client_zones
         length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
         self.fleet_room = FleetRoom([length] * len(blocks))
@@ -281,19 +266,10 @@ class ZoneAlignedNetwork(Construct):
             id: Of the construct below the network.
             service: ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
         """
-        group = self.security_group(
-            self, f"{id}SecurityGroup", "Interface endpoint for models: only these"
+        group = security_group_in(
+            self, self, f"{id}SecurityGroup", "Interface endpoint for models: only these"
         )
-        endpoint = ec2.InterfaceVpcEndpoint(
-            self,
-            id,
-            vpc=self.stand_in,
-            service=service,
-            private_dns_enabled=True,
-            open=False,
-            security_groups=[group],
-            subnets=self.subnet_selection,
-        )
+        endpoint = interface_endpoint_in(self, self, id, service, group)
         made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
         made.policy_document = document(
             allow(
@@ -313,21 +289,10 @@ class ZoneAlignedNetwork(Construct):
         """The VPC."""
         return self._refer()
 
-    @property
-    def vpc_stack(self) -> Stack:
-        """The stack that the VPC is of."""
-        return stack_of(self if self.own_vpc else self.vpc)
-
     @cached_property
-    def stand_in(self) -> ec2.IVpc:
-        """For constructs of CDK that ask for the VPC's ID and a selection of its subnets alone."""
-        return cast(ec2.IVpc, _StandIn(self)) if self.own_vpc else self.vpc
-
-    def security_group(self, scope: Construct, id: str, description: str) -> ec2.SecurityGroup:
-        """A group in the VPC that lets nothing in or out."""
-        return ec2.SecurityGroup(
-            scope, id, vpc=self.stand_in, description=description, allow_all_outbound=False
-        )
+    def subnets(self) -> list[ec2.ISubnet]:
+        """One per client zone, in the order of the zones."""
+        return list(self.vpc.isolated_subnets)
 
     @property
     def subnet_selection(self) -> ec2.SubnetSelection:
@@ -350,9 +315,48 @@ class ZoneAlignedNetwork(Construct):
         return self.subnets[zones.index(zone)]
 
 
-@jsii.implements(ec2.IVpc)
+def security_group_in(
+    network: ZoneAlignedNetwork, scope: Construct, id: str, description: str
+) -> ec2.SecurityGroup:
+    """A group in the network's VPC that lets nothing in or out."""
+    return ec2.SecurityGroup(
+        scope, id, vpc=_vpc_of(network), description=description, allow_all_outbound=False
+    )
+
+
+def interface_endpoint_in(
+    network: ZoneAlignedNetwork,
+    scope: Construct,
+    id: str,
+    service: ec2.IInterfaceVpcEndpointService,
+    group: ec2.ISecurityGroup,
+    *,
+    private_dns: bool = True,
+) -> ec2.InterfaceVpcEndpoint:
+    """An interface endpoint in the network's subnets; the group says who gets in."""
+    return ec2.InterfaceVpcEndpoint(
+        scope,
+        id,
+        vpc=_vpc_of(network),
+        service=service,
+        private_dns_enabled=private_dns,
+        open=False,
+        security_groups=[group],
+        subnets=None if network.own_vpc else network.subnet_selection,
+    )
+
+
+def _vpc_of(network: ZoneAlignedNetwork) -> ec2.IVpc:
+    return cast(ec2.IVpc, _StandIn(network)) if network.own_vpc else network.vpc
+
+
+@jsii.implements(ec2.IVpc, ec2.ISubnet)
 class _StandIn:
-    """Spares the reference: CDK gives it an ARN, and loads its table of Regions for that (70 ms)."""
+    """For constructs of CDK that read the IDs of a VPC and its subnets, and no more.
+
+    The reference to the VPC takes 80 ms: CDK gives it an ARN, for which it loads its table of
+    Regions.
+    """
 
     def __init__(self, network: ZoneAlignedNetwork) -> None:
         self._network = network
@@ -369,7 +373,7 @@ class _StandIn:
             has_public=False,
             internet_connectivity_established=self._network,
             subnet_ids=self._network.subnet_ids,
-            subnets=self._network.subnets,
+            subnets=[cast(ec2.ISubnet, self)],  # asked for: whether there are any
         )
 
 
@@ -420,8 +424,8 @@ def _check_region(scope: Construct, client_zones: ClientZones) -> None:
 
 
 def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:
-    group = network.security_group(
-        network, "ModelSecurityGroup", "SageMaker model containers: nothing in, HTTPS out"
+    group = security_group_in(
+        network, network, "ModelSecurityGroup", "SageMaker model containers: nothing in, HTTPS out"
     )
     # Of the containers' interfaces nothing else is needed: SageMaker pulls images "in isolation
     # from your inference container", and no page asks for an endpoint of CloudWatch Logs.

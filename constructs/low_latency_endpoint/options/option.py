@@ -104,13 +104,14 @@ class Options:
     wrong in the settings file ends there, and the others are asked all the same.
     """
 
+    __slots__ = ("_stated",)  # the names that a file states, of an object that it makes
+
     #: Options with another value by default than the class it extends says, in words.
     inherited: ClassVar[Mapping[str, str]] = {}
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     plain_value: ClassVar[str] = ""  # the option that is meant where a plain value stands instead
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required option
     _sound_part_of: ClassVar[type[Options] | None] = None
-    _stated: ClassVar[Collection[str] | None] = None  # of an object that a file makes
 
     def __post_init__(self) -> None:
         self._settle()
@@ -155,8 +156,8 @@ class Options:
 
     def _states(self, name: str) -> bool:
         """Whether a file states the option, right or wrong; in Python, something but the default."""
-        if self._stated is not None:
-            return name in self._stated
+        if (stated := getattr(self, "_stated", None)) is not None:
+            return name in stated
         [default] = [each.default for each in options_of(type(self)) if each.name == name]
         value = getattr(self, name)
         return value is not default and bool(value != default)
@@ -190,7 +191,7 @@ class Options:
         """Durations are ``timedelta``, lists tuples, and 3.0 is 3."""
         for each in options_of(self._sound_part_of or type(self)):
             value = _read(self, each.name)
-            if value is _Unsound:
+            if value is Unsound:
                 continue
             if each.lasting:
                 try:
@@ -227,9 +228,7 @@ def read(
             object.__setattr__(made, each.name, values.get(each.name, each.default))
     made._settle()
     object.__setattr__(made, "_stated", {*values, *wrong})
-    found = list(made._findings())
-    object.__delattr__(made, "_stated")  # which is no option
-    return made, found
+    return made, list(made._findings())
 
 
 def _read(options: Options, name: str) -> Any:
@@ -255,7 +254,7 @@ def changed(options: _Group, **values: Any) -> _Group:
     for each in options_of(type(options)):
         value = values.get(each.name, getattr(options, each.name))
         object.__setattr__(made, each.name, value)
-    stated = options._stated
+    stated = getattr(options, "_stated", None)
     object.__setattr__(made, "_stated", None if stated is None else {*stated, *values})
     return made
 

@@ -18,10 +18,10 @@ COMPOSITE_RULE_LENGTH = Range(
     10_240,
     "characters",
 )
-_LONGEST_NAME = 255
+LONGEST_NAME = 255
 _ADDED = 15  # two hyphens, and 13 characters at random
 
 
 def generated_name_length(stack_name: int, logical_id: int) -> int:
     """Characters of a name that CloudFormation makes of a stack's name and a logical ID."""
-    return min(stack_name + logical_id + _ADDED, _LONGEST_NAME)
+    return min(stack_name + logical_id + _ADDED, LONGEST_NAME)

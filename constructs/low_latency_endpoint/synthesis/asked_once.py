@@ -25,36 +25,36 @@ class Part(Construct):
 
 def only_child(stack: Stack, id: str, make: Callable[[], Construct]) -> Any:
     """The stack's child of this ID, which ``make`` makes where it is not there yet."""
-    return _kept(stack, id, lambda: node_of(stack).try_find_child(id) or make())
+    return kept(stack, id, lambda: node_of(stack).try_find_child(id) or make())
 
 
 def node_of(construct: IConstruct) -> Node:
     """``construct.node``."""
-    node: Node = _kept(construct, "node", lambda: construct.node)
+    node: Node = kept(construct, "node", lambda: construct.node)
     return node
 
 
 def root_of(construct: IConstruct) -> IConstruct:
     """``construct.node.root``."""
-    root: IConstruct = _kept(construct, "root", lambda: node_of(construct).root)
+    root: IConstruct = kept(construct, "root", lambda: node_of(construct).root)
     return root
 
 
 def path_of(construct: IConstruct) -> str:
     """``construct.node.path``."""
-    return str(_kept(construct, "path", lambda: node_of(construct).path))
+    return str(kept(construct, "path", lambda: node_of(construct).path))
 
 
 def path_below(construct: IConstruct, scope: IConstruct, id: str) -> str:
     """The path of a construct that is being made, without asking jsii: its scope's, and its ID."""
-    _kept(construct, "stack", lambda: stack_of(scope))
+    kept(construct, "stack", lambda: stack_of(scope))
     path = f"{path_of(scope)}/{id.replace('/', '--')}".lstrip("/")
-    return str(_kept(construct, "path", lambda: path))
+    return str(kept(construct, "path", lambda: path))
 
 
 def stack_of(construct: IConstruct) -> Stack:
     """``Stack.of(construct)``."""
-    stack: Stack = _kept(
+    stack: Stack = kept(
         construct,
         "stack",
         lambda: construct if isinstance(construct, Stack) else Stack.of(construct),
@@ -65,31 +65,32 @@ def stack_of(construct: IConstruct) -> Stack:
 def region_of(construct: IConstruct) -> str:
     """The Region of the construct's stack, maybe a token."""
     stack = stack_of(construct)
-    return str(_kept(stack, "region", lambda: stack.region))
+    return str(kept(stack, "region", lambda: stack.region))
 
 
 def stack_name_of(stack: Stack) -> str:
     """``stack.stack_name``."""
-    return str(_kept(stack, "name", lambda: stack.stack_name))
+    return str(kept(stack, "name", lambda: stack.stack_name))
 
 
 def alarm_arn_of(alarm: cloudwatch.Alarm) -> str:
     """``alarm.alarm_arn``."""
-    return str(_kept(alarm, "arn", lambda: alarm.alarm_arn))
+    return str(kept(alarm, "arn", lambda: alarm.alarm_arn))
 
 
 def alarm_name_of(alarm: cloudwatch.IAlarm) -> str:
     """``alarm.alarm_name``."""
-    return str(_kept(alarm, "name", lambda: alarm.alarm_name))
+    return str(kept(alarm, "name", lambda: alarm.alarm_name))
 
 
 def keep_alarm_name(alarm: cloudwatch.IAlarm, name: str) -> cloudwatch.IAlarm:
     """The alarm, whose name is not asked for: CDK would take it from its ARN."""
-    _kept(alarm, "name", lambda: name)
+    kept(alarm, "name", lambda: name)
     return alarm
 
 
-def _kept(construct: IConstruct, what: str, ask: Callable[[], Any]) -> Any:
+def kept(construct: Any, what: str, ask: Callable[[], Any]) -> Any:
+    """What an object of CDK's answered to ``ask``, unless that was None."""
     answer = getattr(construct, _KEPT + what, None)
     if answer is None:
         answer = ask()

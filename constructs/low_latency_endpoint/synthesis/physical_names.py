@@ -9,7 +9,7 @@ from typing import Any
 from aws_cdk import Names, Stack
 from constructs import Construct, IConstruct
 
-from .asked_once import path_of, stack_of
+from .asked_once import path_of, stack_name_of, stack_of
 from .validation import is_token
 
 _LONGEST = 63
@@ -22,7 +22,7 @@ def name_of(construct: Construct) -> str:
     make of the same constructs: there the name follows the stack's name too.
     """
     stack = _outermost(stack_of(construct))
-    name = stack.stack_name
+    name = stack_name_of(stack)
     end = "" if is_token(name) or _follows(name, path_of(stack)) else f"-{digest(stack, name)}"
     path = Names.unique_resource_name(construct, max_length=_LONGEST - len(end), separator="-")
     return f"{path.lower()}{end}"

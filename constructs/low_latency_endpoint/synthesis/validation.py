@@ -7,6 +7,7 @@ from typing import Any
 from ..plan.durations import DURATION, milliseconds_of, seconds_of
 from ..plan.limits import Limit
 from ..plan.token_values import is_token
+from .asked_once import kept
 
 __all__ = ["check", "check_milliseconds", "check_seconds", "in_seconds", "is_token"]
 
@@ -40,15 +41,21 @@ def in_seconds(duration: Any, where: str = "") -> float:
 
 def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
     """Milliseconds of a duration that must be known at synth, within a limit."""
-    if _unresolved(duration):
+    if not hasattr(duration, "to_milliseconds"):
+        return float(limit.check(milliseconds_of(duration, where), where))
+    # The same duration is the limit of several alarms, and lines of a dashboard.
+    milliseconds = kept(
+        duration,
+        "milliseconds",
+        lambda: None if duration.is_unresolved() else duration.to_milliseconds(integral=False),
+    )
+    if milliseconds is None:
         raise DURATION.error(
             got="a token",
             allowed="a duration known at synth: AWS wants it in microseconds, and "
             "CloudFormation cannot convert",
             where=where,
         )
-    fractions = getattr(duration, "to_milliseconds", None)
-    milliseconds = fractions(integral=False) if fractions else milliseconds_of(duration, where)
     return float(limit.check(milliseconds, where))
 
 

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from ..hosting.endpoint_interface import IEndpoint
 from ..network.private_link import RuntimePrivateLink
-from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.latency_target import LatencyTarget
 from ..options.warm_up import KeepWarmOptions, WarmUpOptions
 from ..plan.argument_kinds import checked_arguments
@@ -290,8 +290,11 @@ class WarmUp(Construct):
 def _sender_group(
     scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink
 ) -> ec2.SecurityGroup:
-    group = network.security_group(
-        scope, "SecurityGroup", "Warm-up: nothing in, the SageMaker Runtime interface endpoint out"
+    group = security_group_in(
+        network,
+        scope,
+        "SecurityGroup",
+        "Warm-up: nothing in, the SageMaker Runtime interface endpoint out",
     )
     private_link.allow_from(group, "Warm-up")
     if not private_link.connections.security_groups:
