@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -312,7 +312,7 @@ def test_durations(text: str, duration: timedelta) -> None:
 
 def test_settings_are_frozen() -> None:
     settings = parse_settings(SHORT)
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(FrozenInstanceError):
         settings.stack_name = "Other"
 
 
