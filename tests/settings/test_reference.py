@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -11,7 +12,9 @@ import pytest
 import yaml
 from docs.make_settings_tables import rewrite, settings_tables
 
-from low_latency_endpoint.settings import parse_settings, settings_json_schema
+from low_latency_endpoint.options.option import Options, groups_in, options_of
+from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
+from low_latency_endpoint.settings.fields import parse_duration
 
 REPOSITORY = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()
@@ -129,3 +132,20 @@ def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> Non
     errors = (REPOSITORY / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     for code in set(re.findall(r"errors\.md#(lle\d{3})", tables)):
         assert f"### {code.upper()}\n" in errors
+
+
+def groups(of: type[Options] = Settings) -> set[type[Options]]:
+    """A group of options and all below it."""
+    below = {group for each in options_of(of) for group in groups_in(each.kind)}
+    return {of}.union(*map(groups, below))
+
+
+def test_a_text_names_the_default_that_its_option_has() -> None:
+    for group in groups():
+        for each in options_of(group):
+            if each.option is not None and isinstance(each.default, (int, float, timedelta)):
+                named = re.search(r"Default: ([\d.]*\w+)", each.text_in_file)
+                default = parse_duration(each.default) if each.lasting else each.default
+                assert named, f"{group.__name__}.{each.name}"
+                stated = parse_duration(named[1]) if each.lasting else yaml.safe_load(named[1])
+                assert stated == default, f"{group.__name__}.{each.name}"

@@ -16,6 +16,7 @@ from ..options.rules import (
     VPC_TWICE,
 )
 from ..plan import limits
+from ..plan.durations import seconds_of
 from ..plan.images import known_dlc_account
 from ..plan.published_metrics import METRICS_IN_ALARM
 from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
@@ -289,7 +290,7 @@ def _keep_warm(settings: Settings, endpoint: EndpointSettings) -> Iterator[Findi
             lambda: keep_warm_threshold(
                 zones=zones,
                 requests_per_zone=stated.requests_per_zone,
-                every_seconds=stated.every.total_seconds(),
+                every_seconds=seconds_of(stated.every),
                 below_tps=stated.below_tps,
             ),
         )
