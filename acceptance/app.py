@@ -36,6 +36,7 @@ from low_latency_endpoint import (
     DataCapture,
     DeploymentPolicy,
     EndpointOptions,
+    InstanceCounts,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -201,7 +202,8 @@ class AcceptanceStack(Stack):
             "Endpoint",
             containers=[own_container(folder, variant)],
             throughput=_throughput(40),
-            scaling=_scaling(INSTANCES, enabled=variant.scaling),
+            instances=_counts(INSTANCES),
+            scaling=ScalingOptions(enabled=variant.scaling),
             variant=VariantOptions(startup_health_check_timeout=Duration.minutes(4)),
             endpoint=EndpointOptions(
                 endpoint_name=name,
@@ -233,7 +235,7 @@ class AcceptanceStack(Stack):
             "HubEndpoint",
             containers=[container],
             throughput=_throughput(4),
-            scaling=_scaling(HUB_INSTANCES),
+            instances=_counts(HUB_INSTANCES),
             model=ModelOptions(role=stated_role(self, suffix)),
             endpoint=EndpointOptions(
                 endpoint_name=hub_endpoint_name(suffix, renamed=variant.hub_renamed),
@@ -301,13 +303,8 @@ def _throughput(peak: int) -> MeasuredThroughput:
     return MeasuredThroughput(peak_tps=peak, tps_per_instance=40, safety_factor=0.6)
 
 
-def _scaling(instances: int, *, enabled: bool = True) -> ScalingOptions:
-    return ScalingOptions(
-        enabled=enabled,
-        min_instances=instances,
-        initial_instances=instances,
-        max_instances=instances + 1,
-    )
+def _counts(instances: int) -> InstanceCounts:
+    return InstanceCounts(min=instances, initial=instances, max=instances + 1)
 
 
 def _warm_up(request: dict[str, str]) -> WarmUpOptions:

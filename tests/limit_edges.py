@@ -41,10 +41,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "LLE564": (0, 31),
     "LLE570": ("low-latency", "/low-latency/", "/aws/mine", "/SSM", "/a b", "/a" * 13),
     "LLE611": (" a", "a ", "a:b", "a/b"),
-    "LLE612": (
-        *("cron(0 8 * * *)", "cron(0 8 ? * MON-FRI *", "at(2030-01-01)"),
-        *("rate(0 days)", "rate(1 week)", "every morning"),
-    ),
     "LLE882": ("m5.large", "nat_gateway"),
     "LLE912": ("1st",),
     "LLE913": ("Virginia",),

@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from .options.metrics_publishing import MetricsPublishing
     from .options.network import ClientZones
     from .options.safeguards import Safeguards
+    from .options.scaling import (
+        InstanceCounts,
+        ScalingOptions,
+        ScalingSchedule,
+        ScalingSteps,
+        StepUp,
+    )
     from .options.throughput import MeasuredThroughput
     from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
@@ -57,8 +64,6 @@ if TYPE_CHECKING:
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
-    from .plan.endpoint_request import ScalingOptions
-    from .plan.scaling_changes import ScalingSchedule, ScalingSteps
     from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
@@ -95,6 +100,7 @@ _MODULE_OF = {
         "options.metrics_publishing": "MetricsPublishing",
         "options.network": "ClientZones",
         "options.safeguards": "Safeguards",
+        "options.scaling": "InstanceCounts ScalingOptions ScalingSchedule ScalingSteps StepUp",
         "options.throughput": "MeasuredThroughput",
         "options.token_traffic": "TokenLengths TokenTraffic",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
@@ -105,8 +111,6 @@ _MODULE_OF = {
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
         "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
-        "plan.endpoint_request": "ScalingOptions",
-        "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "warm_up.warm_up": "WarmUp",
     }.items()
     for name in names.split()
@@ -134,6 +138,7 @@ __all__ = [
     "IModel",
     "InferenceAmi",
     "InferenceComponent",
+    "InstanceCounts",
     "InstancePool",
     "InstanceType",
     "InvocationScaling",
@@ -160,6 +165,7 @@ __all__ = [
     "ShadowAlarms",
     "SlowRequests",
     "StagedModel",
+    "StepUp",
     "TokenAlarmOptions",
     "TokenLatencyAlarms",
     "TokenLengths",

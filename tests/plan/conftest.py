@@ -5,12 +5,24 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, make_plan
 
 _SCALING = {each.name for each in fields(ScalingOptions)}
 
 
 def planned(**given: Any) -> Plan:
-    """The plan of a request whose scaling options stand among the rest."""
+    """The plan of a request whose counts and scaling options stand among the rest."""
     scaling = {name: given.pop(name) for name in _SCALING & given.keys()}
-    return make_plan(EndpointRequest(scaling=ScalingOptions(**scaling), **given))
+    counts = {
+        name: given.pop(f"{name}_instances")
+        for name in ("min", "initial", "max")
+        if f"{name}_instances" in given
+    }
+    if scaling.get("concurrency_target") is not None:
+        scaling.setdefault("metric", "concurrency")
+    return make_plan(
+        EndpointRequest(
+            instances=InstanceCounts(**counts), scaling=ScalingOptions(**scaling), **given
+        )
+    )

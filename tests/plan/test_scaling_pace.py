@@ -11,15 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.plan.latency_plan import EndpointRequest, ScalingOptions, make_plan
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, make_plan
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import Shape, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from tests.refusals import refused
 
 
-def planned(scaling: ScalingOptions | None = None, **throughput: Any):
+def planned(
+    *,
+    instances: InstanceCounts | None = None,
+    scaling: ScalingOptions | None = None,
+    **throughput: Any,
+):
     return make_plan(
         EndpointRequest(
             client_zones=["use1-az1", "use1-az2"],
@@ -28,6 +34,7 @@ def planned(scaling: ScalingOptions | None = None, **throughput: Any):
             throughput=MeasuredThroughput(
                 **({"peak_tps": 2000, "tps_per_instance": 250} | throughput)
             ),
+            instances=instances or InstanceCounts(),
             scaling=scaling or ScalingOptions(),
         )
     )
@@ -67,14 +74,16 @@ def test_the_minimum_follows_from_what_is_stated(
 def test_a_start_that_is_stated_is_what_the_minimum_bridges() -> None:
     """40 a minute: 60 + 90 + 2 x 900 s are 32.5 minutes, 1,300 / 125 = 10.4; 9 hold the peak."""
     slow = ScalingOptions(instance_start=timedelta(minutes=15))
-    assert planned(slow, rise_tps_per_minute=40).fleet.minimum == 9
-    assert planned(slow, rise_tps_per_minute=20).fleet.minimum == 6  # 650 / 125 = 5.2
-    assert "late for about 19 minutes" in warnings(planned(slow))["jumps-unknown"]  # 4 + 15
+    assert planned(scaling=slow, rise_tps_per_minute=40).fleet.minimum == 9
+    assert planned(scaling=slow, rise_tps_per_minute=20).fleet.minimum == 6  # 650 / 125 = 5.2
+    assert "late for about 19 minutes" in warnings(planned(scaling=slow))["jumps-unknown"]  # 4 + 15
     assert "an instance serves" not in str(
-        planned(slow, rise_tps_per_minute=20).explanation.summary
+        planned(scaling=slow, rise_tps_per_minute=20).explanation.summary
     )
     quick = ScalingOptions(instance_start=timedelta(minutes=2))
-    assert planned(quick, rise_tps_per_minute=40).fleet.minimum == 3  # 40 x 6.5 / 125 = 2.08
+    assert (
+        planned(scaling=quick, rise_tps_per_minute=40).fleet.minimum == 3
+    )  # 40 x 6.5 / 125 = 2.08
 
 
 @given(
@@ -118,7 +127,7 @@ def test_without_a_word_on_rises_the_plan_warns_with_numbers() -> None:
     [
         {"from_tps": 0},
         {"rise_tps_per_minute": 20},
-        {"scaling": ScalingOptions(min_instances=9)},
+        {"instances": InstanceCounts(min=9)},
         {"scaling": ScalingOptions(enabled=False)},
         {"peak_tps": 450},  # the minimum holds it
     ],
@@ -128,12 +137,12 @@ def test_where_it_is_known_or_does_not_matter_it_does_not_warn(stated: dict[str,
 
 
 def test_a_minimum_below_what_the_rise_asks_for_is_a_warning() -> None:
-    plan = planned(ScalingOptions(min_instances=3), from_tps=100)
+    plan = planned(instances=InstanceCounts(min=3), from_tps=100)
     assert plan.fleet.minimum == 3  # as chosen
     text = warnings(plan)["minimum-below-rise"]
     assert "a minimum of 3 instances holds 750 TPS" in text
     assert "asks for 9" in text
-    capped = planned(ScalingOptions(max_instances=6), from_tps=100)
+    capped = planned(instances=InstanceCounts(max=6), from_tps=100)
     assert (capped.fleet.minimum, capped.fleet.maximum) == (6, 6)
 
 
@@ -185,5 +194,5 @@ def test_a_rise_at_the_stated_rate_is_held() -> None:
     plan = planned(rise_tps_per_minute=per_minute)
     shape = rise(per_minute, 2000)
     assert minutes_late(plan, shape) == 0
-    fewer = planned(ScalingOptions(min_instances=max(1, plan.fleet.minimum // 2)))
+    fewer = planned(instances=InstanceCounts(min=max(1, plan.fleet.minimum // 2)))
     assert minutes_late(fewer, shape) >= 1

@@ -19,6 +19,7 @@ from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serv
 from low_latency_endpoint.plan.latency_plan import (
     CONCURRENCY_METRIC,
     INVOCATIONS_METRIC,
+    InstanceCounts,
     LatencyTarget,
     MeasuredThroughput,
     Plan,
@@ -225,9 +226,9 @@ def test_without_a_measured_concurrency_invocations_are_counted_and_the_plan_say
 @pytest.mark.parametrize(
     ("scaling", "metric", "target"),
     [
-        (ScalingOptions(count_invocations=True), INVOCATIONS_METRIC, 168),  # 4 x 0.7 x 60
-        (ScalingOptions(target_invocations_per_instance=90), INVOCATIONS_METRIC, 90),
-        (ScalingOptions(max_concurrency_per_instance=5), CONCURRENCY_METRIC, 5),
+        (ScalingOptions(metric="invocations"), INVOCATIONS_METRIC, 168),  # 4 x 0.7 x 60
+        (ScalingOptions(invocations_target=90), INVOCATIONS_METRIC, 90),
+        (ScalingOptions(metric="concurrency", concurrency_target=5), CONCURRENCY_METRIC, 5),
     ],
 )
 def test_your_choice_wins(scaling: ScalingOptions, metric: str, target: float) -> None:
@@ -372,22 +373,26 @@ def test_a_shared_prefix_is_a_reason_to_measure_and_not_a_choice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scaling", "said"),
+    ("counts", "said"),
     [
-        ({"min_instances": 1}, "and there is one at quiet hours"),
-        ({"enabled": False, "initial_instances": 1}, "and there is one;"),
-        ({"min_instances": 2}, None),
-        ({"enabled": False, "initial_instances": 2}, None),
+        ({"min": 1}, "and there is one at quiet hours"),
+        ({"initial": 1}, "and there is one;"),
+        ({"min": 2}, None),
+        ({"initial": 2}, None),
     ],
 )
 def test_a_prefix_finds_its_instance_among_two_or_more(
-    scaling: dict[str, Any], said: str | None
+    counts: dict[str, int], said: str | None
 ) -> None:
     """Source: API reference, ProductionVariantRoutingConfig ("only when two or more instances")."""
     prefix = {"routing": RoutingStrategy("PREFIX_AWARE", 1024, 16)}
-    found = warned(chat(scaling=ScalingOptions(**scaling), **prefix), "prefix-aware-one-instance")
+    fleet = {
+        "instances": InstanceCounts(**counts),
+        "scaling": ScalingOptions(enabled="min" in counts),
+    }
+    found = warned(chat(**fleet, **prefix), "prefix-aware-one-instance")
     assert found is None if said is None else said in str(found)
-    assert warned(chat(scaling=ScalingOptions(**scaling)), "prefix-aware-one-instance") is None
+    assert warned(chat(**fleet), "prefix-aware-one-instance") is None
 
 
 # The summary
@@ -402,7 +407,9 @@ def test_the_summary_has_a_line_of_tokens() -> None:
     assert lines["Scaling"] == "14 requests in flight per instance, 70 % of its limit"
     whole = chat(latency=LatencyTarget(p99=ms(200)), tokens=None).explanation.summary
     assert "Tokens" not in {each.title for each in whole}
-    own = chat(scaling=ScalingOptions(max_concurrency_per_instance=5)).explanation.summary
+    own = chat(
+        scaling=ScalingOptions(metric="concurrency", concurrency_target=5)
+    ).explanation.summary
     assert "5 requests in flight per instance" in {each.text for each in own}
 
 

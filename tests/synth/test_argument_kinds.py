@@ -55,6 +55,7 @@ from low_latency_endpoint import (
     Model,
     ProductionVariant,
     RuntimePrivateLink,
+    StepUp,
     TokenAlarmOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
@@ -200,7 +201,8 @@ TYPE, NAMES = InstanceType("ml.m5.xlarge"), ClientZones.of_names("us-east-1a", "
 #: of those of certain calls, which a thing's value or none at all would not fit.
 VALUES: dict[str, Any] = {
     "actions": ["sagemaker:DescribeEndpoint"],
-    "adds": {8: 2},
+    "add": 1,
+    "adds": [StepUp(requests=8, add=2)],
     "alarms": [],
     "architecture": "arm64",
     "body": b"{}",
@@ -218,7 +220,6 @@ VALUES: dict[str, Any] = {
     "endpoint_arn": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/sentiment",
     "endpoint_config_name": "approved",
     "endpoint_name": "sentiment",
-    "expression": "rate(1 day)",
     "id": Things.new_id,
     "image_uri": IMAGE,
     "initial_copies": 2,
@@ -288,6 +289,7 @@ VALUES: dict[str, Any] = {
     "ModelData.from_s3 key": "model.tar.gz",
     "ModelData.from_uri uri": "s3://models/model.tar.gz",
     "RoutingStrategy name": "RANDOM",
+    "StepUp requests": 8,
     "ShadowAlarms endpoint": lambda t: t.shadowed,
     "SlowRequests threshold": Duration.millis(200),
     "TokenLatencyAlarms options": TokenAlarmOptions(kv_cache_use=0.9),
@@ -318,7 +320,7 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
     "LowLatencyEndpointStack.from_settings": lambda t: {**t.place(), "path_or_settings": SETTINGS},
     "ProductionVariant": lambda t: {"name": "primary", "instance_type": TYPE},
     "RuntimePrivateLink": lambda t: {"private_dns": False},
-    "ScalingSchedule": lambda t: {"min_instances": 2},
+    "ScalingSchedule": lambda t: {"rate": "1 day", "min": 2},
 }
 #: Methods that can be called once of the same thing.
 ONCE = ("Endpoint.scale", "InferenceComponent.scale")

@@ -40,6 +40,7 @@ from low_latency_endpoint import (
     EndpointConfiguration,
     InferenceAmi,
     InferenceComponent,
+    InstanceCounts,
     InstancePool,
     InstanceType,
     LatencyAlarms,
@@ -53,6 +54,7 @@ from low_latency_endpoint import (
     ScalingSchedule,
     ScalingSteps,
     ShadowAlarms,
+    StepUp,
     VariantAttributes,
     VariantOptions,
     WarmUpOptions,
@@ -290,7 +292,7 @@ def same_subnet_twice(w):
     return w.network_in(subnets=dict.fromkeys(AB, subnet))
 
 
-UP_TO_8 = ScalingOptions(max_instances=8)
+UP_TO_8 = InstanceCounts(max=8)
 ANY = ec2.SubnetSelection()
 row(
     "LLE157",
@@ -299,7 +301,9 @@ row(
     "/23 or larger",
 )
 row("LLE157", lambda w: sharing(w, 50, 50), "100 instances", "/23 or larger")
-row("LLE157", lambda w: w.pattern(scaling=UP_TO_8, network_max_instances=7), "7, and 8", "least 8")
+row(
+    "LLE157", lambda w: w.pattern(instances=UP_TO_8, network_max_instances=7), "7, and 8", "least 8"
+)
 row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
 row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
 row(
@@ -570,23 +574,12 @@ row(
 )
 row("LLE630", lambda w: w.scaled().step_on_metric("S", **STEP), "a step from 3 to 3", "")
 for name, value in (
-    ("max_concurrency_per_instance", 3),
+    ("invocations_target", 3),
     ("scale_in_cooldown", HOUR),
     ("scale_out_cooldown", HOUR),
 ):
     given = {"enabled": False, name: value}
-    row("LLE629", lambda _, given=given: ScalingOptions(**given), name, "enabled=False without")
-for take, unit, names in (
-    (ScalingOptions, float, ("min_instances", "initial_instances", "max_instances")),
-    (ScalingOptions, SECONDS, ("scale_in_cooldown", "scale_out_cooldown", "instance_start")),
-):
-    for name in names:
-        row(
-            "LLE825",
-            lambda w, take=take, unit=unit, name=name: take(**{name: unit(w.number())}),
-            "a token",
-            "known at synth",
-        )
+    row("LLE629", lambda _, given=given: ScalingOptions(**given), name, "enabled: false without")
 row(
     "LLE825",
     lambda w: w.pattern(instance_type=InstanceType(w.text())),
@@ -624,18 +617,27 @@ row(
 row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
 row("LLE723", lambda w: w.alarms(model_latency=P99 | {"Critical": P99}), "p99, Critical", "forms")
 row("LLE724", lambda w: w.alarms(capacity_at_maximum=True), "does not scale", "scaled variant")
-NIGHT = partial(ScalingSchedule, name="night", expression="rate(1 day)", min_instances=2)
-ONCE = partial(NIGHT, expression="at(2030-01-01T00:00:00)")
+NIGHT = partial(ScalingSchedule, name="night", rate="1 day", min=2)
+ONCE = partial(ScalingSchedule, name="once", at="2030-01-01T00:00:00", min=2)
+row("LLE612", lambda _: NIGHT(rate="0 days"), "rate(0 days)", "rate(value unit)")
+row("LLE927", lambda _: ONCE(rate="1 day"), "at and rate", "cron, at, rate")
 out_of("LLE613", lambda _, v: ONCE(time_zone=v), "Europe/Berlin", "Mars/Olympus", "Berlin")
-row("LLE613", lambda _: NIGHT(time_zone="Europe/Berlin"), "rate(1 day)", "cron and at only")
-row("LLE621", lambda _: NIGHT(min_instances=9, max_instances=8), "9 above 8", "at most 8")
-row("LLE627", lambda _: NIGHT(min_instances=None), "neither", "one or both")
-out_of("LLE614", lambda _, v: ScalingSteps(adds={v: 1}), "at least", 0, -1)
-row("LLE364", lambda _: ScalingSteps(adds={8: 1.5}), "1.5", "whole number")
-row("LLE628", lambda _: ScalingSteps(adds={}), "no steps", "at least one")
-row("LLE628", lambda _: ScalingSteps(adds={8: 2, 16: 2}), "2 from 16", "rising")
-row("LLE364", lambda _: ScalingSteps(adds={8: 0}), "0", "at least 1")
-STEPPED = ScalingOptions(steps=ScalingSteps(adds={8: 1}))
+row(
+    "LLE613",
+    lambda _: NIGHT(time_zone="Europe/Berlin"),
+    "Europe/Berlin with rate",
+    "cron and at only",
+)
+row("LLE621", lambda _: NIGHT(min=9, max=8), "9 above 8", "at most 8")
+row("LLE627", lambda _: NIGHT(min=None), "neither", "min, max or both")
+row("LLE628", lambda _: ScalingSteps(adds=[]), "no steps", "at least one")
+row(
+    "LLE628",
+    lambda _: ScalingSteps(adds=[StepUp(requests=8, add=2), StepUp(requests=16, add=2)]),
+    "2 from 16",
+    "rising",
+)
+STEPPED = ScalingOptions(steps=ScalingSteps(adds=[StepUp(requests=8, add=1)]))
 row("LLE634", lambda w: w.pattern(scaling=STEPPED), "steps on a fleet of 2", "scaling")
 row(
     "LLE734",
@@ -647,8 +649,6 @@ row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latenc
 out_of("LLE731", lambda w, v: w.alarms(model_latency={v: HOUR}), "p99", "P99", "p101", "mean", "")
 row("LLE732", lambda w: w.alarms(overhead_latency=P99), "p99", "Average")
 
-TWO = {"target_invocations_per_instance": 500, "max_concurrency_per_instance": 4}
-row("LLE632", lambda _: ScalingOptions(**TWO), "both", "one of them")
 row("LLE633", lambda w: w.scaled().track_invocations(), "neither", "max_tps_per_instance or")
 BOTH = {"target_invocations_per_instance": 500, "max_tps_per_instance": 3}
 row("LLE633", lambda w: w.scaled().track_invocations(**BOTH), "both", "max_tps_per_instance or")
@@ -840,8 +840,8 @@ FIXES = [
     (lambda _: VariantOptions(routing=1), "RANDOM or RoutingStrategy.LEAST_OUTSTANDING_REQUESTS"),
     (lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "Pass aws_iam.Role.from_role_arn(...)"),
     (lambda w: w.pattern(vpc="vpc-1"), "Pass aws_ec2.Vpc.from_lookup(...) as vpc."),
-    (lambda _: ScalingOptions(max_instances="4"), "a whole number as max_instances, without"),
     (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload(data="),
+    (lambda _: InstanceCounts(max="4"), "a whole number as max, without"),
     (lambda w: w.pattern(instancetype="ml.m5.xlarge"), "Did you mean instance_type?"),
     (lambda w: w.pattern(routing="RANDOM"), "It belongs in variant=VariantOptions(routing=...)"),
     (lambda w: w.pattern(p99=Duration.millis(200)), "in latency=LatencyTarget(p99=...)."),

@@ -26,6 +26,7 @@ from low_latency_endpoint import (
     ClientZones,
     ConfigurationOptions,
     EndpointOptions,
+    InstanceCounts,
     LowLatencyEndpoint,
     MeasuredThroughput,
     ModelOptions,
@@ -240,8 +241,8 @@ def test_metrics_stand_in_alarms_and_expressions():
 
 def test_one_instance_for_a_stage_of_development():
     stack = stack_of(an_app(), "Ml")
-    one = ScalingOptions(enabled=False, initial_instances=1)
-    serve(stack, throughput=None, scaling=one)
+    one, fixed = InstanceCounts(initial=1), ScalingOptions(enabled=False)
+    serve(stack, throughput=None, instances=one, scaling=fixed)
     (variant,) = only(stack, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     assert variant["InitialInstanceCount"] == 1
 

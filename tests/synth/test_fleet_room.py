@@ -10,8 +10,8 @@ from aws_cdk import aws_ec2 as ec2
 from low_latency_endpoint import (
     ClientZones,
     DeploymentPolicy,
+    InstanceCounts,
     RuntimePrivateLink,
-    ScalingOptions,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
@@ -150,9 +150,7 @@ def test_a_lookup_that_is_pending_takes_any_fleet(new_stack, parts):
 
 def test_the_pattern_makes_a_network_for_those_that_will_share_it(stack, parts, template_of):
     def make(id, **given):
-        return parts.pattern(
-            stack, id, scaling=ScalingOptions(max_instances=50, initial_instances=50), **given
-        )
+        return parts.pattern(stack, id, instances=InstanceCounts(max=50, initial=50), **given)
 
     first = make("First", client_zones=ZONES, network_max_instances=100)
     assert isinstance(first.private_link, RuntimePrivateLink)

@@ -61,7 +61,7 @@ def test_turning_scaling_off_changes_neither_endpoint_nor_configuration(
     parts_of = {}
     for scaling in (True, False):
         stack = new_stack()
-        pattern(stack, parts, enabled=scaling, keep_instance_counts=keeps)
+        pattern(stack, parts, enabled=scaling, keep_counts=keeps)
         template = template_of(stack)
         assert ("AWS::ApplicationAutoScaling::ScalableTarget" in template.types) is scaling
         parts_of[scaling] = [template.of_type(kind) for kind in (ENDPOINT, CONFIGURATION)]
@@ -72,8 +72,8 @@ def test_turning_scaling_off_changes_neither_endpoint_nor_configuration(
     ("given", "expected", "warned"),
     [
         ({"enabled": False}, KEPT, True),
-        ({"enabled": False, "keep_instance_counts": True}, KEPT, False),
-        ({"enabled": False, "keep_instance_counts": False}, {}, False),
+        ({"enabled": False, "keep_counts": True}, KEPT, False),
+        ({"enabled": False, "keep_counts": False}, {}, False),
         ({"measured": False}, {}, False),
         ({}, KEPT, False),
     ],

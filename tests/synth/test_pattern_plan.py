@@ -72,12 +72,12 @@ def in_metadata(template):
     "given",
     [
         {},
-        {"scaling": ScalingOptions(max_concurrency_per_instance=3)},
-        {"scaling": ScalingOptions(target_invocations_per_instance=70)},
-        {"scaling": ScalingOptions(max_concurrency_per_instance=3), "throughput": None},
+        {"scaling": ScalingOptions(metric="concurrency", concurrency_target=3)},
+        {"scaling": ScalingOptions(invocations_target=70)},
+        {"scaling": ScalingOptions(metric="concurrency", concurrency_target=3), "throughput": None},
         {
             "scaling": ScalingOptions(
-                scale_in_cooldown=Duration.minutes(9), max_concurrency_per_instance=2.5
+                scale_in_cooldown=Duration.minutes(9), metric="concurrency", concurrency_target=2.5
             )
         },
     ],
@@ -115,7 +115,7 @@ def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, t
 
 def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
     given = CfnParameter(stack, "InFlight", type="Number").value_as_number
-    pattern(scaling=ScalingOptions(max_concurrency_per_instance=given))
+    pattern(scaling=ScalingOptions(metric="concurrency", concurrency_target=given))
     template = template_of(stack)
     assert tracked(template)[0][1] == planned(stack)["scaling_target"] == {"Ref": "InFlight"}
     assert in_metadata(template)["scaling_target"] == {"Ref": "InFlight"}

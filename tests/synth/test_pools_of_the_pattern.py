@@ -6,10 +6,10 @@ import pytest
 
 from low_latency_endpoint import (
     ContainerImage,
+    InstanceCounts,
     InstancePool,
     InstanceType,
     MeasuredThroughput,
-    ScalingOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
 
@@ -96,7 +96,7 @@ def test_one_burstable_type_keeps_all_from_scaling(pooled):
             [(FAST, 300), ("ml.t2.medium", 20)],
             tps=20,
             peak=20,
-            scaling=ScalingOptions(min_instances=2, max_instances=4),
+            instances=InstanceCounts(min=2, max=4),
         )
 
 

@@ -32,6 +32,7 @@ from low_latency_endpoint import (
     EndpointConfiguration,
     EndpointOptions,
     InferenceComponent,
+    InstanceCounts,
     InstanceType,
     LatencyAlarms,
     LatencyTarget,
@@ -73,7 +74,8 @@ def test_triton_on_a_gpu_of_one_instance(new_stack, template_of):
             )
         ],
         instance_type="ml.g4dn.xlarge",
-        scaling=ScalingOptions(enabled=False, initial_instances=1, keep_instance_counts=False),
+        instances=InstanceCounts(initial=1),
+        scaling=ScalingOptions(enabled=False, keep_counts=False),
     )
     variant = only_variant(template_of(stack))
     assert (variant["InstanceType"], variant["InitialInstanceCount"]) == ("ml.g4dn.xlarge", 1)
@@ -241,12 +243,8 @@ def test_gpt2_with_capture_an_alarm_of_its_own_and_a_scaling_target_of_seventy(
         client_zones=ZONES,
         containers=[Container.from_dlc(*GPU, data=f"s3://{parameter('bucket')}/gpt2/model.tar.gz")],
         instance_type="ml.g4dn.xlarge",
-        scaling=ScalingOptions(
-            min_instances=1,
-            initial_instances=1,
-            max_instances=4,
-            target_invocations_per_instance=70,
-        ),
+        instances=InstanceCounts(min=1, initial=1, max=4),
+        scaling=ScalingOptions(invocations_target=70),
         model=ModelOptions(role=iam.Role.from_role_arn(stack, "Role", parameter("role"))),
         configuration=ConfigurationOptions(
             data_capture=DataCapture(s3="s3://captured/gpt2", sampling_percentage=100)

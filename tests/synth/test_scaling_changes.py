@@ -5,30 +5,34 @@ from __future__ import annotations
 import pytest
 from aws_cdk import Duration
 
-from low_latency_endpoint import MeasuredThroughput, ScalingOptions, ScalingSchedule, ScalingSteps
+from low_latency_endpoint import (
+    InstanceCounts,
+    MeasuredThroughput,
+    ScalingOptions,
+    ScalingSchedule,
+    ScalingSteps,
+    StepUp,
+)
 from low_latency_endpoint.errors import ConfigurationError
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 MORNING = ScalingSchedule(
-    name="morning",
-    expression="cron(45 7 ? * MON-FRI *)",
-    time_zone="Europe/Berlin",
-    min_instances=8,
-    max_instances=40,
+    name="morning", cron="45 7 ? * MON-FRI *", time_zone="Europe/Berlin", min=8, max=40
 )
-NIGHT = ScalingSchedule(name="night", expression="rate(1 day)", min_instances=2)
+NIGHT = ScalingSchedule(name="night", rate="1 day", min=2)
 
 
 @pytest.fixture
 def scaled(stack, parts):
     """The pattern with these scaling options, at a peak that needs ten instances."""
 
-    def make(**scaling):
+    def make(*, instances=None, **scaling):
         return parts.pattern(
             stack,
             "Scorer",
             throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200),
+            instances=instances,
             scaling=ScalingOptions(**scaling),
         )
 
@@ -68,7 +72,13 @@ def test_subnets_and_the_capacity_alarm_follow_the_largest_range(stack, scaled, 
 
 
 def test_steps_stand_beside_target_tracking(stack, scaled, template_of):
-    scaled(steps=ScalingSteps(adds={8: 2, 16: 4}, periods=2, cooldown=Duration.minutes(2)))
+    scaled(
+        steps=ScalingSteps(
+            adds=[StepUp(requests=8, add=2), StepUp(requests=16, add=4)],
+            periods=2,
+            cooldown=Duration.minutes(2),
+        )
+    )
     template = template_of(stack)
     kinds = {each["PolicyType"]: each for each in template.of_type(POLICY).values()}
     assert set(kinds) == {"TargetTrackingScaling", "StepScaling"}
@@ -102,7 +112,7 @@ def test_steps_stand_beside_target_tracking(stack, scaled, template_of):
 
 
 def test_steps_on_invocations_look_at_minutes(stack, scaled, template_of):
-    scaled(steps=ScalingSteps(metric="invocations", adds={9000: 3}))
+    scaled(steps=ScalingSteps(metric="invocations", adds=[StepUp(requests=9000, add=3)]))
     (alarm,) = (
         each
         for each in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()
@@ -118,7 +128,7 @@ def test_steps_on_invocations_look_at_minutes(stack, scaled, template_of):
 
 def test_the_plan_names_what_was_stated(scaled):
     explanation = scaled(
-        schedule=[MORNING, NIGHT], steps=ScalingSteps(adds={8: 2})
+        schedule=[MORNING, NIGHT], steps=ScalingSteps(adds=[StepUp(requests=8, add=2)])
     ).plan.explanation
     first = explanation["scheduled_range_1"]
     assert first.value == "8 to 40 instances"
@@ -137,21 +147,18 @@ def test_without_them_nothing_is_said_of_them(scaled):
     ("options", "code"),
     [
         ({"enabled": False, "schedule": [NIGHT]}, "LLE629"),
-        ({"enabled": False, "steps": ScalingSteps(adds={8: 1})}, "LLE629"),
+        ({"enabled": False, "steps": ScalingSteps(adds=[StepUp(requests=8, add=1)])}, "LLE629"),
+        ({"instances": InstanceCounts(min=4, max=4), "schedule": [NIGHT]}, "LLE634"),
         (
-            {"min_instances": 4, "max_instances": 4, "initial_instances": 4, "schedule": [NIGHT]},
+            {
+                "instances": InstanceCounts(min=10, max=10),
+                "steps": ScalingSteps(adds=[StepUp(requests=8, add=1)]),
+            },
             "LLE634",
         ),
-        ({"min_instances": 10, "max_instances": 10, "steps": ScalingSteps(adds={8: 1})}, "LLE634"),
         ({"schedule": [NIGHT, NIGHT]}, "LLE626"),
-        (
-            {"schedule": [ScalingSchedule(name="a", expression="rate(1 day)", min_instances=21)]},
-            "LLE621",
-        ),
-        (
-            {"schedule": [ScalingSchedule(name="a", expression="rate(1 day)", max_instances=1)]},
-            "LLE621",
-        ),
+        ({"schedule": [ScalingSchedule(name="a", rate="1 day", min=21)]}, "LLE621"),
+        ({"schedule": [ScalingSchedule(name="a", rate="1 day", max=1)]}, "LLE621"),
     ],
 )
 def test_what_cannot_be_is_refused(scaled, options, code):
@@ -160,6 +167,6 @@ def test_what_cannot_be_is_refused(scaled, options, code):
 
 
 def test_a_policy_and_a_schedule_of_one_name_are_refused(scaled):
-    named = ScalingSchedule(name="Invocations", expression="rate(1 day)", min_instances=3)
+    named = ScalingSchedule(name="Invocations", rate="1 day", min=3)
     with pytest.raises(ConfigurationError, match="LLE626"):
         scaled(schedule=[named])

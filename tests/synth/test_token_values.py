@@ -256,7 +256,8 @@ def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, ma
             id="routing",
         ),
         pytest.param(
-            lambda v: {"scaling": ScalingOptions(max_concurrency_per_instance=v)}, id="concurrency"
+            lambda v: {"scaling": ScalingOptions(metric="concurrency", concurrency_target=v)},
+            id="concurrency",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from aws_cdk import Duration, Stage
 
 from low_latency_endpoint import (
     FurtherVariant,
+    InstanceCounts,
     InstancePool,
     InstanceType,
     MeasuredThroughput,
@@ -159,13 +160,10 @@ def test_it_scales_as_the_first_one_does_with_numbers_of_its_own(endpoint_of):
     endpoint = endpoint_of(
         FurtherVariant(name="challenger", weight=1),
         FurtherVariant(name="fixed", weight=1, scaling=ScalingOptions(enabled=False)),
+        instances=InstanceCounts(min=12, max=40),
         scaling=ScalingOptions(
-            min_instances=12,
-            max_instances=40,
             scale_in_cooldown=Duration.minutes(9),
-            schedule=[
-                ScalingSchedule(name="day", expression="cron(0 8 * * ? *)", min_instances=20)
-            ],
+            schedule=[ScalingSchedule(name="day", cron="0 8 * * ? *", min=20)],
         ),
     )
     plan = endpoint.plans["challenger"]
@@ -180,9 +178,7 @@ def test_set_times_of_a_variant_are_its_own(stack, endpoint_of, template_of):
         FurtherVariant(
             name="challenger",
             scaling=ScalingOptions(
-                schedule=[
-                    ScalingSchedule(name="day", expression="cron(0 8 * * ? *)", min_instances=4)
-                ]
+                schedule=[ScalingSchedule(name="day", cron="0 8 * * ? *", min=4)]
             ),
         )
     )
@@ -191,8 +187,8 @@ def test_set_times_of_a_variant_are_its_own(stack, endpoint_of, template_of):
 
 
 def test_the_subnets_have_room_for_all_fleets(stack, endpoint_of, template_of):
-    many = ScalingOptions(max_instances=400)
-    endpoint_of(FurtherVariant(name="challenger", scaling=many), scaling=many)
+    many = InstanceCounts(max=400)
+    endpoint_of(FurtherVariant(name="challenger", instances=many), instances=many)
     # Two addresses for each of 800 instances, twice: 3200, for which a /21 is too small.
     subnets = template_of(stack).of_type("AWS::EC2::Subnet").values()
     assert {each["CidrBlock"].rpartition("/")[2] for each in subnets} == {"20"}
@@ -285,7 +281,7 @@ def test_an_endpoint_of_one_variant_has_no_share(endpoint_of):
         ("LLE431", [{"name": "b"}], {"shadow": FurtherVariant(name="c")}),
         ("LLE432", [{"name": "b", "instance_type": [InstancePool(InstanceType(TYPE), 1)]}], {}),
         ("LLE434", [{"name": "b", "tps_per_instance": 5}], {"throughput": None}),
-        ("LLE435", [{"name": "b", "scaling": ScalingOptions(keep_instance_counts=True)}], {}),
+        ("LLE435", [{"name": "b", "scaling": ScalingOptions(keep_counts=True)}], {}),
     ],
 )
 def test_what_does_not_go_together_is_refused(endpoint_of, code, variants, given):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import rule
 from ..plan import limits
-from ..plan.limits import GUIDE, Pattern, number_range, text_form
+from ..plan.limits import Pattern, number_range, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 
@@ -246,13 +246,6 @@ SAMPLES_NOTHING = rule(
 )
 NO_SUCH_ENDPOINT = rule(
     "LLE933", "the settings have no endpoint of this name", fix="Name one of the file's endpoints."
-)
-TARGET_ABOVE_ZERO = rule(
-    "LLE934",
-    "a scaling target is not above zero",
-    fix="Give what one instance holds within the latency target: requests in flight, or "
-    "invocations per minute.",
-    source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
 UNWRITABLE = rule(
     "LLE936",

@@ -61,6 +61,7 @@ def endpoint_arguments(
         "instance_type": _placed(request),
         "latency": request.latency,
         "throughput": request.endpoint_throughput,
+        "instances": request.instances,
         "scaling": request.scaling,
         "payload_bytes": request.payload_bytes,
         "tokens": request.tokens,
@@ -105,7 +106,8 @@ def _further(
         model=replace(model, inference_mode=settings.inference_mode)  # type: ignore[arg-type]
         if has_own_model(settings)
         else None,
-        scaling=replace(request.scaling, keep_instance_counts=None),
+        instances=request.instances,
+        scaling=replace(request.scaling, keep_counts=None),
         core_dump=None,
     )
 

@@ -11,12 +11,12 @@ from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
 from ..options.option import Option
+from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FurtherOptions, VariantOptions
 from ..options.written_to_s3 import CoreDump
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import HubServing
-from ..plan.latency_plan import ScalingOptions
 from ..plan.limits import VARIANT_NAME, VARIANT_WEIGHT
 from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
@@ -38,7 +38,8 @@ class FurtherVariant(FurtherOptions):
         containers: By default it serves the first variant's model itself, such as to compare routing strategies or instance types.
         model: With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is stated.
         instance_type: By default what the first variant runs on.
-        scaling: By default it scales as the first variant does, with numbers of instances for its own part of the requests, and without set times and steps.
+        instances: Numbers of instances; by default derived from its part of the throughput.
+        scaling: By default it scales as the first variant does, without set times and steps.
         core_dump: By default as the first variant's.
         tps_per_instance: As for :class:`FurtherOptions`.
         safety_factor: As for :class:`FurtherOptions`.
@@ -68,6 +69,7 @@ class FurtherVariant(FurtherOptions):
     containers: Sequence[Container] = ()
     model: ModelOptions | None = None
     instance_type: InstanceType | str | Sequence[InstancePool] | None = None
+    instances: InstanceCounts | None = None
     scaling: ScalingOptions | None = None
     core_dump: CoreDump | None = None
 
@@ -132,6 +134,7 @@ def request_of(variant: FurtherVariant) -> FurtherRequest:
         images=images_of(variant.containers) if variant.containers else None,
         hub_serving=hub_serving_in(variant.containers),
         options=variant,
+        instances=variant.instances or InstanceCounts(),
         scaling=variant.scaling,
     )
 

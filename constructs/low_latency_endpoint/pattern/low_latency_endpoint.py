@@ -28,19 +28,14 @@ from ..options.alarms import AlarmOptions, Thresholds
 from ..options.network import ClientZones
 from ..options.option import Lasting
 from ..options.safeguards import Safeguards
+from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..options.warm_up import WarmUpOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.deployments import rolls_back
-from ..plan.latency_plan import (
-    EndpointRequest,
-    LatencyTarget,
-    MeasuredThroughput,
-    Plan,
-    ScalingOptions,
-)
+from ..plan.latency_plan import EndpointRequest, LatencyTarget, MeasuredThroughput, Plan
 from ..plan.limits import ACCOUNT, PARAMETER_PREFIX, REGION
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
@@ -146,6 +141,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         private_link: RuntimePrivateLink | None = None,
         private_dns: bool | None = None,
         callers: Sequence[ec2.IConnectable] = (),
+        instances: InstanceCounts | None = None,
         scaling: ScalingOptions | None = None,
         variant: VariantOptions | None = None,
         variants: Sequence[FurtherVariant] = (),
@@ -183,7 +179,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             payload_bytes: Size of the callers' largest request, held against what SageMaker takes; by default it is not checked.
             tokens: Tokens of prompts and answers, of a language model whose answers are streamed. Without them capacity is counted in calls alone.
             streaming: Whether callers stream answers; by default where tokens, or targets of ``latency`` on them, are stated.
-            scaling: Numbers of instances and how they follow the load; by default the plan's.
+            instances: Numbers of instances; by default the plan's.
+            scaling: How they follow the load; by default as the plan says.
             variant: The production variant: its name, routing, timeouts, volume, inference AMI, and its weight beside ``variants``.
             variants: Further variants that get a part of the requests, by weight. Each has a plan of its own, for its part of the peak. By default none.
             shadow: A variant that gets copies of the requests, and whose answers nobody sees; instead of ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
@@ -223,6 +220,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             instance_type,
             latency,
             throughput,
+            instances or InstanceCounts(),
             scaling or ScalingOptions(),
             variant,
             warm_up,
@@ -404,17 +402,17 @@ class LowLatencyEndpoint(MetricSource, Construct):
         return values_for_callers(self.endpoint.endpoint_name, self.private_link, self.plan)
 
     def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
-        if scaling.keep_instance_counts is None and not scaling.enabled:
+        if scaling.keep_counts is None and not scaling.enabled:
             warn(
                 self,
                 "scalingOffKeepsCounts",
                 "Scaling is off, and updates keep the number of instances that are running: a "
-                "changed initial number has no effect. Say keep_counts: true "
-                "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
-                "size; change to false only together with the configuration.",
+                "changed initial number has no effect. Say keep_counts: true if scaling comes "
+                "back, false for a fleet of a fixed size; change to false only together with the "
+                "configuration.",
             )
             return True
-        return scaling.keep_instance_counts
+        return scaling.keep_counts
 
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget | None) -> WarmUp | None:
         from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
@@ -463,6 +461,7 @@ def _request(
     instance_type: InstanceType | Sequence[InstancePool],
     latency: LatencyTarget | None,
     throughput: MeasuredThroughput | None,
+    instances: InstanceCounts,
     scaling: ScalingOptions,
     variant: VariantOptions,
     warm_up: WarmUpOptions | None,
@@ -482,6 +481,7 @@ def _request(
         hub_serving=hub_serving_in(containers),
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
         routing=variant.routing,
+        instances=instances,
         scaling=scaling,
         warm_up_requests=warm_up.requests if warm_up else None,
         payload_bytes=payload_bytes,

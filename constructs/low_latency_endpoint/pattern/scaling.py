@@ -8,6 +8,7 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 from ..hosting.endpoint import Endpoint
 from ..hosting.scaling import InvocationScaling
 from ..hosting.scaling_policies import ScalingStep
+from ..options.scaling import whole_seconds
 from ..plan.latency_plan import Plan
 
 _METRICS = {
@@ -30,13 +31,13 @@ def scaled_as_planned(
         scaling.on_schedule(
             each.name,
             schedule=appscaling.Schedule.expression(each.expression),
-            min_instances=each.min_instances,
-            max_instances=each.max_instances,
+            min_instances=each.min,
+            max_instances=each.max,
             time_zone=each.time_zone,
         )
     if given.steps is not None:
         metric, statistic = _METRICS[given.steps.metric]
-        seconds = given.steps.cooldown_seconds
+        seconds = whole_seconds(given.steps.cooldown)
         scaling.step_on_metric(
             "Steps",
             metric=endpoint.variant(variant_name).metric(metric, statistic=statistic),

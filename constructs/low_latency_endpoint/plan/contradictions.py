@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..options.scaling import whole_seconds
 from ..report.numbers import milliseconds, readable
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
@@ -37,7 +38,7 @@ def contradictions(plan: Plan) -> Iterator[PlanWarning]:
 def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     """What is stated, and what others say it is; only in the direction that is a slip."""
     request, given, measured = plan.request, plan.request.scaling, plan.request.throughput
-    start, loading = given.instance_seconds or 0, start_floor(request.weight_bytes)
+    start, loading = whole_seconds(given.instance_start) or 0, start_floor(request.weight_bytes)
     if start < loading:
         why = f"loading {readable(request.weight_bytes / 1e9, 3)} GB of weights at 1 GB/s alone makes it"
         yield "start", "instance_start in seconds is", start, why, loading
@@ -46,10 +47,10 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     tps, factor = measured.tps_per_instance, measured.safety_factor
     busy = measured.concurrency_per_instance or 0
     why = f"one instance holds {readable(tps)} per second: with the safety factor a minute's are"
-    target = given.target_invocations_per_instance
+    target = given.invocations_target
     yield "invocations", "the target in invocations a minute is", target, why, tps * factor * 60
     why = f"one instance was measured to hold {readable(busy)}: with the safety factor they are"
-    target = given.max_concurrency_per_instance
+    target = given.concurrency_target
     yield "concurrency", "the target in requests in flight is", target, why, busy * factor
     what = "one instance is said to hold a second's calls of"
     slowest = request.latency.slowest if request.latency else None
@@ -60,5 +61,5 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     if tps > (most := vcpus * _CALLS_OF_VCPU):
         yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most
     needed = max(plan.needed_at_peak or 0, len(request.client_zones))
-    if (least := given.min_instances or 0) > needed:
+    if (least := request.instances.min or 0) > needed:
         yield "minimum", "the minimum is", least, "the peak with this throughput needs", needed

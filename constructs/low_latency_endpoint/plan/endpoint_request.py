@@ -10,39 +10,31 @@ from typing import Any
 
 from ..errors import rule
 from ..options.latency_target import LatencyTarget
+from ..options.scaling import InstanceCounts, ScalingOptions, whole_seconds
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import RoutingStrategy
-from .argument_kinds import checked_arguments
 from .container_metrics import METRICS_OF_SERVER, server_of
 from .decisions import PlanWarning
 from .decode_pace import check_itl
-from .durations import seconds_of
 from .hub_serving import HubServing
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from .instance_pools import PlannedPool, check_pools
 from .instance_types import InstanceFacts, instance_facts, not_known
 from .limits import (
     CLIENT_ZONE_COUNT,
-    COOLDOWN_SECONDS,
     GUIDE,
     IMAGE_URI,
     INFERENCE_AMI,
-    INITIAL_INSTANCE_COUNT,
-    INSTANCE_START_SECONDS,
     INSTANCE_TYPE,
     LARGEST_BODY_BYTES,
-    MAX_INSTANCES,
-    MIN_CAPACITY,
     ROUTING_STRATEGY,
-    SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
     Range,
     number_range,
 )
-from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
-from .scaling_changes import ScalingSchedule, ScalingSteps
+from .rules import ZONE_NAMED_TWICE
 from .scaling_pace import INSTANCE_SECONDS, start_floor
 from .token_values import check_known, is_token
 from .variant_shares import VariantShare
@@ -104,113 +96,8 @@ WARM_UP_REQUESTS = number_range(
     "LLE822", "the number of warm-up requests", 0, 1_000_000, unit="requests", source=""
 )
 
-_DURATIONS = {
-    "scale_out_seconds": ("scale_out_cooldown", COOLDOWN_SECONDS),
-    "scale_in_seconds": ("scale_in_cooldown", COOLDOWN_SECONDS),
-    "instance_seconds": ("instance_start", INSTANCE_START_SECONDS),
-}
-_OF_SCALING = (
-    "target_invocations_per_instance",
-    "max_concurrency_per_instance",
-    "count_invocations",
-    "scale_out_cooldown",
-    "scale_in_cooldown",
-    "instance_start",
-    "schedule",
-    "steps",
-)
-_TARGETS = ("target_invocations_per_instance", "max_concurrency_per_instance")
-_COUNTS = {
-    "min_instances": MIN_CAPACITY,
-    "initial_instances": INITIAL_INSTANCE_COUNT,
-    "max_instances": MAX_INSTANCES,
-}
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
-
-
-@checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class ScalingOptions:
-    """How many instances there are, and how their number follows the load.
-
-    Args:
-        enabled: Let the number of instances follow the load; by default yes, once throughput is measured or a target is stated. Without, the fleet keeps its number, and a target or cooldowns are refused.
-        min_instances: Fewest instances; by default the rules', from the throughput.
-        initial_instances: Instances at first; by default the rules', from the throughput.
-        max_instances: Most instances; by default the rules', from the throughput.
-        target_invocations_per_instance: Invocations per instance and minute that scaling aims at, for teams that have such a number (``TargetValue`` of a policy). By default TPS per instance x safety factor x 60, once throughput is measured.
-        max_concurrency_per_instance: Scale on requests in flight per instance, at this target, instead of on invocations.
-        count_invocations: Scale a language model on invocations too. By default, where its requests in flight are measured (``concurrency_per_instance``), on these: an invocation counts once, however long its answer is.
-        scale_out_cooldown: After adding instances; by default 60 seconds.
-        scale_in_cooldown: After removing instances; by default 300 seconds.
-        instance_start: From the decision to add an instance until it serves, as you saw it: what a minimum has to bridge. By default 300 seconds are assumed, and more for weights above 37 GB.
-        keep_instance_counts: As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does not update the endpoint. ``False`` is for fleets of a fixed size: an update sets ``initial_instances``.
-        schedule: Other ranges at set times; by default none. What they allow at most counts for subnets, quotas and cost.
-        steps: Instances to add at once on a jump, beside target tracking; by default none.
-
-    Attributes:
-        scale_out_seconds: The cooldowns and the start of an instance, where they are given.
-        scale_in_seconds: The cooldowns and the start of an instance, where they are given.
-        instance_seconds: The cooldowns and the start of an instance, where they are given.
-
-    Raises:
-        ConfigurationError: LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for
-            numbers out of range, LLE629 for what has no effect without scaling, LLE632
-            for two targets, LLE801 and LLE807 for values of another kind.
-
-    Examples:
-        >>> from datetime import timedelta
-        >>> ScalingOptions(max_instances=12, scale_in_cooldown=timedelta(minutes=9)).scale_in_seconds
-        540
-    """
-
-    enabled: bool = True
-    min_instances: int | None = None
-    initial_instances: int | None = None
-    max_instances: int | None = None
-    target_invocations_per_instance: float | None = None
-    max_concurrency_per_instance: float | None = None
-    count_invocations: bool = False
-    scale_out_cooldown: Any = field(default=None, compare=False, repr=False)
-    scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
-    instance_start: Any = field(default=None, compare=False, repr=False)
-    keep_instance_counts: bool | None = None
-    schedule: Sequence[ScalingSchedule] = ()
-    steps: ScalingSteps | None = None
-    scale_out_seconds: int | None = field(init=False)
-    scale_in_seconds: int | None = field(init=False)
-    instance_seconds: int | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "schedule", tuple(self.schedule))
-        if not self.enabled:  # what a policy would do would be dropped in silence
-            for name in _OF_SCALING:
-                if getattr(self, name) not in (None, (), False):
-                    raise SCALING_IS_OFF.error(
-                        got=f"enabled=False with {name}",
-                        allowed=f"enabled=False without {name}",
-                        where=name,
-                    )
-        for name, limit in _COUNTS.items():
-            count = getattr(self, name)
-            if count is not None:
-                object.__setattr__(self, name, int(check_known(limit, count, name)))  # 3.0 is 3
-        targets = {name: getattr(self, name) for name in _TARGETS}
-        if None not in targets.values():
-            raise ONE_SCALING_TARGET.error(got="both", allowed="one of them", where=_TARGETS[0])
-        for name, target in targets.items():
-            if not is_token(target):  # the plan does not calculate with it
-                _optional(SCALING_TARGET, target, name)
-        for name, (where, limit) in _DURATIONS.items():
-            given = getattr(self, where)
-            seconds = None if given is None else int(limit.check(seconds_of(given, where), where))
-            object.__setattr__(self, name, seconds)
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether a target, set times or steps are stated."""
-        return bool(self.schedule or self.steps or any(getattr(self, name) for name in _TARGETS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +122,10 @@ class EndpointRequest:
         need, else SageMaker's own.
     routing : RoutingStrategy, optional
         Your routing strategy; by default the rule's.
+    instances : InstanceCounts
+        Your numbers of instances; by default the rules'.
     scaling : ScalingOptions
-        Your numbers of instances and how they follow the load; by default the rules'.
+        How they follow the load; by default as the rules say.
     overhead_share : float, optional
         Share of the target kept for network and SageMaker's overhead, 0.01 to 0.9. By default 0.2.
     warm_up_requests : int, optional
@@ -282,6 +171,7 @@ class EndpointRequest:
     images: Sequence[str] = ()
     inference_ami: str | None = None
     routing: RoutingStrategy | None = None
+    instances: InstanceCounts = field(default_factory=InstanceCounts)
     scaling: ScalingOptions = field(default_factory=ScalingOptions)
     overhead_share: float | None = None
     warm_up_requests: int | None = None
@@ -405,7 +295,7 @@ class EndpointRequest:
     def start_seconds(self) -> int:
         """From the decision to add an instance until it serves, as stated or assumed."""
         least = max(INSTANCE_SECONDS, start_floor(self.weight_bytes))
-        return self.scaling.instance_seconds or least
+        return whole_seconds(self.scaling.instance_start) or least
 
     @property
     def workers(self) -> tuple[str, int]:

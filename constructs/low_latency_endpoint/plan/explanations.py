@@ -327,7 +327,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         if unscaled
         else {"client zones": zones} | _rises(request),
         source=_PRACTICES,
-        overridden=given.min_instances is not None,
+        overridden=request.instances.min is not None,
         note=unscaled
         or (
             ""
@@ -351,7 +351,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "minimum": fleet.minimum,
             "maximum": fleet.maximum,
         },
-        overridden=given.initial_instances is not None,
+        overridden=request.instances.initial is not None,
     )
     most = max(fleet.at_peak, fleet.minimum, fleet.initial)
     yield Decision(
@@ -373,7 +373,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "worked out": f"{most} x {plain_number(float(HEADROOM))} = {plain_number(float(most * HEADROOM))}, "
             f"{most} x {zones} / ({zones} - 1) = {plain_number(most * zones / (zones - 1), 4)}",
         },
-        overridden=given.max_instances is not None,
+        overridden=request.instances.max is not None,
         note=(f"{fixed}; " if fixed else "")
         + "your account's quota for the type must allow twice this during a blue/green update",
     )
@@ -398,10 +398,10 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
 def _scaling(plan: Plan) -> Iterator[Decision]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
     request, given, scaling = plan.request, plan.request.scaling, plan.scaling
-    stated_concurrency = given.max_concurrency_per_instance is not None
+    stated_concurrency = given.concurrency_target is not None
     if not given.enabled:
         why = "none: scaling is off, your choice"
-    elif given.target_invocations_per_instance is not None:
+    elif given.invocations_target is not None:
         why = "target tracking on invocations per instance, because you state its target"
     elif stated_concurrency:
         why = (
@@ -430,9 +430,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             "maximum": plan.fleet.maximum,
         },
         source=_POLICY,
-        overridden=not given.enabled
-        or stated_concurrency
-        or given.target_invocations_per_instance is not None,
+        overridden=not given.enabled or stated_concurrency or given.invocations_target is not None,
         note="answers differ in length, so requests in flight say more than requests per minute: "
         f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
         f"target of about {estimate}"
@@ -442,7 +440,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
     if scaling is None:
         return
     measured = request.throughput
-    if by_invocations and given.target_invocations_per_instance is not None:
+    if by_invocations and given.invocations_target is not None:
         planned = measured.target_invocations_per_instance if measured else None
         yield Decision(
             name="scaling_target",
@@ -487,7 +485,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
         rule="one period of the metric: an instance too early costs little, one too late costs "
         "latency",
         inputs={"metric period in seconds": 60, "AWS's default": 300},
-        overridden=given.scale_out_seconds is not None,
+        overridden=given.scale_out_cooldown is not None,
     )
     yield Decision(
         name="scale_in_cooldown",
@@ -495,7 +493,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
         value=scaling.scale_in_seconds,
         rule="AWS's default, slower than scaling out, so that a lull does not cost instances",
         source=_POLICY,
-        overridden=given.scale_in_seconds is not None,
+        overridden=given.scale_in_cooldown is not None,
     )
     for number, each in enumerate(given.schedule, 1):
         yield Decision(

@@ -11,14 +11,22 @@ from typing import NamedTuple
 
 from ..errors import rule
 from ..options.latency_target import LatencyTarget
+from ..options.scaling import (
+    CHANGES_NEED_SCALING,
+    InstanceCounts,
+    ScalingOptions,
+    check_schedule,
+    fewest_scheduled,
+    most_scheduled,
+    whole_seconds,
+)
 from ..options.throughput import MeasuredThroughput
 from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
-from .endpoint_request import EndpointRequest, ScalingOptions, burstable_types
+from .endpoint_request import EndpointRequest, burstable_types
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
-from .scaling_changes import CHANGES_NEED_SCALING, check_schedule, fewest_scheduled, most_scheduled
 from .scaling_pace import fewest_for_rises
 from .subnets import addresses_per_subnet, roomy_prefix_length
 from .token_plan import InFlight, TokenPlan, token_plan
@@ -27,6 +35,7 @@ __all__ = [
     "AlarmThreshold",
     "EndpointRequest",
     "Fleet",
+    "InstanceCounts",
     "LatencyTarget",
     "MeasuredThroughput",
     "Plan",
@@ -235,15 +244,15 @@ def make_plan(request: EndpointRequest) -> Plan:
 def _followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | None:
     """What is measured in flight, where scaling by default follows it."""
     given, found = request.scaling, tokens.in_flight if tokens else None
-    own = (given.max_concurrency_per_instance, given.target_invocations_per_instance)
-    chosen = given.count_invocations or own != (None, None)
+    own = (given.concurrency_target, given.invocations_target)
+    chosen = (given.metric == "invocations" and given.enabled) or own != (None, None)
     return None if chosen or found is None or not found.target else found
 
 
 def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other."""
     zones, given = len(request.client_zones), request.scaling
-    minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
+    minimum, initial, maximum = (getattr(request.instances, x) for x in ("min", "initial", "max"))
     # Who states fewer than one per zone gets them, and a warning.
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
@@ -268,12 +277,12 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     )
     if smallest > largest:
         raise MIN_ABOVE_MAX.error(
-            got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="min_instances"
+            got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="instances.min"
         )
     first = min(max(at_peak, smallest), largest) if initial is None else initial
     if not smallest <= first <= largest:
         raise INITIAL_OUTSIDE_RANGE.error(
-            got=str(first), allowed=f"{smallest} to {largest}", where="initial_instances"
+            got=str(first), allowed=f"{smallest} to {largest}", where="instances.initial"
         )
     if not given.enabled:  # what is not stated stays at the number that it starts with
         smallest = first if minimum is None else smallest
@@ -307,10 +316,10 @@ def _scaling(
     given, measured = request.scaling, request.throughput
     if not given.enabled or fleet.minimum == fleet.maximum:
         return None
-    if given.max_concurrency_per_instance is not None:
-        metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
-    elif given.target_invocations_per_instance is not None:
-        metric, target = INVOCATIONS_METRIC, given.target_invocations_per_instance
+    if given.concurrency_target is not None:
+        metric, target = CONCURRENCY_METRIC, given.concurrency_target
+    elif given.invocations_target is not None:
+        metric, target = INVOCATIONS_METRIC, given.invocations_target
     elif in_flight is not None:
         metric, target = CONCURRENCY_METRIC, in_flight.target
     elif measured is not None:
@@ -320,9 +329,13 @@ def _scaling(
     return ScalingPolicy(
         metric,
         target,
-        SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,
-        SCALE_IN_SECONDS if given.scale_in_seconds is None else given.scale_in_seconds,
+        _or(whole_seconds(given.scale_out_cooldown), SCALE_OUT_SECONDS),
+        _or(whole_seconds(given.scale_in_cooldown), SCALE_IN_SECONDS),
     )
+
+
+def _or(stated: int | None, default: int) -> int:
+    return default if stated is None else stated
 
 
 def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolicy | None) -> None:

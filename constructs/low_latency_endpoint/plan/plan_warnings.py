@@ -184,7 +184,7 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
 
 def _start(plan: Plan) -> Iterator[PlanWarning]:
     """Weights that take minutes to load, and nobody said how many."""
-    request, stated = plan.request, plan.request.scaling.instance_seconds
+    request, stated = plan.request, plan.request.scaling.instance_start
     if request.weight_bytes > LARGE_WEIGHT_BYTES and plan.scaling is not None and stated is None:
         yield PlanWarning(
             "start-not-stated",

@@ -348,16 +348,11 @@ INF1_HAS_NO_GUARDRAILS = rule(
 MIN_ABOVE_MAX = rule(
     "LLE621",
     "the minimum number of instances is above the maximum",
-    fix="Lower min_instances or raise max_instances.",
+    fix="Lower the minimum or raise the maximum.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 UNKNOWN_VARIANT = rule(
     "LLE622", "the endpoint configuration has no such variant", fix="Name one of its variants."
-)
-ONE_SCALING_TARGET = rule(
-    "LLE632",
-    "invocations and requests in flight are both given as the scaling target",
-    fix="State one of them.",
 )
 THROUGHPUT_OR_TARGET = rule(
     "LLE633",
@@ -386,7 +381,7 @@ BURSTABLE = rule(
 INITIAL_OUTSIDE_RANGE = rule(
     "LLE625",
     "the initial instance count is outside the scaling range",
-    fix="Choose one from min_instances to max_instances.",
+    fix="Choose one from the minimum to the maximum.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 POLICY_NAMED_TWICE = rule(
@@ -397,7 +392,7 @@ POLICY_NAMED_TWICE = rule(
 CAPACITY_CHANGE = rule(
     "LLE627",
     "a scheduled action sets no minimum and no maximum",
-    fix="Give min_instances, max_instances or both.",
+    fix="Give a minimum, a maximum or both.",
     source="/autoscaling/application/APIReference/API_ScheduledAction.html",
 )
 SCALING_STEPS = rule(

@@ -92,7 +92,7 @@ def _jump(plan: Plan, cost: EndpointCost | None) -> Iterator[SummaryLine]:
     """What a derived minimum for a jump takes at all hours, and what has it for some."""
     measured, given = plan.request.throughput, plan.request.scaling
     more = plan.fleet.minimum - max(len(plan.request.client_zones), FEWEST_INSTANCES)
-    derived = plan.scaling is not None and given.min_instances is None and not given.schedule
+    derived = plan.scaling is not None and plan.request.instances.min is None and not given.schedule
     if not derived or more <= 0 or measured is None or measured.from_tps is None:
         return
     usd = cost.usd_of(more * HOURS_PER_MONTH) if cost else None
@@ -141,7 +141,7 @@ def _scaling(plan: Plan) -> str:
     if policy.metric == CONCURRENCY_METRIC:
         share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
         found = plan.tokens.in_flight if plan.tokens else None
-        if found is None or plan.request.scaling.max_concurrency_per_instance is not None:
+        if found is None or plan.request.scaling.concurrency_target is not None:
             share = ""  # a number of your own
         elif found.bound_by_cache:
             share = ", as many as the KV cache holds"
@@ -182,7 +182,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
         told = request.throughput is not None and request.throughput.states_rises
         if not told:
             yield "no jumps"
-        elif request.scaling.instance_seconds is None:
+        elif request.scaling.instance_start is None:
             minutes = f"{readable(request.start_seconds / 60, 3)} minutes"
             yield f"a new instance takes traffic {minutes} after scaling decides"
     if plan.inference_ami is not None and request.inference_ami is None:

@@ -84,7 +84,7 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
     in_flight = measured.concurrency_per_instance
     if in_flight is None:
         chosen = plan.request.scaling
-        own = chosen.count_invocations or chosen.target_invocations_per_instance is not None
+        own = chosen.metric == "invocations" or chosen.invocations_target is not None
         by_invocations = plan.scaling is not None and plan.scaling.metric == INVOCATIONS_METRIC
         if by_invocations and not own:
             yield PlanWarning(

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
+from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import FurtherOptions
 from ..report.numbers import plain_number
@@ -19,7 +20,7 @@ from .rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
 from .token_values import check_known
 
 if TYPE_CHECKING:
-    from .endpoint_request import EndpointRequest, ScalingOptions
+    from .endpoint_request import EndpointRequest
 
 AB_TESTING = GUIDE + "model-ab-testing.html"
 SHADOWS = GUIDE + "model-shadow-deployment.html"
@@ -31,7 +32,7 @@ TPS_WITHOUT_PEAK = rule(
 )
 COUNTS_ARE_KEPT_BY_ALL = rule(
     "LLE435",
-    "keep_instance_counts is set on a further variant",
+    "keep_counts is set on a further variant",
     fix="Set it in the endpoint's own scaling, for all variants.",
     source="https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateEndpoint.html",
 )
@@ -92,8 +93,8 @@ class FurtherRequest:
     images: Sequence[str] | None = None  # by default the first one's model is shared
     hub_serving: HubServing | None = None  # of its own model of the Hugging Face Hub
     options: FurtherOptions = field(default_factory=FurtherOptions)
-    # by default how the first one scales, with numbers of instances of its own
-    scaling: ScalingOptions | None = None
+    instances: InstanceCounts = field(default_factory=InstanceCounts)
+    scaling: ScalingOptions | None = None  # by default how the first one scales
 
     @property
     def own_type(self) -> bool:
@@ -188,6 +189,7 @@ def further_request(
     changed: dict[str, Any] = {
         "share": share,
         "throughput": share.throughput(measured),
+        "instances": further.instances,
         "scaling": _scaling(request, further),
         "inference_ami": ami or (None if further.own_type else request.inference_ami),
     }
@@ -208,20 +210,13 @@ def further_request(
 
 
 def _scaling(request: EndpointRequest, further: FurtherRequest) -> ScalingOptions:
-    """Its own, or how the first one scales without that one's numbers of instances."""
+    """Its own, or how the first one scales, without that one's set times and steps."""
     if further.scaling is None:
-        return replace(
-            request.scaling,
-            min_instances=None,
-            initial_instances=None,
-            max_instances=None,
-            schedule=(),
-            steps=None,
-        )
-    if further.scaling.keep_instance_counts is not None:
+        return replace(request.scaling, schedule=(), steps=None, keep_counts=None)
+    if further.scaling.keep_counts is not None:
         raise COUNTS_ARE_KEPT_BY_ALL.error(
-            got=f"keep_instance_counts of {further.name}",
+            got=f"keep_counts of {further.name}",
             allowed="that of the endpoint's scaling",
-            where="keep_instance_counts",
+            where="keep_counts",
         )
-    return replace(further.scaling, keep_instance_counts=request.scaling.keep_instance_counts)
+    return further.scaling

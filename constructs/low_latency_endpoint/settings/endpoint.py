@@ -27,6 +27,7 @@ from ..options.latency_target import LatencyTarget
 from ..options.metrics_publishing import MetricsPublishing
 from ..options.option import Option
 from ..options.rules import KMS_KEY_ARN, ROLE_ARN, TAG_KEY, TAG_VALUE
+from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
@@ -38,7 +39,6 @@ from . import endpoint_checks
 from .fields import Limited
 from .instance_pools import InstancePoolSettings
 from .recommendation import RecommendationSettings
-from .traffic import InstanceCountSettings, ScalingSettings
 from .variants import ShadowSettings, VariantSettings
 
 Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
@@ -167,13 +167,13 @@ class EndpointSettings(InstanceOptions):
     streaming: Annotated[bool | None, Option(touches=Touched((PLAN,)))] = None
     payload_bytes: Annotated[int | None, Option(PAYLOAD, 8000000, touches=Touched((PLAN,)))] = None
     instances: Annotated[
-        InstanceCountSettings,
+        InstanceCounts,
         Option(example={"min": 2, "max": 12}, touches=Touched(planned=("scaling", *FLEET))),
-    ] = field(default_factory=InstanceCountSettings)
+    ] = field(default_factory=InstanceCounts)
     scaling: Annotated[
-        ScalingSettings,
+        ScalingOptions,
         Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=("scaling", *FLEET))),
-    ] = field(default_factory=ScalingSettings)
+    ] = field(default_factory=ScalingOptions)
     confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
     deployment: Annotated[
         DeploymentPolicy | None,

@@ -46,11 +46,8 @@ _PLACES: dict[str, Place] = {
     "instance_pools": ("instance_pools",),
     "inference_ami": ("inference_ami",),
     "routing": ("routing",),
-    "min_instances": ("instances", "min"),
-    "initial_instances": ("instances", "initial"),
-    "max_instances": ("instances", "max"),
-    "target_invocations_per_instance": ("scaling", "invocations_target"),
-    "max_concurrency_per_instance": ("scaling", "concurrency_target"),
+    "instances.min": ("instances", "min"),
+    "instances.initial": ("instances", "initial"),
     "schedule": ("scaling", "schedule"),
     "steps": ("scaling", "steps"),
     "tps_per_instance": ("tps_per_instance",),
@@ -59,7 +56,7 @@ _PLACES: dict[str, Place] = {
     "streaming": ("streaming",),
     **{f"itl_{each}": ("latency", f"itl_{each}") for each in ("p50", "p90", "p95", "p99")},
     "safety_factor": ("safety_factor",),
-    "keep_instance_counts": ("scaling", "keep_counts"),
+    "keep_counts": ("scaling", "keep_counts"),
 }
 
 
@@ -115,7 +112,7 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
 def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings) -> Place:
     """The setting that an error of the plan is about, below the endpoint's or the variant's."""
     if error.code == SUBNET_HOLDS_FLEET.code:
-        return _PLACES["max_instances"]
+        return ("instances", "max")
     if error.where == "hugging_face" or error.code in _PLACES_OF_HUB:
         return ("hugging_face", *_PLACES_OF_HUB.get(error.code, ()))
     places = {

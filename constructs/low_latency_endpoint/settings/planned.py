@@ -9,7 +9,8 @@ from functools import lru_cache
 from ..errors.findings import Place
 from ..options.container import ContainerSettings
 from ..options.rules import NO_SUCH_ENDPOINT
-from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from ..options.scaling import InstanceCounts
+from ..plan.latency_plan import EndpointRequest, Plan, make_plan
 from ..plan.variant_shares import (
     FurtherRequest,
     VariantShare,
@@ -20,7 +21,6 @@ from ..plan.variant_shares import (
 from .endpoint import EndpointSettings
 from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
-from .traffic import InstanceCountSettings, ScalingSettings
 from .variants import Further, further_variants
 
 #: A plan follows from its request alone, so whoever asks again gets the same one.
@@ -80,7 +80,8 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         hub_serving=hub_serving_of(endpoint),
         inference_ami=endpoint.inference_ami.version if endpoint.inference_ami else None,
         routing=endpoint.routing,
-        scaling=_scaling(endpoint.instances, endpoint.scaling),
+        instances=endpoint.instances,
+        scaling=endpoint.scaling,
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         payload_bytes=endpoint.payload_bytes,
         tokens=endpoint.tokens,
@@ -104,10 +105,6 @@ def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
 
 def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherRequest:
     stated = further.settings
-    own = stated.instances is not None or stated.scaling is not None
-    as_first = endpoint.scaling.model_copy(
-        update={"schedule": (), "steps": None, "keep_counts": None}
-    )
     return FurtherRequest(
         name=further.name,
         weight=further.weight,
@@ -117,27 +114,8 @@ def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherReq
         else None,
         hub_serving=hub_serving_of(endpoint, stated),
         options=stated,
-        scaling=_scaling(stated.instances or InstanceCountSettings(), stated.scaling or as_first)
-        if own
-        else None,
-    )
-
-
-def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> ScalingOptions:
-    return ScalingOptions(
-        enabled=scaling.enabled,
-        min_instances=instances.min,
-        initial_instances=instances.initial,
-        max_instances=instances.max,
-        target_invocations_per_instance=scaling.invocations_target,
-        max_concurrency_per_instance=scaling.concurrency_target,
-        count_invocations=scaling.metric == "invocations" and scaling.enabled,
-        scale_out_cooldown=scaling.scale_out_cooldown,
-        scale_in_cooldown=scaling.scale_in_cooldown,
-        instance_start=scaling.instance_start,
-        keep_instance_counts=scaling.keep_counts,
-        schedule=[each.planned for each in scaling.schedule],
-        steps=scaling.steps.planned if scaling.steps else None,
+        instances=stated.instances or InstanceCounts(),
+        scaling=stated.scaling,
     )
 
 

@@ -11,10 +11,10 @@ from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
 from ..options.option import Option
 from ..options.rules import SHADOW_SHARE
+from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FLEET, FurtherOptions
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
-from .traffic import InstanceCountSettings, ScalingSettings
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings
@@ -56,11 +56,10 @@ class FurtherSettings(FurtherOptions):
         Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
     ] = None
     instances: Annotated[
-        InstanceCountSettings | None,
-        Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET)),
+        InstanceCounts | None, Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET))
     ] = None
     scaling: Annotated[
-        ScalingSettings | None,
+        ScalingOptions | None,
         Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
     ] = None
 

@@ -337,7 +337,7 @@ def model_of_plan(
             float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS),
         ),
         scales=policy is not None,
-        invocations_target=plan.request.scaling.target_invocations_per_instance,
+        invocations_target=plan.request.scaling.invocations_target,
         concurrency_target=(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),

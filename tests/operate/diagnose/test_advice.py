@@ -9,6 +9,7 @@ import pytest
 
 from low_latency_endpoint.plan.latency_plan import (
     EndpointRequest,
+    InstanceCounts,
     MeasuredThroughput,
     ScalingOptions,
     make_plan,
@@ -72,7 +73,7 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
             if not re.fullmatch(r"[\d.]+", change.value):
                 continue
             number = float(change.value)
-            throughput, scaling = None, ScalingOptions()
+            throughput, chosen = None, {}
             if change.key in ("throughput.tps_per_instance", "throughput.peak_tps"):
                 peak = (planned and planned.peak_tps) or 600.0
                 each = (planned and planned.tps_per_instance) or 200.0
@@ -84,15 +85,17 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
                     )
                 )
             elif change.key in ("instances.max", "instances.min"):
-                scaling = ScalingOptions(max_instances=int(number))
+                chosen = {"instances": InstanceCounts(max=int(number))}
             elif change.key == "scaling.concurrency_target":
-                scaling = ScalingOptions(max_concurrency_per_instance=number)
+                chosen = {
+                    "scaling": ScalingOptions(metric="concurrency", concurrency_target=number)
+                }
             plan = make_plan(
                 EndpointRequest(
                     client_zones=_ZONES,
                     instance_type=variant.instance_type,
                     throughput=throughput,
-                    scaling=scaling,
+                    **chosen,
                 )
             )
             assert plan.fleet.at_peak <= 4 * 16, "the most that the faults' scaling may start"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from ...errors import ConfigurationError
-from ...plan.latency_plan import (
-    EndpointRequest,
-    MeasuredThroughput,
-    Plan,
-    ScalingOptions,
-    make_plan,
-)
+from ...options.scaling import InstanceCounts, ScalingOptions
+from ...plan.latency_plan import EndpointRequest, MeasuredThroughput, Plan, make_plan
 from ...report.numbers import plain_number, readable
 from .findings import Remedy
 from .view import SATURATED_PERCENT, TrackedMetric, VariantView
@@ -37,7 +34,7 @@ def instances_remedy(
     idle = unfilled(view, times)
     if idle:
         return Remedy(key, f"no number: {idle}")
-    doubt = _doubt(view, scaling=ScalingOptions(max_instances=needed), least=needed)
+    doubt = _doubt(view, instances=InstanceCounts(max=needed), least=needed)
     if doubt:
         return Remedy(key, f"no number: {doubt}; {_MEASURE}")
     if needed == view.instances_by_utilization(times):
@@ -84,7 +81,9 @@ def target_remedy(
         doubt = (
             "less than one request in flight is no target"
             if given < 1
-            else _doubt(view, scaling=ScalingOptions(max_concurrency_per_instance=given))
+            else _doubt(
+                view, scaling=ScalingOptions(metric="concurrency", concurrency_target=given)
+            )
         )
     else:
         peak = max(plan.peak_tps or 0 if plan else 0, view.tps.max or 0)
@@ -119,12 +118,12 @@ def _throughput(
 def _doubt(
     view: VariantView,
     throughput: tuple[float, float, float | None] | None = None,
-    scaling: ScalingOptions | None = None,
     least: int = 0,
+    **chosen: InstanceCounts | ScalingOptions,
 ) -> str:
     """Why a number is not advised: the plan's refusal, or a fleet out of proportion."""
     try:
-        made = _planned(view, throughput, scaling)
+        made = _planned(view, throughput, chosen)
     except ConfigurationError as refused:
         return f"the plan refuses it ({refused.code})"
     needed = max(least, made.fleet.at_peak if throughput else 0)
@@ -138,7 +137,7 @@ def _doubt(
 def _planned(
     view: VariantView,
     throughput: tuple[float, float, float | None] | None,
-    scaling: ScalingOptions | None,
+    chosen: Mapping[str, Any],
 ) -> Plan:
     measured = None
     if throughput:
@@ -153,7 +152,7 @@ def _planned(
             client_zones=_ZONES,
             instance_type=view.variant.instance_type,
             throughput=measured,
-            scaling=scaling or ScalingOptions(),
+            **chosen,
         )
     )
 

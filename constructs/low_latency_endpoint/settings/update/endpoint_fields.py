@@ -35,8 +35,6 @@ _BELOW: Mapping[str, Touched] = {
     "hugging_face.trust_remote_code": Touched(planned=("server",)),
     "hugging_face.hub_endpoint": Touched((STAGING,)),
     "hugging_face.token_secret_arn": Touched((STAGING,)),
-    "scaling.schedule": Touched(planned=("schedule", "subnets")),
-    "scaling.steps": Touched(planned=("steps",)),
 }
 
 
@@ -107,7 +105,7 @@ def _further_scaling(settings: Settings, key: str) -> dict[str, Any]:
             for name, value in {
                 **_policy_of(plan),
                 **_schedule_of(plan),
-                "steps": scaling.steps and (scaling.steps.text, scaling.steps.cooldown_seconds),
+                "steps": scaling.steps and (scaling.steps.text, scaling.steps.cooldown),
             }.items()
             if value
         }
@@ -163,7 +161,7 @@ def _steps(settings: Settings, key: str) -> dict[str, Any]:
     steps = _plan(settings, key).request.scaling.steps
     if steps is None:
         return {}
-    return {"adds": steps.text, "periods": steps.periods, "cooldown": steps.cooldown_seconds}
+    return {"adds": steps.text, "periods": steps.periods, "cooldown": steps.cooldown}
 
 
 def keeps_counts(settings: Settings, key: str) -> bool:

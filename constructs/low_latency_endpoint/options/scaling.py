@@ -1,0 +1,480 @@
+"""Numbers of instances, and what changes them: load, set times, and steps on a jump."""
+
+from __future__ import annotations
+
+import builtins
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from ..errors import rule
+from ..errors.findings import Finding, breaches, finding
+from ..plan import limits
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import Range, text_form
+from ..plan.rules import (
+    CAPACITY_CHANGE,
+    COUNTS_OF_A_SCALED_FLEET,
+    EXCLUDES_ANOTHER,
+    INITIAL_OUTSIDE_RANGE,
+    MIN_ABOVE_MAX,
+    NEEDS_ANOTHER,
+    POLICY_NAMED_TWICE,
+    SCALING_IS_OFF,
+    SCALING_STEPS,
+)
+from ..plan.scaling_steps import STEP_CHANGE
+from ..report.numbers import plain_number
+from .effects import Touched
+from .option import Lasting, Option, Options
+
+_API = "/autoscaling/application/APIReference/"
+_FIELD = r"[A-Za-z0-9*?,/#-]+"
+
+SCHEDULE_NAME = text_form(
+    "LLE611",
+    "a scheduled action's name",
+    r"(?!.*[:/|\x00-\x1f\x7f-\x9f])[^ ](?:.*[^ ])?",
+    "text without : / | and control characters, and without a space at either end",
+    max_length=256,
+    source=_API + "API_PutScheduledAction.html",
+    unicode=True,
+)
+SCHEDULE_EXPRESSION = text_form(
+    "LLE612",
+    "a scheduled action's time",
+    rf"cron\({_FIELD}(?: {_FIELD}){{5}}\)"
+    r"|at\(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\)"
+    r"|rate\([1-9]\d* (?:minute|hour|day)s?\)",
+    "cron(minutes hours day-of-month month day-of-week year), at(yyyy-mm-ddThh:mm:ss) or "
+    "rate(value unit)",
+    max_length=1600,
+    source=_API + "API_PutScheduledAction.html",
+)
+SCHEDULE_TIME_ZONE = rule(
+    "LLE613",
+    "a scheduled action's time zone is not valid",
+    fix="Name an IANA zone, such as Europe/Berlin, with cron or at; leave it out for UTC.",
+    source=_API + "API_PutScheduledAction.html",
+)
+STEP_THRESHOLD = Range(
+    rule(
+        "LLE614",
+        "the metric value at which a step begins is out of range",
+        fix="Give one instance's requests in flight (concurrency) or per minute (invocations).",
+    ),
+    "the value at which a step begins",
+    1e-6,
+    None,
+    "requests",
+    False,
+)
+STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "instances")
+CHANGES_NEED_SCALING = rule(
+    "LLE634",
+    "a schedule or steps need scaling",
+    fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
+    "and a maximum above the minimum.",
+    source="/autoscaling/application/userguide/step-scaling-policy-overview.html",
+)
+
+
+#: What the policies of :class:`LowLatencyEndpoint` are called.
+POLICY_NAMES = ("Concurrency", "Invocations", "Steps")
+
+
+STEP_PERIODS = Range(
+    rule(
+        "LLE615",
+        "the number of periods until a step acts is out of range",
+        fix="A period is 10 seconds for concurrency, a minute for invocations.",
+    ),
+    "the number of periods",
+    1,
+    10,
+    "periods",
+)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class InstanceCounts(Options):
+    """How many instances there are; what is left out follows from the throughput.
+
+    Args:
+        min: Fewest instances; 1 is possible, and no reserve. Default: one per client zone, at least two.
+        initial: Instances that the first deployment starts. Default: the plan's.
+        max: Most instances. Default: those that hold the peak, with the safety factor.
+
+    Raises:
+        ConfigurationError: LLE106, LLE403 and LLE601 for numbers out of range, LLE621 for a
+            minimum above the maximum, LLE625 for an initial number outside the two, LLE825
+            for tokens.
+
+    Examples:
+        >>> from low_latency_endpoint import InstanceCounts
+        >>> InstanceCounts(min=2, max=12).max
+        12
+    """
+
+    min: Annotated[int | None, Option(limits.MIN_CAPACITY, 2, planned=True)] = None
+    initial: Annotated[int | None, Option(limits.INITIAL_INSTANCE_COUNT, 4, planned=True)] = None
+    max: Annotated[int | None, Option(limits.MAX_INSTANCES, 12, planned=True)] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """min <= initial <= max."""
+        low, start, high = self.min, self.initial, self.max
+        if low is not None and high is not None and low > high:
+            yield finding(
+                MIN_ABOVE_MAX, "min", got=f"{low} above {high}", allowed=f"at most {high}"
+            )
+        elif start is not None and ((low or start) > start or (high or start) < start):
+            bounds = [f"at least {low}"] * (low is not None)
+            bounds += [f"at most {high}"] * (high is not None)
+            yield finding(INITIAL_OUTSIDE_RANGE, "initial", got=start, allowed=" and ".join(bounds))
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ScalingSchedule(Options):
+    """Another range of instances from a set time on, until another one changes it.
+
+    Args:
+        name: Name of its own among the endpoint's.
+        cron: Minutes, hours, day of month, month, day of week, year.
+        at: Once, at this time.
+        rate: Again and again, so often.
+        time_zone: With cron and at: the zone of the IANA database. Default: UTC.
+        min: Fewest instances from then on. Default: as before.
+        max: Most instances from then on. Default: as before.
+
+    Raises:
+        ConfigurationError: LLE106 and LLE601 for numbers out of range, LLE611 for the
+            name, LLE612 for the time, LLE613 for the time zone, LLE621 for a minimum
+            above the maximum, LLE627 without numbers, LLE927 without a time.
+
+    Examples:
+        >>> rush = ScalingSchedule(name="rush", cron="45 7 ? * MON-FRI *",
+        ...                        time_zone="Europe/Berlin", min=8, max=20)
+        >>> rush.expression, rush.text
+        ('cron(45 7 ? * MON-FRI *)', '8 to 20 instances')
+    """
+
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("cron", "at", "rate")
+
+    name: Annotated[str, Option(SCHEDULE_NAME, "morning", known=True)]
+    cron: Annotated[str | None, Option(example="45 7 ? * MON-FRI *")] = None
+    at: Annotated[str | None, Option(example="2026-11-27T08:00:00")] = None
+    rate: Annotated[str | None, Option(example="1 day")] = None
+    time_zone: Annotated[str | None, Option(example="Europe/Berlin")] = None
+    min: Annotated[int | None, Option(limits.MIN_CAPACITY, 8, known=True)] = None
+    max: Annotated[int | None, Option(limits.MAX_INSTANCES, 20, known=True)] = None
+
+    @property
+    def expression(self) -> str:
+        """When, as Application Auto Scaling takes it."""
+        stated = [name for name in self.exactly_one_of if getattr(self, name) is not None]
+        return "".join(f"{name}({getattr(self, name)})" for name in stated[:1])
+
+    def _rules(self) -> Iterator[Finding]:
+        """When and how many, as Application Auto Scaling takes it."""
+        kind, _, _ = self.expression.partition("(")
+        if kind:
+            yield from breaches((kind,), SCHEDULE_EXPRESSION.check, self.expression)
+        if self.time_zone is not None and kind == "rate":
+            got, allowed = f"{self.time_zone} with rate", "a time zone with cron and at only"
+            yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=got, allowed=allowed)
+        elif (
+            self.time_zone is not None and (known := _time_zones()) and self.time_zone not in known
+        ):
+            allowed = "such as Europe/Berlin or Etc/UTC"
+            yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=self.time_zone, allowed=allowed)
+        low, high = self.min, self.max
+        if low is None and high is None:
+            yield finding(CAPACITY_CHANGE, got="neither", allowed="min, max or both")
+        elif low is not None and high is not None and low > high:
+            yield finding(
+                MIN_ABOVE_MAX, "min", got=f"{low} above {high}", allowed=f"at most {high}"
+            )
+
+    @property
+    def text(self) -> str:
+        """The range in words."""
+        if self.min is None:
+            return f"at most {self.max} instances"
+        return (
+            f"at least {self.min} instances"
+            if self.max is None
+            else f"{self.min} to {self.max} instances"
+        )
+
+
+class Step(NamedTuple):
+    """One step: from where to where above the threshold, and how many instances it adds."""
+
+    lower: float
+    upper: float | None
+    change: int
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class StepUp(Options):
+    """One step.
+
+    Args:
+        requests: Requests in flight, or per minute, of one instance from which on it acts.
+        add: Instances to add; more than the step below it.
+    """
+
+    requests: Annotated[float, Option(STEP_THRESHOLD, 8, known=True)]
+    add: Annotated[int, Option(STEP_ADDS, 2, known=True)]
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ScalingSteps(Options):
+    """Instances to add at once when a metric jumps, beside target tracking.
+
+    In Python and in a file target tracking adds what its last value asks for, once three of them
+    are above the target. Steps act on the first one, and add what you state. They never take
+    instances away; target tracking does, when all its alarms agree.
+
+    Latency is no metric for it: it also rises when what the model calls is slow, and then more
+    instances call that more often.
+
+    Args:
+        metric: Requests in flight on the busiest instance, every ten seconds, or invocations per instance and minute. Default: concurrency.
+        adds: The steps.
+        periods: Periods of the metric in a row until it acts. Default: 1.
+        cooldown: In it a larger step adds the difference. Default: 5m.
+
+    Attributes:
+        threshold: The metric's value from which the steps count.
+        steps: What to do from which distance to the threshold on.
+
+    Raises:
+        ConfigurationError: LLE364 and LLE628 for steps that do not add more the higher
+            they are, LLE605 for the cooldown, LLE614 and LLE615 for values out of
+            range.
+
+    Examples:
+        >>> from low_latency_endpoint import ScalingSteps, StepUp
+        >>> steps = ScalingSteps(adds=[StepUp(requests=8, add=2), StepUp(requests=16, add=4)])
+        >>> steps.threshold, steps.steps
+        (8, (Step(lower=0, upper=8, change=2), Step(lower=8, upper=None, change=4)))
+    """
+
+    metric: Annotated[Literal["concurrency", "invocations"], Option()] = "concurrency"
+    adds: Annotated[
+        Sequence[StepUp], Option(example=[{"requests": 8, "add": 2}, {"requests": 16, "add": 4}])
+    ]
+    periods: Annotated[int, Option(STEP_PERIODS, 1, known=True)] = 1
+    cooldown: Annotated[Lasting | None, Option(limits.COOLDOWN_SECONDS, "2m", known=True)] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """Each step adds more instances than the steps below it."""
+        steps = sorted((each.requests, each.add) for each in self.adds)
+        if not steps:
+            yield finding(SCALING_STEPS, "adds", got="no steps", allowed="at least one")
+        if any(at >= above or add >= more for (at, add), (above, more) in pairwise(steps)):
+            yield finding(
+                SCALING_STEPS,
+                "adds",
+                what="a higher step adds more instances than a lower one",
+                got=", ".join(f"{add} from {plain_number(at)} on" for at, add in steps),
+                allowed="rising, each from another value on",
+                fix="Let each step add more than the one below it; taking away is target tracking's.",
+            )
+
+    @property
+    def threshold(self) -> float:
+        """Where the first step begins: that of the alarm."""
+        return builtins.min(each.requests for each in self.adds)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps above the threshold."""
+        adds = {each.requests: each.add for each in self.adds}
+        bounds = sorted(adds)
+        first = bounds[0]
+        return tuple(
+            Step(lower - first, None if upper is None else upper - first, adds[lower])
+            for lower, upper in pairwise([*bounds, None])
+            if lower is not None
+        )
+
+    @property
+    def text(self) -> str:
+        """The steps in words."""
+        what = "in flight" if self.metric == "concurrency" else "a minute"
+        steps = sorted((each.requests, each.add) for each in self.adds)
+        parts = (f"{plain_number(add)} from {plain_number(at)}" for at, add in steps)
+        return f"{', '.join(parts)} requests {what} per instance on"
+
+
+_OF_POLICIES = (
+    "invocations_target",
+    "concurrency_target",
+    "scale_in_cooldown",
+    "scale_out_cooldown",
+    "instance_start",
+    "schedule",
+    "steps",
+)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ScalingOptions(Options):
+    """How the number of instances follows the load.
+
+    Args:
+        enabled: Scale with the load; false keeps the initial number and takes no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
+        keep_counts: Whether an update keeps the number of running instances. false, with enabled: false, is for fleets of a fixed size. Default: true, but not before throughput is measured.
+        metric: What scaling tracks: invocations per instance and minute, or requests in flight every ten seconds. Default: invocations; of a language model requests in flight, once concurrency_per_instance is known.
+        invocations_target: Invocations per instance and minute that scaling aims at; with metric: invocations. Default: TPS per instance x safety factor x 60.
+        concurrency_target: Requests in flight per instance that scaling aims at; with metric: concurrency, and only then.
+        scale_in_cooldown: Rest after removing instances. Default: 5m.
+        scale_out_cooldown: Rest after adding instances. Default: 60s.
+        instance_start: How long a new instance takes until it serves; when traffic rises, the minimum bridges this time. Default: 5m, assumed, and more for weights of the Hub above 37 GB.
+        schedule: Other ranges of instances at set times. Default: none.
+        steps: Instances to add at once on a jump, before target tracking acts. Default: none.
+
+    Raises:
+        ConfigurationError: LLE512 for counts that are not kept while the fleet scales, LLE602,
+            LLE605 and LLE610 for numbers out of range, LLE629 for what has no effect without
+            scaling, LLE825 for tokens, LLE928 and LLE929 for a target without its metric,
+            LLE801 and LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import ScalingOptions
+        >>> ScalingOptions(metric="concurrency", concurrency_target=4).is_asked_for
+        True
+    """
+
+    enabled: Annotated[bool, Option()] = True
+    keep_counts: Annotated[bool | None, Option(example=True)] = None
+    metric: Annotated[
+        Literal["invocations", "concurrency"] | None, Option(example="invocations")
+    ] = None
+    invocations_target: Annotated[float | None, Option(limits.SCALING_TARGET, 500)] = None
+    concurrency_target: Annotated[float | None, Option(limits.SCALING_TARGET, 4)] = None
+    scale_in_cooldown: Annotated[
+        Lasting | None, Option(limits.COOLDOWN_SECONDS, "5m", planned=True)
+    ] = None
+    scale_out_cooldown: Annotated[
+        Lasting | None, Option(limits.COOLDOWN_SECONDS, "60s", planned=True)
+    ] = None
+    instance_start: Annotated[
+        Lasting | None, Option(limits.INSTANCE_START_SECONDS, "12m", planned=True)
+    ] = None
+    schedule: Annotated[
+        Sequence[ScalingSchedule],
+        Option(
+            example=[{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8}],
+            touches=Touched(planned=("schedule", "subnets")),
+        ),
+    ] = ()
+    steps: Annotated[
+        ScalingSteps | None,
+        Option(
+            example={"metric": "concurrency", "adds": [{"requests": 8, "add": 2}]},
+            touches=Touched(planned=("steps",)),
+        ),
+    ] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """A target belongs to its metric, and both to scaling."""
+        by_concurrency = self.metric == "concurrency"
+        if by_concurrency and self.concurrency_target is None:
+            yield finding(
+                NEEDS_ANOTHER,
+                "metric",
+                got="concurrency without concurrency_target",
+                allowed="concurrency_target beside it",
+                what="scaling on concurrency needs a target",
+                fix="Add concurrency_target: the requests in flight that one instance holds.",
+            )
+        for name, other in (
+            ("concurrency_target", "concurrency"),
+            ("invocations_target", "invocations"),
+        ):
+            if getattr(self, name) is not None and by_concurrency is not (other == "concurrency"):
+                yield finding(
+                    EXCLUDES_ANOTHER,
+                    name,
+                    got=f"metric: {self.metric or 'invocations'}",
+                    allowed=f"metric: {other}",
+                    what=f"{name} is for the metric {other}",
+                    fix=f"State the metric {other}, or remove {name}.",
+                )
+        if self.enabled:
+            if self.keep_counts is False:
+                yield finding(
+                    COUNTS_OF_A_SCALED_FLEET,
+                    "keep_counts",
+                    got="keep_counts: false without enabled: false",
+                    allowed="keep_counts: true, or enabled: false beside it",
+                )
+            return
+        for name in _OF_POLICIES:  # what a policy would do would be dropped in silence
+            if getattr(self, name) not in (None, ()):
+                yield finding(
+                    SCALING_IS_OFF,
+                    name,
+                    got=f"enabled: false with {name}",
+                    allowed=f"enabled: false without {name}",
+                    fix=f"Remove {name}, or enabled: false.",
+                )
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a target, set times or steps are stated."""
+        targets = (self.invocations_target, self.concurrency_target)
+        return bool(self.schedule or self.steps or any(targets))
+
+
+def whole_seconds(stated: Any) -> int | None:
+    """A duration of these options, settled already."""
+    return None if stated is None else int(stated / timedelta(seconds=1))
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    """The zones of this machine's database; empty where it has none."""
+    return frozenset(zoneinfo.available_timezones())
+
+
+def most_scheduled(schedule: Sequence[ScalingSchedule], maximum: int) -> int:
+    """The most instances that the maximum or a schedule allows."""
+    return max(maximum, *(each.max or 0 for each in schedule)) if schedule else maximum
+
+
+def fewest_scheduled(schedule: Sequence[ScalingSchedule], minimum: int) -> int:
+    """The fewest that the minimum or a schedule allows."""
+    return min([minimum, *(each.min or minimum for each in schedule)])
+
+
+def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: int) -> None:
+    """Raise unless every range holds beside the usual one, whichever came before it."""
+    names = set(POLICY_NAMES)
+    for index, each in enumerate(schedule):
+        where = f"schedule[{index}]"
+        if each.name in names:
+            raise POLICY_NAMED_TWICE.error(
+                got=each.name, allowed=f"none of {', '.join(sorted(names))}", where=where
+            )
+        names.add(each.name)
+        low = minimum if each.min is None else each.min
+        high = maximum if each.max is None else each.max
+        if low > high:
+            raise MIN_ABOVE_MAX.error(
+                got=f"{each.text}, and {minimum} to {maximum} otherwise",
+                allowed="both numbers, or one that the other range holds",
+                where=where,
+            )
