@@ -46,8 +46,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "LLE913": ("Virginia",),
     "LLE914": ("12345",),
     "LLE916": ("Team/Model",),
-    "LLE918": ("aws:team",),
-    "LLE919": ("a;b",),
     "LLE920": ("vpc-1",),
     "LLE922": ("vpce-9",),
     "LLE926": ("alias/mine",),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .options.deployment import DeploymentPolicy
+    from .options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
     from .options.latency_target import LatencyTarget
     from .options.metrics_publishing import MetricsPublishing
     from .options.network import ClientZones
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
-    from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
@@ -96,6 +96,7 @@ _MODULE_OF = {
         "network.zone_aligned_network": "ZoneAlignedNetwork",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
         "options.deployment": "DeploymentPolicy",
+        "options.endpoint": "ConfigurationOptions EndpointOptions ModelOptions",
         "options.latency_target": "LatencyTarget",
         "options.metrics_publishing": "MetricsPublishing",
         "options.network": "ClientZones",
@@ -110,7 +111,6 @@ _MODULE_OF = {
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
         "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
-        "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "warm_up.warm_up": "WarmUp",
     }.items()
     for name in names.split()

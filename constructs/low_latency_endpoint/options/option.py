@@ -132,7 +132,7 @@ class Options:
                 yield from breaches((each.name,), option.entries.check, len(value))
             if option.keys:
                 for key in value:
-                    yield from breaches((each.name, key), option.keys.check, key)
+                    yield from breaches((each.name, key), _check, Option(option.keys), key)
             for place, leaf in _leaves((each.name,), value) if option.limit else ():
                 yield from breaches(place, _check, option, leaf)
         for name in _rules_of(group):  # type: ignore[arg-type]

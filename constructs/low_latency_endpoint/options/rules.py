@@ -8,7 +8,6 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from ..errors import rule
-from ..plan import limits
 from ..plan.limits import Pattern, number_range, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
@@ -127,24 +126,6 @@ IMAGE_TAG = text_form(
     "letters, digits and . _ -, not starting with . or -",
     max_length=128,
     source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md",
-)
-TAG_KEY = text_form(
-    "LLE918",
-    "a tag's key",
-    limits.TAG_KEY.regex,
-    limits.TAG_KEY.form,
-    max_length=limits.TAG_KEY.max_length,
-    unicode=True,
-    source="/sagemaker/latest/APIReference/API_Tag.html",
-)
-TAG_VALUE = text_form(
-    "LLE919",
-    "a tag's value",
-    limits.TAG_VALUE.regex,
-    limits.TAG_VALUE.form,
-    max_length=limits.TAG_VALUE.max_length,
-    unicode=True,
-    source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 
 

@@ -19,10 +19,8 @@ from ..plan.limits import Range, text_form
 from ..plan.rules import (
     CAPACITY_CHANGE,
     COUNTS_OF_A_SCALED_FLEET,
-    EXCLUDES_ANOTHER,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
-    NEEDS_ANOTHER,
     POLICY_NAMED_TWICE,
     SCALING_IS_OFF,
     SCALING_STEPS,
@@ -31,6 +29,7 @@ from ..plan.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .effects import Touched
 from .option import Lasting, Option, Options
+from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 _API = "/autoscaling/application/APIReference/"
 _FIELD = r"[A-Za-z0-9*?,/#-]+"

@@ -21,6 +21,7 @@ from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
 from ..hosting.variant import InstancePool
+from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.variant import VariantOptions
 from ..plan.latency_plan import EndpointRequest
 from ..settings import (
@@ -33,7 +34,6 @@ from ..settings import (
 from ..settings.variants import Further, FurtherSettings, container_id
 from .by_arn import key_by_arn, role_by_arn
 from .further_variant import FurtherVariant
-from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 
 _Options = TypeVar("_Options")
 

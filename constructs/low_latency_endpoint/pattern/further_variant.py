@@ -10,6 +10,7 @@ from ..errors.findings import Finding, finding
 from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
+from ..options.endpoint import ModelOptions
 from ..options.option import Option
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FurtherOptions, VariantOptions
@@ -20,7 +21,6 @@ from ..plan.hub_serving import HubServing
 from ..plan.limits import VARIANT_NAME, VARIANT_WEIGHT
 from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
-from .options import ModelOptions
 from .pools import planned_pools, planned_type, types_of
 
 

@@ -25,6 +25,7 @@ from ..monitoring.dashboard import LatencyDashboard
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
+from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.network import ClientZones
 from ..options.option import Lasting
 from ..options.safeguards import Safeguards
@@ -50,7 +51,6 @@ from .further_variant import (
     placed_containers,
 )
 from .network import link_of, network_of, zones_of
-from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 from .pools import planned_pools, planned_type
 from .scaling import scaled_as_planned
 from .token_alarms import token_alarms as made_token_alarms

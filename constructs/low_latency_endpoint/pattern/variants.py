@@ -13,12 +13,12 @@ from ..hosting.model import Model
 from ..hosting.variant import InstancePool, ProductionVariant
 from ..monitoring.shadow_alarms import ShadowAlarms
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.endpoint import ModelOptions
 from ..options.variant import RoutingStrategy, VariantOptions, options_beside
 from ..plan.decisions import PlanWarning
 from ..plan.latency_plan import EndpointRequest, Plan, make_plan
 from ..plan.variant_shares import first_request, further_request, shares_of
 from .further_variant import FurtherVariant, model_options_of, placed_on, request_of
-from .options import ModelOptions
 from .pools import of_variant, planned_type
 
 SHADOW_LATENCY_RATIO = 1.2

@@ -9,30 +9,26 @@ from typing import Annotated
 from ..errors.findings import Finding
 from ..options.alarms import AlarmOptions
 from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of_model
-from ..options.deployment import DeploymentPolicy
 from ..options.effects import (
     ADVICE,
-    CHECK,
     CONFIGURATION,
     DASHBOARD,
     MODEL,
-    NAME,
     PLAN,
-    TAGS,
     VARIANT,
     WARM_UP,
     Touched,
 )
+from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
-from ..options.metrics_publishing import MetricsPublishing
 from ..options.option import Option
-from ..options.rules import KMS_KEY_ARN, ROLE_ARN, TAG_KEY, TAG_VALUE
+from ..options.rules import KMS_KEY_ARN, ROLE_ARN
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
 from ..options.warm_up import WarmUpOptions
-from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump, DataCapture
+from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from . import endpoint_checks
@@ -41,19 +37,17 @@ from .instance_pools import InstancePoolSettings
 from .recommendation import RecommendationSettings
 from .variants import ShadowSettings, VariantSettings
 
-Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
+Tags = dict[Annotated[str, Limited(limits.TAG_KEY)], Annotated[str, Limited(limits.TAG_VALUE)]]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndpointSettings(InstanceOptions):
+class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, EndpointOptions):
     """One endpoint: its production variant, and further ones beside it.
 
     Args:
-        endpoint_name: Name that callers invoke. Default: derived from the stack and the key, so it changes with them: set it in production.
         containers: The containers, one or several (up to 15). Needed unless hugging_face is given.
         hugging_face: Instead of containers: a model of the Hugging Face Hub that low-latency pin has pinned. Image, environment and timeouts follow from it and the instance type.
-        inference_mode: How several containers work: Serial pipes each answer into the next, Direct lets callers choose one by hostname. Needed with several containers.
         instance_type: Instance type of the variant; with instance_pools the slowest, for which the plan is made.
         instance_pools: Instance types of the first variant, tried by priority: where AWS has no capacity of one, the next serves. Default: instance_type alone.
         variant_name: Name of the production variant. Default: primary.
@@ -67,25 +61,15 @@ class EndpointSettings(InstanceOptions):
         payload_bytes: Size of the callers' largest request, to check it against SageMaker's limits. Default: not checked.
         instances: Numbers of instances. Default: derived from the throughput.
         scaling: How the number of instances follows the load. Default: target tracking on invocations per instance.
-        confirm_updates: Fail a deployment after which SageMaker does not serve this version. Default: true.
-        deployment: How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1, which takes no canary.
         alarms: Thresholds of the alarms. Default: the plan's, from the latency target.
         dashboard: Make a CloudWatch dashboard. Default: true.
         warm_up: Send test requests after each deployment. Default: off; it needs a payload.
-        metrics: What SageMaker publishes to CloudWatch. Default: AWS's defaults.
-        network_isolation: Cut the containers off from the network; model data still arrives. Default: true with hugging_face, else false.
         role_arn: Execution role of the model. Default: a new role with the least privilege.
         core_dump: Where core dumps go. Default: nowhere.
         kms_key_arn: KMS key for the instances' EBS volumes. Default: a key of AWS's.
-        kms_key_with_local_storage: Give the key to a type with local storage too; AWS's pages disagree on the effect. Default: false, which refuses it.
-        data_capture: Record requests and responses. Default: off.
-        tags: Tags of all that belongs to this endpoint; they win over the stack's. Up to 50 together.
         recommendation: What low-latency recommend tries; nothing of the stack. Default: what its options say.
     """
 
-    endpoint_name: Annotated[
-        str | None, Option(limits.ENDPOINT_NAME, "sentiment", touches=Touched((NAME,)))
-    ] = None
     containers: Annotated[
         Sequence[ContainerSettings],
         Option(
@@ -104,9 +88,6 @@ class EndpointSettings(InstanceOptions):
             example={"model": "Qwen/Qwen3-8B"},
             touches=Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
         ),
-    ] = None
-    inference_mode: Annotated[
-        str | None, Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,)))
     ] = None
     instance_type: Annotated[
         str,
@@ -174,14 +155,6 @@ class EndpointSettings(InstanceOptions):
         ScalingOptions,
         Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=("scaling", *FLEET))),
     ] = field(default_factory=ScalingOptions)
-    confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
-    deployment: Annotated[
-        DeploymentPolicy | None,
-        Option(
-            example={"canary": {"size_percent": 10, "wait": "5m"}},
-            touches=Touched(planned=("deployment", "rollback_alarms")),
-        ),
-    ] = None
     alarms: Annotated[
         AlarmOptions,
         Option(
@@ -196,16 +169,6 @@ class EndpointSettings(InstanceOptions):
             example={"payload": {"data": {"inputs": "I like you."}}}, touches=Touched((WARM_UP,))
         ),
     ] = None
-    metrics: Annotated[
-        MetricsPublishing | None,
-        Option(
-            example={"enhanced": True, "publish_frequency": "10s"},
-            touches=Touched((CONFIGURATION,)),
-        ),
-    ] = None
-    network_isolation: Annotated[bool | None, Option(example=True, touches=Touched((MODEL,)))] = (
-        None
-    )
     role_arn: Annotated[
         str | None,
         Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role", touches=Touched((MODEL,))),
@@ -217,20 +180,6 @@ class EndpointSettings(InstanceOptions):
     kms_key_arn: Annotated[
         str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched(planned=("volume_key",)))
     ] = None
-    kms_key_with_local_storage: Annotated[
-        bool, Option(touches=Touched(planned=("volume_key",)))
-    ] = False
-    data_capture: Annotated[
-        DataCapture | None,
-        Option(
-            example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10},
-            touches=Touched((CONFIGURATION,)),
-        ),
-    ] = None
-    tags: Annotated[
-        Mapping[Annotated[str, Option(TAG_KEY)], Annotated[str, Option(TAG_VALUE)]],
-        Option(example={"team": "nlp"}, touches=Touched((TAGS,))),
-    ] = field(default_factory=dict)
     recommendation: Annotated[
         RecommendationSettings | None,
         Option(

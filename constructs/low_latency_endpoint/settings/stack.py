@@ -9,14 +9,7 @@ from typing import Annotated
 from ..errors import did_you_mean
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
 from ..options.option import Option, Options
-from ..options.rules import (
-    ENDPOINT_KEY,
-    NO_SUCH_ENDPOINT,
-    STACK_NAME,
-    TAG_KEY,
-    TAG_VALUE,
-    TOPIC_ARN,
-)
+from ..options.rules import ENDPOINT_KEY, NO_SUCH_ENDPOINT, STACK_NAME, TOPIC_ARN
 from ..options.safeguards import Safeguards
 from ..plan import limits
 from ..plan.prices import PRICED_ITEM, Price
@@ -64,9 +57,9 @@ class Settings(Options):
     safeguards: Annotated[Safeguards, Option(example={"log_retention_days": 365})] = field(
         default_factory=Safeguards
     )
-    tags: Annotated[Mapping[str, str], Option(TAG_VALUE, {"team": "nlp"}, keys=TAG_KEY)] = field(
-        default_factory=dict
-    )
+    tags: Annotated[
+        Mapping[str, str], Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY)
+    ] = field(default_factory=dict)
     prices: Annotated[
         Mapping[str, Price],
         Option(example={"file": "prices-us-east-1.csv", "ml.m5.12xlarge": 1.0}, keys=PRICED_ITEM),

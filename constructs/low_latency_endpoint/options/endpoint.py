@@ -1,0 +1,128 @@
+"""The model, the endpoint configuration and the endpoint beside what the plan says.
+
+The settings of an endpoint extend these groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from ..plan import limits
+from ..plan.argument_kinds import checked_arguments
+from .deployment import DeploymentPolicy
+from .effects import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Touched
+from .metrics_publishing import MetricsPublishing
+from .option import Option, Options
+from .written_to_s3 import DataCapture
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Options):
+    """How :class:`LowLatencyEndpoint` makes its model; :class:`Model` says what each means.
+
+    Args:
+        role: Execution role of the model. Default: a new role with the least privilege.
+        inference_mode: How several containers work: Serial pipes each answer into the next, Direct lets callers choose one by hostname. Needed with several containers. In Python the default is Serial.
+        network_isolation: Cut the containers off from the network; model data still arrives. Default: true with hugging_face, else false.
+
+    Raises:
+        ConfigurationError: LLE309 for another mode, LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import ModelOptions
+        >>> ModelOptions(network_isolation=True).inference_mode is None
+        True
+    """
+
+    role: iam.IRole | None = None
+    inference_mode: Annotated[
+        Literal["Serial", "Direct"] | None,
+        Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,))),
+    ] = None
+    network_isolation: Annotated[bool | None, Option(example=True, touches=Touched((MODEL,)))] = (
+        None
+    )
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ConfigurationOptions(Options):
+    """The endpoint configuration beside its variant, as :class:`EndpointConfiguration` takes it.
+
+    Args:
+        encryption_key: KMS key for the instances' EBS volumes. Default: that of :class:`Safeguards`, else a key of AWS's.
+        kms_key_with_local_storage: Give the key to a type with local storage too; AWS's pages disagree on the effect. Default: false, which refuses it.
+        data_capture: Record requests and responses. Default: off.
+        metrics: What SageMaker publishes to CloudWatch. Default: AWS's defaults.
+
+    Raises:
+        ConfigurationError: LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import ConfigurationOptions, DataCapture
+        >>> ConfigurationOptions(data_capture=DataCapture(s3="s3://captured")).metrics
+    """
+
+    encryption_key: kms.IKey | None = None
+    kms_key_with_local_storage: Annotated[
+        bool, Option(touches=Touched(planned=("volume_key",)))
+    ] = False
+    data_capture: Annotated[
+        DataCapture | None,
+        Option(
+            example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10},
+            touches=Touched((CONFIGURATION,)),
+        ),
+    ] = None
+    metrics: Annotated[
+        MetricsPublishing | None,
+        Option(
+            example={"enhanced": True, "publish_frequency": "10s"},
+            touches=Touched((CONFIGURATION,)),
+        ),
+    ] = None
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class EndpointOptions(Options):
+    """The endpoint's name, tags and deployments; :class:`Endpoint` says what each means.
+
+    Args:
+        endpoint_name: Name that callers invoke. Default: derived from the stack and the key, so it changes with them: set it in production. In Python from the construct's path, so it changes when a scope around it moves or gets another id.
+        deployment: How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1, which takes no canary.
+        confirm_updates: Fail a deployment after which SageMaker does not serve this version. Default: true.
+        tags: Tags of all that belongs to this endpoint; they win over the stack's. Up to 50 together. In Python those of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. Default: none.
+
+    Raises:
+        ConfigurationError: LLE501 for the name, LLE510 and LLE511 for tags, LLE807 for values of
+            another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import DeploymentPolicy, EndpointOptions
+        >>> EndpointOptions(deployment=DeploymentPolicy.linear(step_percent=20)).confirm_updates
+        True
+    """
+
+    endpoint_name: Annotated[
+        str | None, Option(limits.ENDPOINT_NAME, "sentiment", touches=Touched((NAME,)))
+    ] = None
+    deployment: Annotated[
+        DeploymentPolicy | None,
+        Option(
+            example={"canary": {"size_percent": 10, "wait": "5m"}},
+            touches=Touched(planned=("deployment", "rollback_alarms")),
+        ),
+    ] = None
+    confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
+    tags: Annotated[
+        Mapping[str, str],
+        Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY, touches=Touched((TAGS,))),
+    ] = field(default_factory=dict)
