@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from constructs import Construct
 
-from ..options.container import HubModelOptions
+from ..hugging_face.hub_options import HubModelOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.serving_containers import ServingContainer

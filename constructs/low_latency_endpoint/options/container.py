@@ -1,19 +1,14 @@
-"""Containers of a model: image, model data, environment, or a model of the Hugging Face Hub."""
+"""Containers of a model: image, model data, environment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 from ..errors.findings import Finding, breaches, finding
-from ..hugging_face import HUB
-from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
-from ..plan.decode_pace import hides_pace
-from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.rules import (
     ARCHIVE_NAME,
     ASSET_IS_ARCHIVE,
@@ -27,7 +22,6 @@ from ..plan.rules import (
     PACKAGE_IS_SINGLE_MODEL,
     PREFIX_ENDS_WITH_SLASH,
 )
-from ..plan.s3_names import check_bucket_name
 from ..plan.token_values import is_token
 from .effects import DATA_KEY, Touched
 from .option import Option, Options
@@ -39,7 +33,6 @@ from .rules import (
     IMAGE_TAG,
     MISSING_SETTING,
     NEEDS_ANOTHER,
-    SECRET_ARN,
 )
 
 _DLC = {
@@ -256,7 +249,7 @@ class ContainerOptions(ServingOptions):
         """What is served."""
         raise NotImplementedError
 
-    def _rules_of_data(self) -> Iterator[Finding]:
+    def _rules_of_multi_model_data(self) -> Iterator[Finding]:
         """Many models come as archives under a prefix, and an agreement goes with one."""
         data = self.model_data
         if data is not None and data.accept_eula:
@@ -264,7 +257,7 @@ class ContainerOptions(ServingOptions):
                 if getattr(self, name):
                     got = f"accept_eula with {name}"
                     yield finding(EULA_OF_PREFIX, "data", "accept_eula", got=got, allowed="neither")
-        if self.multi_model and (data is None or not data.is_prefix):
+        if self.multi_model and not self.model_package and (data is None or not data.is_prefix):
             yield finding(
                 MULTI_MODEL_DATA,
                 "multi_model",
@@ -283,7 +276,7 @@ class ContainerOptions(ServingOptions):
             yield finding(
                 CACHE_OF_MULTI_MODEL,
                 "model_cache",
-                got="model_cache without multi_model",
+                got=f"model_cache {self.model_cache} without multi_model",
                 allowed="multi_model",
             )
 
@@ -319,70 +312,6 @@ class ContainerSettings(ContainerOptions):
                 fix="Name the object, write s3_prefix for uncompressed files, or set "
                 "multi_model: true.",
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubModelOptions(Options):
-    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
-
-    Args:
-        model: Its name on the Hub.
-        lock: The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
-        accept_license: Name of the model's licence, which you have read. Default: only permissive licences such as apache-2.0 and mit.
-        server: What serves it. Default: by task and accelerator, such as vllm for text generation on GPUs.
-        context_length: Tokens of the longest request together with its answer. Default: the model's own, or as many as one request has room for.
-        trust_remote_code: Whether Python code that comes with the model runs; needed where there is some.
-        hub_endpoint: The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.
-    """
-
-    model: Annotated[str, Option(example="Qwen/Qwen3-8B")]
-    lock: Annotated[str | Path, Option(example=LOCK_NAME, may_be_missing=True)] = LOCK_NAME
-    accept_license: Annotated[str | None, Option(example="llama3.1")] = None
-    server: Annotated[
-        Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None,
-        Option(example="sglang"),
-    ] = None
-    context_length: Annotated[int | None, Option(CONTEXT_TOKENS, 8192)] = None
-    trust_remote_code: Annotated[bool | None, Option(example=False)] = None
-    hub_endpoint: Annotated[str, Option(example="https://hub.example.com")] = HUB
-
-    @cached_property
-    def hub_model(self) -> HubModel:
-        """What the lock file says of it, with what is asked here."""
-        return HubModel(
-            pinned=pinned_model(self.lock, self.model),
-            accept_license=self.accept_license,
-            server=self.server,
-            context_length=self.context_length,
-            trust_remote_code=self.trust_remote_code,
-            pace_unknown=hides_pace(getattr(self, "environment", {})),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class HuggingFaceSettings(HubModelOptions, ServingOptions):
-    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
-
-    Args:
-        environment: Environment variables beside those that the model needs; they win over them.
-        bucket: Bucket of this account and region for the model's files; stacks may share it. Default: one that the stack makes.
-        token_secret_arn: Secret in Secrets Manager with the Hub's token, for gated and private models. Default: none.
-    """
-
-    environment: Annotated[
-        Mapping[str, str],
-        Option(example={"SM_VLLM_MAX_NUM_SEQS": 64}, keys=limits.ENVIRONMENT_KEY, as_text=True),
-    ] = field(default_factory=dict)
-    bucket: Annotated[str | None, Option(example="my-models")] = None
-    token_secret_arn: Annotated[
-        str | None,
-        Option(SECRET_ARN, "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf"),
-    ] = None
-
-    def _rules_of_bucket(self) -> Iterator[Finding]:
-        """The bucket's name is one."""
-        if self.bucket is not None:
-            yield from breaches(("bucket",), check_bucket_name, self.bucket, None)
 
 
 def rules_of_containers(

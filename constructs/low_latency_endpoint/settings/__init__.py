@@ -7,12 +7,8 @@ imports ``aws_cdk`` or ``boto3``.
 
 from __future__ import annotations
 
-from ..options.container import (
-    ContainerSettings,
-    HuggingFaceSettings,
-    ImageSettings,
-    ModelDataSettings,
-)
+from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from ..errors.findings import Finding
+from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
-from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of_model
+from ..options.container import ContainerSettings, rules_of_model
 from ..options.effects import (
     ADVICE,
     CONFIGURATION,
@@ -32,13 +33,9 @@ from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from . import endpoint_checks
-from .fields import Limited
 from .instance_pools import InstancePoolSettings
 from .recommendation import RecommendationSettings
 from .variants import ShadowSettings, VariantSettings
-
-Tags = dict[Annotated[str, Limited(limits.TAG_KEY)], Annotated[str, Limited(limits.TAG_VALUE)]]
-KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from ..errors import ConfigurationError
 from ..errors.findings import Place
-from ..options.container import HuggingFaceSettings, ImageSettings, ModelDataSettings
+from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.container import ImageSettings, ModelDataSettings
 from ..plan.function_rights import Statement
 from ..plan.iam_statements import allow, document
 from ..plan.instance_types import instance_facts

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from ..errors.findings import Place
-from ..options.container import (
-    ContainerSettings,
-    DeepLearningContainerSettings,
-    HuggingFaceSettings,
-    ImageSettings,
-)
+from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.container import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings

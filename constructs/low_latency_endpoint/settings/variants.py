@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ..errors.findings import Finding, Place, finding
-from ..options.container import ContainerSettings, HuggingFaceSettings, rules_of_model
+from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.container import ContainerSettings, rules_of_model
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
 from ..options.option import Option
 from ..options.rules import SHADOW_SHARE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...hugging_face.hub_options import HuggingFaceSettings
 from ...hugging_face.lock_file import pinned_model
-from ...options.container import HuggingFaceSettings
 from ...options.effects import Effect
 from ...plan.pinned_model import PinnedFile, PinnedModel
 from ..endpoint import EndpointSettings

@@ -1,0 +1,84 @@
+"""A model of the Hugging Face Hub, as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ..errors.findings import Finding, breaches
+from ..options.container import ServingOptions
+from ..options.option import Option, Options
+from ..options.rules import SECRET_ARN
+from ..plan import limits
+from ..plan.decode_pace import hides_pace
+from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
+from ..plan.s3_names import check_bucket_name
+from . import HUB
+from .lock_file import LOCK_NAME, pinned_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubModelOptions(Options):
+    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+
+    Args:
+        model: Its name on the Hub.
+        lock: The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
+        accept_license: Name of the model's licence, which you have read. Default: only permissive licences such as apache-2.0 and mit.
+        server: What serves it. Default: by task and accelerator, such as vllm for text generation on GPUs.
+        context_length: Tokens of the longest request together with its answer. Default: the model's own, or as many as one request has room for.
+        trust_remote_code: Whether Python code that comes with the model runs; needed where there is some.
+        hub_endpoint: The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.
+    """
+
+    model: Annotated[str, Option(example="Qwen/Qwen3-8B")]
+    lock: Annotated[str | Path, Option(example=LOCK_NAME, may_be_missing=True)] = LOCK_NAME
+    accept_license: Annotated[str | None, Option(example="llama3.1")] = None
+    server: Annotated[
+        Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None,
+        Option(example="sglang"),
+    ] = None
+    context_length: Annotated[int | None, Option(CONTEXT_TOKENS, 8192)] = None
+    trust_remote_code: Annotated[bool | None, Option(example=False)] = None
+    hub_endpoint: Annotated[str, Option(example="https://hub.example.com")] = HUB
+
+    @cached_property
+    def hub_model(self) -> HubModel:
+        """What the lock file says of it, with what is asked here."""
+        return HubModel(
+            pinned=pinned_model(self.lock, self.model),
+            accept_license=self.accept_license,
+            server=self.server,
+            context_length=self.context_length,
+            trust_remote_code=self.trust_remote_code,
+            pace_unknown=hides_pace(getattr(self, "environment", {})),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceSettings(HubModelOptions, ServingOptions):
+    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+
+    Args:
+        environment: Environment variables beside those that the model needs; they win over them.
+        bucket: Bucket of this account and region for the model's files; stacks may share it. Default: one that the stack makes.
+        token_secret_arn: Secret in Secrets Manager with the Hub's token, for gated and private models. Default: none.
+    """
+
+    environment: Annotated[
+        Mapping[str, str],
+        Option(example={"SM_VLLM_MAX_NUM_SEQS": 64}, keys=limits.ENVIRONMENT_KEY, as_text=True),
+    ] = field(default_factory=dict)
+    bucket: Annotated[str | None, Option(example="my-models")] = None
+    token_secret_arn: Annotated[
+        str | None,
+        Option(SECRET_ARN, "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf"),
+    ] = None
+
+    def _rules_of_bucket(self) -> Iterator[Finding]:
+        """The bucket's name is one."""
+        if self.bucket is not None:
+            yield from breaches(("bucket",), check_bucket_name, self.bucket, None)
