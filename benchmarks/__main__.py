@@ -29,7 +29,6 @@ from .measure import (
     alternate,
     heading,
     line,
-    median_seconds,
     run,
     sized,
 )
@@ -67,13 +66,6 @@ def synthesis(rounds: int) -> None:
     pattern, handwritten = runs["pattern_app"], runs["handwritten_l1_app"]
     total = sum(counts["pattern_app"].values())
     line("resources on each side (same types, same counts)", f"{total}")
-    # Other work on the machine only ever adds: the least of each side is nearest to its own time.
-    least = [min(one.seconds for one in runs_of_one) for runs_of_one in (pattern, handwritten)]
-    line("LowLatencyEndpoint: least, median", f"{least[0]:.2f}, {median_seconds(pattern):.2f} s")
-    line(
-        "by hand, L1 constructs in Python: least, median",
-        f"{least[1]:.2f}, {median_seconds(handwritten):.2f} s",
-    )
     line(
         "processor seconds: medians",
         f"{cpu_seconds(pattern):.2f}, {cpu_seconds(handwritten):.2f} s",
@@ -82,10 +74,6 @@ def synthesis(rounds: int) -> None:
         f"ratio of these, of {rounds} alternating runs each",
         f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}",
         "1.05 or less",
-    )
-    line(
-        "  of the times: of the least, of the medians",
-        f"{least[0] / least[1]:.2f}, {median_seconds(pattern) / median_seconds(handwritten):.2f}",
     )
     peaks = [answer_median(runs_of_one, "peak") for runs_of_one in (pattern, handwritten)]
     line(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +57,12 @@ class BenchmarkFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a program: seconds from start to end, of processors, and what it printed.
+    """One run of a program: seconds of processors, and what it printed.
 
     ``cpu_seconds`` counts the program's own processes too (Node.js), and hardly depends on what
     else the machine does.
     """
 
-    seconds: float
     cpu_seconds: float
     output: str
 
@@ -77,7 +74,6 @@ class Run:
 def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
     """Run this Python with the arguments, from the top of the checkout."""
     used = _cpu_seconds_of_children()
-    started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -90,10 +86,9 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
         capture_output=True,
         text=True,
     )
-    seconds = time.perf_counter() - started
     if done.returncode:
         raise BenchmarkFailed(f"python {' '.join(arguments)}\n{done.stdout}{done.stderr}")
-    return Run(seconds, _cpu_seconds_of_children() - used, done.stdout)
+    return Run(_cpu_seconds_of_children() - used, done.stdout)
 
 
 def peak_megabytes() -> float:
@@ -131,11 +126,6 @@ def alternate(
             if number >= WARMING:
                 runs[name].append(one)
     return runs
-
-
-def median_seconds(runs: Sequence[Run]) -> float:
-    """The median of whole-process times."""
-    return statistics.median(one.seconds for one in runs)
 
 
 def model_role(aws: Any) -> str:
