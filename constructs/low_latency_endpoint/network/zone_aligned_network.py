@@ -168,7 +168,7 @@ class ZoneAlignedNetwork(Construct):
         )
         if flow_logs is not None:
             FlowLog(self, "FlowLog", vpc_id=vpc_id, traffic=flow_logs)
-        self.vpc_id, self.zone_names = vpc_id, [*names]
+        self.vpc_id, self.vpc_cidr, self.zone_names = vpc_id, cidr, [*names]
         self._refer = partial(
             ec2.Vpc.from_vpc_attributes,
             self,
@@ -288,6 +288,11 @@ class ZoneAlignedNetwork(Construct):
     def vpc(self) -> ec2.IVpc:
         """The VPC."""
         return self._refer()
+
+    @cached_property
+    def vpc_cidr(self) -> str:
+        """The VPC's IPv4 range."""
+        return self.vpc.vpc_cidr_block
 
     @cached_property
     def subnets(self) -> list[ec2.ISubnet]:
