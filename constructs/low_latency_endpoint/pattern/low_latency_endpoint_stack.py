@@ -207,7 +207,7 @@ class LowLatencyEndpointStack(Stack):
                     looked_up_vpc(self, vpc_id) for vpc_id in stated.hosted_zone_vpc_ids
                 ],
             )
-        for cidr in stated.allow_cidrs or (self.network.vpc.vpc_cidr_block,):
+        for cidr in stated.allow_cidrs or (self.network.vpc_cidr,):
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
 
