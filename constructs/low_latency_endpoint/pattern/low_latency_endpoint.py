@@ -137,11 +137,11 @@ class LowLatencyEndpoint(MetricSource, Construct):
         subnets: Mapping[str, ec2.ISubnet] | None = None,
         subnet_selection: ec2.SubnetSelection | None = None,
         network: ZoneAlignedNetwork | None = None,
+        instances: InstanceCounts | None = None,
         network_max_instances: int | None = None,
         private_link: RuntimePrivateLink | None = None,
         private_dns: bool | None = None,
         callers: Sequence[ec2.IConnectable] = (),
-        instances: InstanceCounts | None = None,
         scaling: ScalingOptions | None = None,
         variant: VariantOptions | None = None,
         variants: Sequence[FurtherVariant] = (),
@@ -168,6 +168,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             subnets: With ``vpc``: the subnet of each client zone; by default chosen by zone name.
             subnet_selection: With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all that are not public, with a warning where a client zone has several.
             network: A network made before; endpoints that share one share a :class:`ZoneAlignedNetwork` that none of them made, since an endpoint that is retired takes along what it made.
+            instances: Numbers of instances; by default the plan's.
             network_max_instances: For a new VPC that more endpoints will share all the same (``network=first.network``): the largest number of instances that all of them have together. By default the subnets are made for this endpoint, at least a /24 each.
             private_link: An interface endpoint made before; a VPC takes one. Shared like the network. By default a new one.
             private_dns: Whether a new interface endpoint answers the runtime's own name in the whole VPC; by default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
@@ -179,8 +180,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             payload_bytes: Size of the callers' largest request, held against what SageMaker takes; by default it is not checked.
             tokens: Tokens of prompts and answers, of a language model whose answers are streamed. Without them capacity is counted in calls alone.
             streaming: Whether callers stream answers; by default where tokens, or targets of ``latency`` on them, are stated.
-            instances: Numbers of instances; by default the plan's.
-            scaling: How they follow the load; by default as the plan says.
+            scaling: How the number of instances follows the load; by default as the plan says.
             variant: The production variant: its name, routing, timeouts, volume, inference AMI, and its weight beside ``variants``.
             variants: Further variants that get a part of the requests, by weight. Each has a plan of its own, for its part of the peak. By default none.
             shadow: A variant that gets copies of the requests, and whose answers nobody sees; instead of ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
