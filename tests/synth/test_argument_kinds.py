@@ -49,6 +49,7 @@ from low_latency_endpoint import (
     InferenceComponent,
     InstanceType,
     InvocationScaling,
+    KeepWarmOptions,
     LatencyAlarms,
     LatencyTarget,
     LowLatencyEndpointStack,
@@ -57,6 +58,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     StepUp,
     TokenAlarmOptions,
+    WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
@@ -292,6 +294,8 @@ VALUES: dict[str, Any] = {
     "StepUp requests": 8,
     "ShadowAlarms endpoint": lambda t: t.shadowed,
     "SlowRequests threshold": Duration.millis(200),
+    "WarmUp options": lambda t: WarmUpOptions(payload=t.payload, requests=1),
+    "WarmUp.keep_warm options": lambda t: KeepWarmOptions(),
     "TokenLatencyAlarms options": TokenAlarmOptions(kv_cache_use=0.9),
     "ZoneAlignedNetwork.in_vpc client_zones": NAMES,
 }
@@ -301,6 +305,7 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Container": lambda t: {"image": t.image},
     "Container.from_hugging_face": lambda t: {"lock": t.lock},
     "DeploymentPolicy": lambda t: {"all_at_once": AllAtOnce()},
+    "WarmUpPayload": lambda t: {"text": "hello"},
     # For rights of so many endpoints the function that confirms updates has no room.
     "Endpoint": lambda t: {"confirm_updates": False},
     "Endpoint.from_endpoint_attributes": lambda t: {"endpoint_name": "sentiment"},
@@ -323,7 +328,7 @@ BESIDE: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ScalingSchedule": lambda t: {"rate": "1 day", "min": 2},
 }
 #: Methods that can be called once of the same thing.
-ONCE = ("Endpoint.scale", "InferenceComponent.scale")
+ONCE = ("Endpoint.scale", "InferenceComponent.scale", "WarmUp.keep_warm")
 #: Not for people to call: the library's own halves of a construct.
 INTERNAL = {"ContainerImage.bind", "ModelData.bind", "ZoneAlignedNetwork.let_into_s3"}
 
