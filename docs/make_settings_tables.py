@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from low_latency_endpoint.options.option import Options
+from low_latency_endpoint.options.option import Options, options_of
 from low_latency_endpoint.plan.limits import digits
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
@@ -33,15 +33,15 @@ def settings_tables() -> str:
     schema = settings_json_schema()
     definitions = schema["$defs"]
     parts = []
-    told: dict[type[SettingsModel], str] = {}
+    told: dict[type, str] = {}
     for path, model in _groups():
         name = model.__name__
         group = schema if model is model_of(Settings) else definitions[name]
         # What two groups have in common is told with the first of them.
-        base = next(each for each in model.__mro__[1:] if issubclass(each, SettingsModel))
-        first = told.setdefault(base, path) if base is not SettingsModel else path
+        base = model.makes.__mro__[1]
+        first = path if base is Options else told.setdefault(base, path)
         parts.append(f"## {_title(path)}\n\n{group['description']}\n")
-        left_out = () if first == path else tuple(base.model_fields)
+        left_out = () if first == path else tuple(each.name for each in options_of(base))
         parts.append(_table(model, group, definitions, path, left_out))
         if left_out:
             parts.append(
@@ -78,8 +78,6 @@ def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
 def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[SettingsModel]]]:
     if isinstance(annotation, type) and issubclass(annotation, Options):
         return [(mark, model_of(annotation))]
-    if isinstance(annotation, type) and issubclass(annotation, SettingsModel):
-        return [(mark, annotation)]
     origin = typing.get_origin(annotation)
     mark = "[]" if origin is tuple else ".*" if origin is dict else mark
     return [found for each in typing.get_args(annotation) for found in _models_in(each, mark)]

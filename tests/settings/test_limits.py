@@ -19,7 +19,6 @@ from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.plan.limits import Limit, Range
 from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.fields import Limited
-from low_latency_endpoint.settings.model_base import SettingsModel
 from low_latency_endpoint.settings.of_options import model_of
 from tests.limit_edges import inside, outside
 
@@ -45,10 +44,9 @@ def limits_of(annotation: Any, path: tuple[str | int, ...] = ()) -> Limits:
         yield from limits_of(arguments[0], (*path, KEY))
         yield from limits_of(arguments[1], (*path, "a"))
     elif isinstance(annotation, type) and issubclass(annotation, Options):
-        yield from limits_of(model_of(annotation), path)
-    elif isinstance(annotation, type) and issubclass(annotation, SettingsModel):
-        hints = typing.get_type_hints(annotation, include_extras=True)
-        for name in annotation.model_fields:
+        model = model_of(annotation)
+        hints = typing.get_type_hints(model, include_extras=True)
+        for name in model.model_fields:
             yield from limits_of(hints[name], (*path, name))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..operate.recommend.inference_requests import LatencyThreshold
     from ..operate.recommend.jobs import Job, JobRequest
     from ..operate.recommend.recommendations import Recommendation
-    from ..settings import RecommendationSettings
+    from ..options.recommendation import RecommendationOptions
 
 
 @dataclass
@@ -193,11 +193,11 @@ def _load_test(
     types: tuple[str, ...],
     tests: Tests,
     threshold: LatencyThreshold,
-    stated: RecommendationSettings | None,
+    stated: RecommendationOptions | None,
 ) -> dict[str, Any] | None:
     from ..operate.recommend import inference_requests as requests
     from ..operate.recommend.jobs import parse_limit
-    from ..settings.recommendation import PhaseSettings, StairsSettings
+    from ..settings.recommendation import TrafficPhase, TrafficStairs
 
     if tests.phase and tests.stairs:
         raise typer.BadParameter("--phase and --stairs exclude each other.")
@@ -216,11 +216,9 @@ def _load_test(
         environment[name] = values.split(",")
     traffic = (stated and (stated.stairs or stated.phases)) or requests.DEFAULT_TRAFFIC
     if tests.stairs:
-        traffic = requests.parse_shape(StairsSettings, tests.stairs, "--stairs")
+        traffic = requests.parse_shape(TrafficStairs, tests.stairs, "--stairs")
     elif tests.phase:
-        traffic = tuple(
-            requests.parse_shape(PhaseSettings, each, "--phase") for each in tests.phase
-        )
+        traffic = tuple(requests.parse_shape(TrafficPhase, each, "--phase") for each in tests.phase)
     return requests.load_test(
         types,
         threshold,

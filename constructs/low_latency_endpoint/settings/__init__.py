@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
+from ..options.recommendation import RecommendationOptions
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost
-from .recommendation import RecommendationSettings
 from .schema import settings_json_schema
 from .served import environment_place, has_own_model, served_containers
 from .shared import SharedResources, shared_resources
@@ -27,7 +27,7 @@ __all__ = [
     "ImageSettings",
     "ModelDataSettings",
     "PlannedVariant",
-    "RecommendationSettings",
+    "RecommendationOptions",
     "Settings",
     "SharedResources",
     "environment_place",

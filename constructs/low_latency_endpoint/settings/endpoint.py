@@ -23,6 +23,7 @@ from ..options.effects import (
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
 from ..options.option import Option
+from ..options.recommendation import RecommendationOptions
 from ..options.rules import KMS_KEY_ARN, ROLE_ARN
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
@@ -34,7 +35,6 @@ from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from . import endpoint_checks
 from .instance_pools import InstancePoolSettings
-from .recommendation import RecommendationSettings
 from .variants import ShadowSettings, VariantSettings
 
 
@@ -178,7 +178,7 @@ class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, Endp
         str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched(planned=("volume_key",)))
     ] = None
     recommendation: Annotated[
-        RecommendationSettings | None,
+        RecommendationOptions | None,
         Option(
             example={"instance_types": ["ml.c6i.4xlarge", "ml.g5.xlarge"]},
             touches=Touched((ADVICE,)),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
@@ -19,15 +18,7 @@ from pydantic.fields import FieldInfo
 from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
 from ..options.option import Options, read
-from ..options.rules import (
-    EXACTLY_ONE,
-    EXCLUDES_ANOTHER,
-    MISSING_SETTING,
-    NEEDS_ANOTHER,
-    NOT_A_CHOICE,
-    UNKNOWN_SETTING,
-    WRONG_KIND,
-)
+from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
 from .breach import BreachError
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
@@ -51,49 +42,28 @@ _MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes its time, and no more of
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
 
-_NO_EXAMPLE = object()
-
-
-def optional(
-    description: str, *, example: Any = _NO_EXAMPLE, default: Any = None, strict: bool | None = None
-) -> Any:
-    """A setting that may be left out; the example stands in its documentation and in the schema."""
-    examples = None if example is _NO_EXAMPLE else [example]
-    return Field(default=default, examples=examples, description=description, strict=strict)
-
-
 class SettingsModel(BaseModel):
-    """A frozen group of settings.
+    """Reads a group of options from a file; ``of_options`` makes a subclass of each group.
 
     A key without a value counts as left out, so that a section whose lines are all commented out
-    means its default. Subclasses name what must hold between their keys in ``exactly_one_of`` and
-    ``cross_checks``; both see the values as given, so they speak up even when other fields of the
-    group are wrong.
+    means its default.
     """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=False
     )
 
-    exactly_one_of: ClassVar[tuple[str, ...]] = ()
-    plain_value: ClassVar[str] = ""  # the setting that is meant where a plain value stands instead
-    left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
-    makes: ClassVar[type[Options] | None] = None  # of which it makes an object
+    makes: ClassVar[type[Options]]  # of which it makes an object
     whole: ClassVar[Collection[str]] = ()  # settings of which a sound part says nothing
     part: ClassVar[Callable[[], type[BaseModel]]]  # the same, in which nothing is required
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """What does not hold between the values of this group, as they were given."""
-        yield from ()
 
     @_model_validator(mode="wrap")
     @classmethod
     def _find_every_mistake(
         cls, given: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        if isinstance(given, cls.makes or cls):
+        if isinstance(given, cls.makes):
             return given  # type: ignore[return-value]
         if not isinstance(given, Mapping):
             raise BreachError(
@@ -108,30 +78,24 @@ class SettingsModel(BaseModel):
             )
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []
-        made: Any = None
-        sound, wrong = given, set[str]()
+        wrong = set[str]()
         try:
-            made = handler(given)
+            model: BaseModel = handler(given)
         except ValidationError as error:
             findings.extend(_coded(cls, error))
-            if cls.makes is not None:
-                sound, wrong = _sound(given, error, cls.whole)
-                made = cls.part().model_validate(sound, context=info.context)
-        if cls.makes is not None:
-            names = [
-                name
-                for name, each in cls.model_fields.items()
-                if name in made.model_fields_set or (each.validate_default and not wrong)
-            ]
-            wrong = wrong & cls.model_fields.keys()
-            made, rules = read(cls.makes, {name: getattr(made, name) for name in names}, wrong)
-            findings.extend(rules)
-        elif cls.exactly_one_of:
-            findings.extend(_exactly_one(cls.exactly_one_of, given))
-        findings.extend((getattr(cls.makes, "cross_checks", None) or cls.cross_checks)(given))
-        if findings or made is None:
-            raise BreachError(findings, made if cls.makes else None)
-        return made  # type: ignore[no-any-return]
+            sound, wrong = _sound(given, error, cls.whole)
+            model = cls.part().model_validate(sound, context=info.context)
+        names = [
+            name
+            for name, each in cls.model_fields.items()
+            if name in model.model_fields_set or (each.validate_default and not wrong)
+        ]
+        stated = {name: getattr(model, name) for name in names}
+        made, rules = read(cls.makes, stated, wrong & cls.model_fields.keys())
+        findings.extend(rules)
+        if findings:
+            raise BreachError(findings, made)
+        return made  # type: ignore[return-value]
 
 
 def _sound(
@@ -170,64 +134,6 @@ def _with_parts(given: Any, parts: Mapping[Place, Any]) -> Any:
         for name, each in items
     }
     return made if isinstance(given, Mapping) else list(made.values())
-
-
-def _exactly_one(names: tuple[str, ...], given: Mapping[str, Any]) -> Iterator[Finding]:
-    found = [name for name in names if name in given]
-    if len(found) != 1:
-        place = (found[1],) if found else ()
-        yield finding(
-            EXACTLY_ONE,
-            *place,
-            got=" and ".join(found) or "none of them",
-            allowed="one of " + ", ".join(names),
-        )
-
-
-def needs(given: Mapping[str, Any], name: str, other: str, why: str) -> Iterator[Finding]:
-    """The finding that ``name`` is given without ``other``."""
-    if name in given and other not in given:
-        yield finding(
-            NEEDS_ANOTHER,
-            name,
-            got=f"{name} without {other}",
-            allowed=f"{name} with {other}",
-            what=why,
-            fix=f"Add {other}.",
-        )
-
-
-def excludes(
-    given: Mapping[str, Any], name: str, others: Iterable[str], why: str
-) -> Iterator[Finding]:
-    """The findings that ``others`` are given beside ``name``."""
-    if name in given:
-        for other in others:
-            if other in given:
-                yield finding(
-                    EXCLUDES_ANOTHER,
-                    other,
-                    got=f"{other} beside {name}",
-                    allowed=f"{name} without {other}",
-                    what=why,
-                    fix=f"Remove {other} or {name}.",
-                )
-
-
-def items_of(given: Mapping[str, Any], name: str) -> list[Any]:
-    """The list under a key; empty when there is none or it is something else."""
-    value = given.get(name)
-    return list(value) if isinstance(value, (list, tuple)) else []
-
-
-def mapping_of(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The mapping under a key without empty values, of a model its set fields; else empty."""
-    value = given.get(name)
-    if isinstance(value, BaseModel):
-        value = {key: getattr(value, key) for key in value.model_fields_set}
-    if not isinstance(value, Mapping):
-        return {}
-    return {key: item for key, item in value.items() if item is not None}
 
 
 def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding]:
@@ -277,7 +183,7 @@ def _translated(
     if kind == "extra_forbidden":
         return _unknown(cls, name, suggest)
     if kind == "missing":
-        return _missing(name, field, cls.left_out.get(name, ""))
+        return _missing(name, field, cls.makes.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
         choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
         choices = [{"True": "true", "False": "false"}.get(each, each) for each in choices]
@@ -314,8 +220,8 @@ def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> Configuratio
 
 def _as_mapping(cls: type[SettingsModel], given: Any) -> str:
     """What to write where a plain value stands for a group."""
-    if cls.plain_value and isinstance(given, (str, int, float)):
-        return f"Write {{{cls.plain_value}: {shown(given)}}}."
+    if cls.makes.plain_value and isinstance(given, (str, int, float)):
+        return f"Write {{{cls.makes.plain_value}: {shown(given)}}}."
     example = _example(cls)
     return f"Write a mapping, such as {example}." if example else ""
 

@@ -48,8 +48,9 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
         each.name for each in stated for of in alternatives(each.kind) if hasattr(of, "written")
     )
     model.whole = frozenset(written)
-    model.exactly_one_of = group.exactly_one_of
-    model.plain_value, model.left_out = group.plain_value, group.left_out
+    if group.exactly_one_of:
+        one_of: Any = [{"required": [name]} for name in group.exactly_one_of]
+        model.model_config["json_schema_extra"] = {"oneOf": one_of}
     model.other_forms = {each.name: model_of(of) for each in stated for of in _groups(each.kind)}
     config = SettingsModel.model_config
     optional: Any = {name: (kind | None, None) for name, (kind, _) in made.items()}
@@ -71,7 +72,7 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
         return kind, Field(**described)
     shown = declared.default
     of_python = _of_python(declared.kind, shown)
-    if shown in (None, {}, ()) or isinstance(shown, (Options, SettingsModel)) or of_python:
+    if shown in (None, {}, ()) or isinstance(shown, Options) or of_python:
         return kind | None, Field(default=None, **described)
     # A path lies beside the settings file, by default too.
     is_path = Path in alternatives(declared.kind)

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .fields import duration_text
-from .model_base import SettingsModel
 from .of_options import model_of
 from .stack import Settings
 
@@ -27,22 +26,12 @@ def settings_json_schema() -> dict[str, Any]:
     """
     schema = model_of(Settings).model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
-    for model in _subclasses(SettingsModel):
-        if model.exactly_one_of and model.__name__ in definitions:
-            definitions[model.__name__]["oneOf"] = [
-                {"required": [name]} for name in model.exactly_one_of
-            ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Settings of low-latency-endpoint",
         **{key: _tidy(value) for key, value in schema.items() if key != "title"},
         "$defs": {name: _tidy(value) for name, value in sorted(definitions.items())},
     }
-
-
-def _subclasses(model: type[SettingsModel]) -> list[type[SettingsModel]]:
-    found = list(model.__subclasses__())
-    return [*found, *(below for each in found for below in _subclasses(each))]
 
 
 def _tidy(node: Any) -> Any:

@@ -23,9 +23,9 @@ from low_latency_endpoint.operate.recommend.inference_requests import (
 from low_latency_endpoint.operate.recommend.jobs import parse_limit
 from low_latency_endpoint.operate.recommend.payload import SamplePayload
 from low_latency_endpoint.operate.recommend.tested_model import describe_container
+from low_latency_endpoint.options.recommendation import TrafficPhase, TrafficStairs
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
-from low_latency_endpoint.settings.recommendation import PhaseSettings, StairsSettings
 from tests.refusals import refused
 
 from .account import NETWORK, ROLE, faults
@@ -53,12 +53,12 @@ def job(**changes: Any) -> dict[str, Any]:
     ).content
 
 
-def phase(text: str) -> PhaseSettings:
-    return parse_shape(PhaseSettings, text, "--phase")
+def phase(text: str) -> TrafficPhase:
+    return parse_shape(TrafficPhase, text, "--phase")
 
 
-def stairs(text: str) -> StairsSettings:
-    return parse_shape(StairsSettings, text, "--stairs")
+def stairs(text: str) -> TrafficStairs:
+    return parse_shape(TrafficStairs, text, "--stairs")
 
 
 def test_a_default_job() -> None:

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from ...errors import rule
+from ...options.option import options_of
+from ...options.recommendation import TrafficPhase, TrafficStairs
+from ...plan.durations import seconds_of
 from ...plan.images import check_image_runs_on
 from ...plan.instance_types import instance_facts
 from ...plan.limits import GUIDE, INSTANCE_TYPE, Range
@@ -25,8 +28,8 @@ from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...report.numbers import readable
 from ...settings import EndpointSettings, served_containers
 from ...settings.fields import duration_of, duration_text
+from ...settings.of_options import model_of
 from ...settings.planned import images_of
-from ...settings.recommendation import PhaseSettings, StairsSettings
 from ...settings.yaml_source import scalar
 from .jobs import JobKind, JobRequest
 from .payload import SamplePayload, upload
@@ -55,12 +58,12 @@ MAX_TESTS = Range(STOPPING, "the number of tests", 1, 10)
 #: The statistics of a target, in the order in which one stands in for P95.
 _NEAREST = ("p95", "p99", "p99.9", "p90", "p50", "Average")
 
-Traffic = Sequence[PhaseSettings] | StairsSettings
-Shape = TypeVar("Shape", PhaseSettings, StairsSettings)
+Traffic = Sequence[TrafficPhase] | TrafficStairs
+Shape = TypeVar("Shape", TrafficPhase, TrafficStairs)
 
 #: One user, three more each minute: 30 after ten minutes. AWS's guide has 15 to 20 users reach
 #: 500 requests per second on ml.c5.large; the test ends by itself when the rate flattens.
-DEFAULT_TRAFFIC = (PhaseSettings(users=1, spawn_rate=3, duration=timedelta(minutes=10)),)
+DEFAULT_TRAFFIC = (TrafficPhase(users=1, spawn_rate=3, duration=timedelta(minutes=10)),)
 
 
 class LatencyThreshold(NamedTuple):
@@ -116,11 +119,12 @@ def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
     """A phase or stairs as the AWS CLI writes structures; LLR105 for anything else."""
     given = [part.partition("=") for part in text.split(",")]
     try:
-        return kind.model_validate(
+        made: Any = model_of(kind).model_validate(
             {name.replace("-", "_"): scalar(value) for name, _, value in given}
         )
+        return made  # type: ignore[no-any-return]
     except ValidationError:
-        names = (name.replace("_", "-") for name in kind.model_fields)
+        names = (each.name.replace("_", "-") for each in options_of(kind))
         raise TRAFFIC_RULE.error(
             got=text, allowed=",".join(f"{name}=..." for name in names), where=option
         ) from None
@@ -181,8 +185,8 @@ def load_test(
 
 def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
     """``TrafficPattern`` of the API, and for how many seconds a test sends."""
-    if isinstance(traffic, StairsSettings):
-        seconds = int(traffic.duration.total_seconds())
+    if isinstance(traffic, TrafficStairs):
+        seconds = int(seconds_of(traffic.duration))
         stairs = {
             "DurationInSeconds": seconds,
             "NumberOfSteps": traffic.steps,
@@ -195,7 +199,7 @@ def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
         {
             "InitialNumberOfUsers": phase.users,
             "SpawnRate": phase.spawn_rate,
-            "DurationInSeconds": int(phase.duration.total_seconds()),
+            "DurationInSeconds": int(seconds_of(phase.duration)),
         }
         for phase in traffic
     ]

@@ -14,7 +14,6 @@ from ...options.option import Options, changed, options_of
 from ...plan.prices import Price
 from ...plan.secrets import looks_secret
 from ..fields import duration_text
-from ..model_base import SettingsModel
 
 HIDDEN = "(looks like a secret)"
 
@@ -62,7 +61,7 @@ def _names(value: Any) -> list[str]:
     """The settings of a group; none of what is no group."""
     if isinstance(value, Options):
         return [each.name for each in options_of(type(value)) if each.option is not None]
-    return list(type(value).model_fields) if isinstance(value, SettingsModel) else []
+    return []
 
 
 def _same_files(before: Any, after: Any) -> bool:
@@ -87,9 +86,6 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
     if not place:
         return value
     first, *rest = place
-    if isinstance(model, SettingsModel):
-        below = with_value(getattr(model, str(first)), tuple(rest), value)
-        return model.model_copy(update={str(first): below})
     if isinstance(model, Options):
         [of] = [each for each in options_of(type(model)) if each.name == first]
         below = with_value(getattr(model, of.name), tuple(rest), value)
@@ -133,12 +129,6 @@ def value_text(value: Any, place: Place = ()) -> str:
         return duration_text(value)
     if isinstance(value, float):
         return f"{value:.10g}"
-    if isinstance(value, SettingsModel):
-        value = {
-            name: getattr(value, name)
-            for name in type(value).model_fields
-            if name in value.model_fields_set and getattr(value, name) is not None
-        }
     if hasattr(value, "in_file"):
         value = value.in_file
     if isinstance(value, Options):
