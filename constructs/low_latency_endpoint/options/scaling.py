@@ -376,14 +376,14 @@ class ScalingOptions(Options):
         Sequence[ScalingSchedule],
         Option(
             example=[{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8}],
-            touches=Touched(planned=("schedule", "subnets")),
+            touches=Touched(planned=("schedule", "subnets", "further_scaling")),
         ),
     ] = ()
     steps: Annotated[
         ScalingSteps | None,
         Option(
             example={"metric": "concurrency", "adds": [{"requests": 8, "add": 2}]},
-            touches=Touched(planned=("steps",)),
+            touches=Touched(planned=("steps", "further_scaling")),
         ),
     ] = None
 
@@ -412,17 +412,18 @@ class ScalingOptions(Options):
                     what=f"{name} is for the metric {other}",
                     fix=f"State the metric {other}, or remove {name}.",
                 )
-        if self.enabled:
-            if self.keep_counts is False:
-                yield finding(
-                    COUNTS_OF_A_SCALED_FLEET,
-                    "keep_counts",
-                    got="keep_counts: false without enabled: false",
-                    allowed="keep_counts: true, or enabled: false beside it",
-                )
-            return
-        for name in _OF_POLICIES:  # what a policy would do would be dropped in silence
-            if getattr(self, name) not in (None, ()):
+
+    def _rules_of_a_fixed_fleet(self) -> Iterator[Finding]:
+        """What a policy would do is not dropped in silence, and a fleet that scales keeps counts."""
+        if self.enabled and self.keep_counts is False:
+            yield finding(
+                COUNTS_OF_A_SCALED_FLEET,
+                "keep_counts",
+                got="keep_counts: false without enabled: false",
+                allowed="keep_counts: true, or enabled: false beside it",
+            )
+        for name in () if self.enabled else _OF_POLICIES:
+            if self._states(name):
                 yield finding(
                     SCALING_IS_OFF,
                     name,
