@@ -165,7 +165,7 @@ def _request(
     stated = endpoint.recommendation
     types = tuple(tests.instance_type or ())
     if not (types or tests.any_type) and stated is not None:
-        types = stated.instance_types or ()
+        types = tuple(stated.instance_types or ())
     given = {
         "Domain": model.domain,
         "Task": model.task,
@@ -197,7 +197,7 @@ def _load_test(
 ) -> dict[str, Any] | None:
     from ..operate.recommend import inference_requests as requests
     from ..operate.recommend.jobs import parse_limit
-    from ..settings.recommendation import TrafficPhase, TrafficStairs
+    from ..options.recommendation import TrafficPhase, TrafficStairs
 
     if tests.phase and tests.stairs:
         raise typer.BadParameter("--phase and --stairs exclude each other.")

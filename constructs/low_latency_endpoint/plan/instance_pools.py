@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from ..errors import rule
+from ..options.effects import CONFIGURATION, PLAN, Touched
+from ..options.option import Option, Options
 from ..options.throughput import MeasuredThroughput
 from ..report.numbers import plain_number, readable
-from .limits import GUIDE, INSTANCE_POOL_PRIORITY, INSTANCE_TYPE, TPS_PER_INSTANCE
+from . import limits
+from .limits import GUIDE
 
 _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
@@ -26,21 +30,24 @@ SIZED_FOR_ANOTHER = rule(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedPool:
-    """One of the instance types that a variant may run on."""
+class PlannedPool(Options):
+    """One of up to five instance types, tried by priority.
 
-    instance_type: str
-    priority: int  # 1 is tried first
-    # requests per second that an instance of the type held within the latency target
-    tps_per_instance: float | None = None
-    # whether another model serves on it, so that the plan's images are not its own
+    Args:
+        instance_type: Instance type.
+        priority: 1 is tried first, 5 last.
+        tps_per_instance: Requests per second that one instance of the type held; needed with throughput, whose own is that of the slowest. Default: not measured.
+        own_model: Whether another model serves on it, so that the plan's images are not its own.
+    """
+
+    instance_type: Annotated[str, Option(limits.INSTANCE_TYPE, "ml.g6.xlarge")]
+    priority: Annotated[
+        int, Option(limits.INSTANCE_POOL_PRIORITY, 1, touches=Touched((CONFIGURATION,)))
+    ]
+    tps_per_instance: Annotated[
+        float | None, Option(limits.TPS_PER_INSTANCE, 300, touches=Touched((PLAN,)))
+    ] = None
     own_model: bool = False
-
-    def __post_init__(self) -> None:
-        INSTANCE_TYPE.check(self.instance_type, "instance_pools")
-        INSTANCE_POOL_PRIORITY.check(self.priority, "instance_pools")
-        if self.tps_per_instance is not None:
-            TPS_PER_INSTANCE.check(self.tps_per_instance, "instance_pools")
 
     @property
     def text(self) -> str:

@@ -33,8 +33,8 @@ from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
+from ..plan.instance_pools import PlannedPool
 from . import endpoint_checks
-from .instance_pools import InstancePoolSettings
 from .variants import ShadowSettings, VariantSettings
 
 
@@ -95,7 +95,7 @@ class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, Endp
         ),
     ]
     instance_pools: Annotated[
-        Sequence[InstancePoolSettings],
+        Sequence[PlannedPool],
         Option(
             example=[
                 {"instance_type": "ml.g6.xlarge", "priority": 1, "tps_per_instance": 300},

@@ -73,7 +73,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
     return EndpointRequest(
         client_zones=settings.client_zones.zones,
         instance_type=endpoint.instance_type,
-        instance_pools=[each.planned for each in endpoint.instance_pools],
+        instance_pools=endpoint.instance_pools,
         latency=endpoint.latency,
         throughput=endpoint.throughput,
         images=list(images_of(served_containers(endpoint)).values()),
