@@ -21,7 +21,7 @@ from low_latency_endpoint.cli.plan_changes import (
 )
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.options.effects import Effect
-from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.settings import Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
 from low_latency_endpoint.settings.update.revisions import is_file_name
 from low_latency_endpoint.settings.update.stated_values import both_texts, differences, value_text
@@ -75,6 +75,24 @@ def test_files_of_the_same_content_in_two_folders_are_the_same(tmp_path: Path) -
     assert [each.before for each in differences(one, three)] == [one]
     (two / "further").write_text("", encoding="utf-8")
     assert list(differences(one, two))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    ["schedule: [{name: m, rate: 1 day, min: 3}]", "steps: {adds: [{requests: 8, add: 2}]}"],
+)
+def test_what_changes_the_scaling_of_a_further_variant_alone(stated: str) -> None:
+    text = """client_zones: {{ids: [use1-az1, use1-az2]}}
+endpoints:
+  mood:
+    instance_type: ml.m5.large
+    containers: [{{image: {{uri: a/b:1}}}}]
+    throughput: {{peak_tps: 1000, tps_per_instance: 50}}
+    variants: {{b: {{scaling: {{scale_in_cooldown: 5m{}}}}}}}
+"""
+    before, after = (parse_settings(text.format(each)) for each in ("", f", {stated}"))
+    [found] = compare(before, after).differences
+    assert [each.effect for each in found.consequences] == [Effect.IN_PLACE]
 
 
 def test_the_words_of_a_difference() -> None:
