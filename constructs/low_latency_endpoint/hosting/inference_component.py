@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from aws_cdk import Duration, Resource, Size
+from aws_cdk import Resource, Size
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..network.private_link_policy import INVOKE_ACTIONS
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.instance_types import InstanceFacts
 from ..plan.limits import (
@@ -75,8 +76,8 @@ class InferenceComponent(Resource):
         copies: int = 2,
         placement: Literal["SPREAD", "BINPACK"] | None = None,
         cache_artifacts: bool = False,
-        startup_health_check_timeout: Duration | None = None,
-        model_data_download_timeout: Duration | None = None,
+        startup_health_check_timeout: Lasting | None = None,
+        model_data_download_timeout: Lasting | None = None,
         component_name: str | None = None,
         variant_name: str | None = None,
     ) -> None:
@@ -204,7 +205,7 @@ class InferenceComponent(Resource):
         )
 
     def metric(
-        self, name: str, *, statistic: str, period: Duration | None = None
+        self, name: str, *, statistic: str, period: Lasting | None = None
     ) -> cloudwatch.Metric:
         """A metric of the component by its name in CloudWatch, such as ``ModelLatency``.
 

@@ -21,6 +21,7 @@ _PARTS = (
     "errors",
     "load_test",
     "operate",
+    "options",
     "plan",
     "report",
     "settings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import jsii
@@ -19,6 +20,7 @@ from ..hosting.images import ContainerImage
 from ..network.private_link import RuntimePrivateLink
 from ..network.s3_gateway_policy import let_out_to_s3
 from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.durations import seconds_of
 from ..plan.limits import ENDPOINT_NAME
@@ -100,7 +102,7 @@ class LoadTestFleet(Construct):
         memory_mib: int = 2048,
         interface_endpoints: bool | LoadTestFleet = True,
         results_bucket: s3.IBucket | None = None,
-        results_retention: Duration | None = None,
+        results_retention: Lasting = timedelta(days=90),
         log_retention_days: int | None = None,
     ) -> None:
         """Tasks that load-test one endpoint from its client zones, through its own PrivateLink.
@@ -127,7 +129,7 @@ class LoadTestFleet(Construct):
         path = path_below(self, scope, id)
         check_task_size(cpu, memory_mib, path)
         check(LOG_RETENTION, log_retention_days, path)
-        kept = _days(Duration.days(90) if results_retention is None else results_retention, path)
+        kept = _days(results_retention, path)
         private_link.check_serves(network, path)
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
@@ -429,6 +431,6 @@ def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:
     return str(check(ENDPOINT_NAME, endpoint, where))
 
 
-def _days(duration: Duration, where: str) -> int:
+def _days(duration: Lasting, where: str) -> int:
     days = seconds_of(duration, where) / 86_400
     return int(RESULTS_RETENTION.check(int(days) if days == int(days) else days, where))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from aws_cdk import CfnResource, Duration
@@ -12,6 +13,7 @@ from constructs import Construct
 
 from ..hosting.endpoint_interface import IEndpoint
 from ..options.alarms import Thresholds, TokenAlarmOptions
+from ..options.option import Lasting
 from ..plan.argument_kinds import checked_arguments
 from ..plan.container_metrics import (
     ALARM_WAIT_SECONDS,
@@ -110,10 +112,10 @@ class TokenLatencyAlarms(Construct):
         endpoint: IEndpoint,
         variants: Sequence[str] | None = None,
         options: TokenAlarmOptions,
-        window: Duration | None = None,
-        evaluation_interval: Duration | None = None,
-        pending_period: Duration | None = None,
-        recovery_period: Duration | None = None,
+        window: Lasting = timedelta(minutes=5),
+        evaluation_interval: Lasting = timedelta(minutes=1),
+        pending_period: Lasting = timedelta(minutes=2),
+        recovery_period: Lasting = timedelta(minutes=5),
         actions: Sequence[cloudwatch.IAlarmAction] = (),
         actions_suppressor: cloudwatch.IAlarm | None = None,
     ) -> None:
@@ -140,13 +142,10 @@ class TokenLatencyAlarms(Construct):
         self._endpoint, self._options = endpoint, options
         self._server = server = options.server or "vllm"
         self._path = path = path_below(self, scope, id)
-        self._window = _seconds(window, 300)
+        self._window = _seconds(window)
         QUERY_WINDOW_SECONDS.check(self._window, path)
-        self._interval = check_interval(_seconds(evaluation_interval, 60), path)
-        self._pending, self._recovery = (
-            _seconds(pending_period, 120),
-            _seconds(recovery_period, 300),
-        )
+        self._interval = check_interval(_seconds(evaluation_interval), path)
+        self._pending, self._recovery = (_seconds(pending_period), _seconds(recovery_period))
         for seconds in (self._pending, self._recovery):
             ALARM_WAIT_SECONDS.check(seconds, path)
         self.alarms: dict[str, cloudwatch.IAlarm] = {}
@@ -340,6 +339,6 @@ def _query_alarm(
     return keep_alarm_name(cloudwatch.Alarm.from_alarm_arn(holder, "Alarm", arn), resource.ref)
 
 
-def _seconds(duration: Duration | None, default: int) -> float:
-    seconds = default if duration is None else seconds_of(duration)
+def _seconds(duration: Lasting) -> float:
+    seconds = seconds_of(duration)
     return int(seconds) if seconds == int(seconds) else seconds

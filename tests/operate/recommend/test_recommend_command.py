@@ -151,7 +151,7 @@ def test_the_warm_ups_payload_goes_to_s3_after_the_question(
     assert re.fullmatch(r"samples/sample-payload-[0-9a-f]{16}\.tar\.gz", put["Key"])
     with tarfile.open(fileobj=put["Body"], mode="r:gz") as archive:
         [name] = archive.getnames()
-        assert archive.extractfile(name).read() == b'{"inputs": "I am super happy right now."}'
+        assert archive.extractfile(name).read() == b'{"inputs":"I am super happy right now."}'
     payload = request["InputConfig"]["ContainerConfig"]["PayloadConfig"]
     assert payload == {
         "SamplePayloadUrl": f"s3://my-bucket/{put['Key']}",
