@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
 from ..options.container import ContainerOptions

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from constructs import Construct
 
+from ..errors.frozen import dataclass
 from ..hugging_face.hub_options import HubModelOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubServing, hub_serving

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, CfnMapping, Fn
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.image_names import dlc_accounts
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account

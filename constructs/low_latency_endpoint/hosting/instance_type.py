@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.instance_types import InstanceFacts, instance_facts
 from ..plan.limits import INSTANCE_TYPE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..errors.frozen import dataclass
 from ..hugging_face import HUB
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_DATA_URI

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import aws_sagemaker as sagemaker
 
+from ..errors.frozen import dataclass
 from ..options.option import Lasting
 from ..options.variant import VariantOptions
 from ..plan.argument_kinds import checked_arguments

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
 from ..errors.findings import Finding, breaches
+from ..errors.frozen import dataclass
 from ..options.container import ServingOptions
 from ..options.option import Option, Options
 from ..options.rules import SECRET_ARN

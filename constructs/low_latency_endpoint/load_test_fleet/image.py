@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aws_cdk import aws_ecr_assets as ecr_assets
 from constructs import Construct
 
+from ..errors.frozen import dataclass
 from ..hosting.images import ContainerImage
 
 _PACKAGE = Path(__file__).parents[1]

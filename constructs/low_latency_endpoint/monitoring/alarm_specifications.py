@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Literal
 
 from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from ..errors.frozen import dataclass
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
 from ..options.alarms import AlarmOptions, SlowRequests, Thresholds

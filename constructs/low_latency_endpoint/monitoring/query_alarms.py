@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..errors.frozen import dataclass
 from ..hosting.endpoint_interface import IEndpoint
 from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.option import Lasting

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol
 
 from ..errors.findings import Finding, breaches, finding
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.rules import (
     ARCHIVE_NAME,

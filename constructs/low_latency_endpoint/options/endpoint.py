@@ -6,9 +6,10 @@ The settings of an endpoint extend these groups.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from .deployment import DeploymentPolicy

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from ..errors import rule
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.durations import milliseconds_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS

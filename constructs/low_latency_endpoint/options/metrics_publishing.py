@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import METRIC_FREQUENCY
 from .option import Lasting, Option, Options

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from ..errors.findings import Finding, breaches, finding
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import (

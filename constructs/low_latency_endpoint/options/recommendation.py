@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.recommendation_limits import (
     MAX_TYPES,

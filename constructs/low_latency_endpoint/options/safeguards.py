@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from weakref import WeakKeyDictionary
 
 from ..errors.findings import Finding
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .option import Option, Options

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import zoneinfo
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
@@ -13,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import Range, text_form

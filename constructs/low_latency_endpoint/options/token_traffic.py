@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..errors import rule
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import Range, number_range
 from ..report.numbers import plain_number

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import PREFIX_SETTINGS

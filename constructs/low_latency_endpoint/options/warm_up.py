@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, breaches
+from ..errors.frozen import dataclass
 from ..plan import warm_up_rules as rules
 from ..plan.argument_kinds import checked_arguments
 from ..plan.endpoint_request import WARM_UP_REQUESTS

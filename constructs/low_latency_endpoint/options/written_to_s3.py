@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from ..plan.token_values import is_token

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from ..errors.findings import Finding, finding
+from ..errors.frozen import dataclass
 from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool

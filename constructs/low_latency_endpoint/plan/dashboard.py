@@ -8,9 +8,10 @@ Latencies are shown in milliseconds: every panel divides SageMaker's microsecond
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from ..errors.frozen import dataclass
 from ..report.numbers import milliseconds, readable
 from .dashboard_panel import PERIOD, Panel
 from .dashboard_shadow import shadow_panels

@@ -8,9 +8,10 @@ CloudWatch draws PromQL in widgets of the type ``chart`` (`Dashboard Body Struct
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..errors.frozen import dataclass
 from ..report.numbers import milliseconds
 from .container_metrics import container_metric, fullest_query, percentile_query
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from ..errors.frozen import dataclass
 from ..report.numbers import readable
 
 # Titles where the name alone does not read well

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from ..errors import rule
+from ..errors.frozen import dataclass
 from ..options.latency_target import LatencyTarget
 from ..options.scaling import InstanceCounts, ScalingOptions, whole_seconds
 from ..options.throughput import MeasuredThroughput

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from ..errors.frozen import dataclass
 from .capacity import stated
 
 MINUTE = 60.0

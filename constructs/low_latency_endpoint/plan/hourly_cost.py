@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..errors.frozen import dataclass
 from .decisions import Decision
 from .fleet_along import FleetAlong
 from .prices import HOSTING_PRICES, HOURS_PER_MONTH, OTEL_METRICS_USD, Price

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..errors.frozen import dataclass
 from .hugging_face_rules import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE
 from .limits import Range
 from .pinned_model import PinnedModel

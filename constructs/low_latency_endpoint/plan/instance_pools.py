@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors import rule
+from ..errors.frozen import dataclass
 from ..options.effects import CONFIGURATION, PLAN, Touched
 from ..options.option import Option, Options
 from ..options.throughput import MeasuredThroughput

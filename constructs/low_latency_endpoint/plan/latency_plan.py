@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 from ..errors import rule
+from ..errors.frozen import dataclass
 from ..options.latency_target import LatencyTarget
 from ..options.scaling import (
     CHANGES_NEED_SCALING,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from ..errors.frozen import dataclass
 from ..report.numbers import readable
 from .hourly_cost import MILLION
 from .prices import Price

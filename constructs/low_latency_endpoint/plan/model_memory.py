@@ -8,9 +8,10 @@ are exact; what a server needs besides is assumed, on the safe side, by the cons
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from ..errors.frozen import dataclass
 from .hugging_face_rules import CONTEXT_LENGTH, DOES_NOT_FIT, NO_DISK
 from .instance_types import InstanceFacts, instance_facts, instance_types
 from .limits import VOLUME_SIZE

@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
+from ..errors.frozen import dataclass
 from .hugging_face_rules import LOCK_EDITED, LOCK_FILE, NOT_PINNED
 
 _VERSION = 1

@@ -7,11 +7,11 @@ The images are data (``data/serving_containers.csv``), and so is what each serve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import NamedTuple
 
+from ..errors.frozen import dataclass
 from .hugging_face_rules import NO_CONTAINER, SERVER
 from .image_names import tei_accounts
 from .images import known_dlc_account

@@ -7,9 +7,9 @@ cannot be counted before synthesis, such as what a CDK app of your own adds, is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..errors import rule
+from ..errors.frozen import dataclass
 from .limits import Range
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..errors.frozen import dataclass
 from .capacity import stated
 from .endpoint_request import EndpointRequest
 

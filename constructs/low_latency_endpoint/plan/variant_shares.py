@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
+from ..errors.frozen import dataclass
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import FurtherOptions

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from ..errors.findings import Finding
+from ..errors.frozen import dataclass
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
 from ..options.container import ContainerSettings, rules_of_model

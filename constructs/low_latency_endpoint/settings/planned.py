@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors.findings import Place
+from ..errors.frozen import dataclass
 from ..options.container import ContainerSettings
 from ..options.rules import NO_SUCH_ENDPOINT
 from ..options.scaling import InstanceCounts

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import rule
 from ..errors.findings import Place
+from ..errors.frozen import dataclass
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..errors.frozen import dataclass
 from ..plan.capacity import counted_instances
 from ..plan.subnets import (
     RESERVED_ADDRESSES,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from ..errors import did_you_mean
+from ..errors.frozen import dataclass
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
 from ..options.option import Option, Options
 from ..options.rules import ENDPOINT_KEY, NO_SUCH_ENDPOINT, STACK_NAME, TOPIC_ARN

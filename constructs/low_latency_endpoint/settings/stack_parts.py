@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ..errors.frozen import dataclass
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
 from ..plan.deployments import rolls_back

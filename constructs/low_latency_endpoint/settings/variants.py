@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ..errors.findings import Finding, Place, finding
+from ..errors.frozen import dataclass
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...errors.frozen import dataclass
 from ...options.deployment import DeploymentPolicy
 from ...options.effects import Effect
 from ...options.option import changed, options_of

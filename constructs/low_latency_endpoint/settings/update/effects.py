@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...errors.frozen import dataclass
 from ...options.effects import Effect
 
 MEANINGS = {

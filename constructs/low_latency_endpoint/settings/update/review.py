@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import LowLatencyEndpointError, SettingsError
+from ...errors.frozen import dataclass
 from ...options.effects import Effect
 from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost

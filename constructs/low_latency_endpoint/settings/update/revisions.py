@@ -8,11 +8,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from ...errors import rule
+from ...errors.frozen import dataclass
 
 REVISION = rule(
     "LLE980",
