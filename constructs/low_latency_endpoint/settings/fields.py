@@ -211,8 +211,6 @@ def _asset(value: Any, info: ValidationInfo) -> Path:
     return path
 
 
-#: Text; a number counts as the text that the file has.
-Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": "string"})]
 #: Text where numbers without quotes are common.
 TextOrNumber = Annotated[
     str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})
