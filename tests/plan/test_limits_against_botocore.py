@@ -190,6 +190,7 @@ STATED = {
 _PAGE = "stated by the page that its rule names, not by a model"
 _OURS = "the library's own number, no fact of AWS's"
 _TEXT = "in the text of botocore's model: a test below"
+_OTHERS = "the identifier of another service, which SageMaker's model takes as any text"
 NOT_STATED = {
     **dict.fromkeys(
         (
@@ -202,15 +203,23 @@ NOT_STATED = {
     **dict.fromkeys(
         (
             "ALARM_THRESHOLD_MILLISECONDS", "ARCHITECTURE", "BELOW_TPS", "CONCURRENCY_PER_ZONE", "CUSTOM_AMI",
-            "ERROR_RATE", "IMAGE_PLATFORM", "KEEP_WARM_EVERY", "KEEP_WARM_REQUESTS", "KEEP_WARM_WINDOW",
+            "ENDPOINT_KEY", "ERROR_RATE", "IMAGE_PLATFORM", "KEEP_WARM_EVERY", "KEEP_WARM_REQUESTS", "KEEP_WARM_WINDOW",
             "LAST", "LATENCY_RATIO", "MAX_INSTANCES", "MINIMUM_INVOCATIONS", "OBJECTIVE", "OVERHEAD_SHARE",
             "FROM_TPS", "PAYLOAD_COUNT", "INSTANCE_START_SECONDS", "PEAK_TPS", "RISE_TPS", "PERCENT_OF_ALL", "PRICE", "PRICED_ITEM", "REQUESTS",
-            "RESERVED_CONCURRENCY", "RESULTS_RETENTION", "SAFETY_FACTOR", "CONCURRENCY_PER_INSTANCE", "SHARED_PREFIX", "TOKEN_COUNT",
+            "RESERVED_CONCURRENCY", "RESULTS_RETENTION", "SAFETY_FACTOR", "CONCURRENCY_PER_INSTANCE", "SHADOW_SHARE", "SHARED_PREFIX", "TOKEN_COUNT",
             "KV_CACHE_USE", "METRICS_OF_SERVER", "QUERY_WINDOW_SECONDS", "WAITING_REQUESTS", "STEP_ADDS", "STEP_CHANGE",
             "STEP_PERIODS", "STEP_THRESHOLD",
             "TIMEOUT_SECONDS", "TPS_PER_INSTANCE", "WARM_UP_REQUESTS", "ZONES_TO_COUNT", "ZONE_IMBALANCE",
         ),
         _OURS,
+    ),
+    **dict.fromkeys(
+        (
+            "CIDR", "ECR_REPOSITORY", "ENCRYPTION_KEY_ARN", "FUNCTION_ARN", "IMAGE_TAG", "INTERFACE_ENDPOINT_ID",
+            "KMS_KEY_ARN", "PREFIX_LIST_ID", "ROLE_ARN", "SECRET_ARN", "SECURITY_GROUP_ID", "STACK_NAME", "SUBNET_ID",
+            "TOPIC_ARN", "VPC_ID",
+        ),
+        _OTHERS,
     ),
     **dict.fromkeys(
         (

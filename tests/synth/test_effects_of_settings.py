@@ -131,6 +131,14 @@ SLOW = {".alarms.slow_requests": {"threshold": "150ms"}}
 Row = tuple[Changes, *tuple[Changes, ...]]
 #: What a file says before and after, and changes of it, each of which is a case. A path that begins
 #: with a dot is the endpoint's. Here: what endpoints share, and what is done to an endpoint itself.
+OF_FILE = {"file": "model.tar.gz", "content_type": "text/plain"}
+FULL_PAYLOAD = {
+    "data": {"inputs": "A"},
+    "content_type": "application/json",
+    "accept": "text/csv",
+    "target_model": "a.tar.gz",
+    "target_container": "second",
+}
 SHARED: list[Row] = [
     (
         {},
@@ -301,8 +309,10 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".warm_up.requests": 500},
             {
                 **below(".warm_up.payload", content_type="text/plain", target_model="a.tar.gz"),
+                **below(".warm_up.payload", accept="text/csv", target_container="second"),
                 ".warm_up.payload.data.inputs": "Another.",
             },
+            {".warm_up.payload": [FULL_PAYLOAD, {"text": "one"}, OF_FILE]},
             {
                 **below(".warm_up", concurrency_per_zone=5, last=40, timeout="5m", on_miss="warn"),
                 **below(".warm_up", during_deployments=False, metrics=True),
@@ -387,10 +397,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
         ),
         ({".containers": MANY}, below(".alarms", cache_miss_rate=0.05, model_loading_wait="1s")),
         ({".warm_up.payload": {"text": "one"}}, {".warm_up.payload.text": "two"}),
-        (
-            {".warm_up.payload": {"file": "model.tar.gz", "content_type": "text/plain"}},
-            {".warm_up.payload.file": "payload.json"},
-        ),
+        ({".warm_up.payload": OF_FILE}, {".warm_up.payload.file": "payload.json"}),
         (
             {".warm_up.keep_warm": {"every": "1m"}},
             below(".warm_up.keep_warm", every="2m", requests_per_zone=2, below_tps=7, window="10m"),
@@ -458,6 +465,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
                 {f".{place}": stated},
                 below(f".{place}", **CONFIGURED, inference_ami=OF_GPUS, routing="random"),
                 {f".{place}.containers": URI[".containers"]},
+                {f".{place}.ssm_access": True},
                 {f".{place}.tps_per_instance": 150},
                 {f".{place}.safety_factor": 0.4},
                 {f".{place}.instances": {"initial": 9}},
@@ -694,3 +702,6 @@ def within(value: Any, path: str) -> Iterator[str]:
         for name, each in value.items():
             yield f"{path}.{name}"
             yield from within(each, f"{path}.{name}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from within(each, f"{path}.*")

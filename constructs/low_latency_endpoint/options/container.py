@@ -219,6 +219,8 @@ class ServingOptions(Options):
         count = len(self.environment)
         yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, count)
         for key, value in self.environment.items():
+            if is_token(key):  # CloudFormation has no keys that it computes
+                yield from breaches(("environment",), limits.ENVIRONMENT_KEY.check, key)
             if not is_token(value):
                 place, size = ("environment", key), len(value.encode("utf-8", "replace"))
                 yield from breaches(place, limits.ENVIRONMENT_VALUE_BYTES.check, size)

@@ -140,7 +140,8 @@ def _made(value: Any) -> Any:
     if isinstance(value, (int, float)):
         whole = float(value).is_integer()
         return PlainScalarString(str(int(value)) if whole else repr(float(value)))
-    is_plain = isinstance(scalar(value), str) and value.isprintable()
+    # ruamel.yaml leaves a colon before a mark plain within braces, which YAML 1.1 does not read.
+    is_plain = isinstance(scalar(value), str) and value.isprintable() and value[:1] != ":"
     return value if is_plain else DoubleQuotedScalarString(value)
 
 

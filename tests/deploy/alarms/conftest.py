@@ -29,9 +29,9 @@ from low_latency_endpoint import (
     LatencyAlarms,
     Model,
     ModelData,
+    SlowRequests,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.monitoring.alarms import SlowRequests
 from tests.deploy.small_stacks import (
     REGISTRY,
     endpoint_in,

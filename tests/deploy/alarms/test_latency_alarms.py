@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.monitoring.alarm_options import AlarmOptions
+from low_latency_endpoint import AlarmOptions
 
 from .conftest import MINUTE
 
