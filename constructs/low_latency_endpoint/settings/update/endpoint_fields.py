@@ -25,7 +25,6 @@ from ..variants import further_variants
 from .stated_values import with_value
 
 _GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg/"
-SCALED_VARIANT_SOURCE = _GUIDE + "endpoint-scaling-update.html"
 """Which changes of a variant that scales `UpdateEndpoint` refuses."""
 
 
