@@ -27,8 +27,7 @@ _ROOMS = {
     "monitoring": "Alarms and dashboard",
     "warm_up": "Warm-up",
     "load_test_fleet": "Load-test fleet",
-    "plan": "What the plan takes",
-    "synthesis": "Safeguards",
+    "options": "Options, as a settings file and Python take them",
 }
 
 

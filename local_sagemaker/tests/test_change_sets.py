@@ -234,10 +234,8 @@ class Drifting:
         elif what == "target gone":
             self.aws.client("application-autoscaling").deregister_scalable_target(**self.at)
         else:
-            (stated,) = [
-                sagemaker.describe_endpoint_config(EndpointConfigName=each["EndpointConfigName"])
-                for each in sagemaker.list_endpoint_configs()["EndpointConfigs"]
-            ]
+            serving = sagemaker.describe_endpoint(EndpointName=self.name)["EndpointConfigName"]
+            stated = sagemaker.describe_endpoint_config(EndpointConfigName=serving)
             sagemaker.create_endpoint_config(
                 EndpointConfigName="other", ProductionVariants=stated["ProductionVariants"]
             )

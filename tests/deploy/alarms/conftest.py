@@ -88,7 +88,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "two": ("ml.m5.xlarge", {"error_rate": 0.01, "quiet_during_deployments": True}),
     "rollback": (
         "ml.m5.xlarge",
-        {"error_rate": 0.01, "model_latency": {"p99": ms(200)}, "new_fleet_only": True},
+        {"error_rate": 0.01, "model_latency": {"p99": ms(200)}},
     ),
 }
 UTILIZATION = {
@@ -156,6 +156,7 @@ class World:
             "Alarms",
             endpoint=endpoint,
             options=replace(AlarmOptions.none(), actions=[actions.SnsAction(topic)], **options),
+            new_fleet_only=shape == "rollback",
         )
         known = {
             alarm.node.id: key.removeprefix("primary/") for key, alarm in alarms.alarms.items()

@@ -18,12 +18,12 @@ from .conftest import MINUTE
 # Options that change how alarms are made, not which: tests/synth has them.
 NOT_AN_ALARM = {
     "minimum_invocations",
-    "new_fleet_only",
     "period",
     "evaluation_periods",
     "datapoints_to_alarm",
     "actions",
     "quiet_during_deployments",
+    "tokens",  # alarms of another construct
 }
 ENDPOINTS = ("single", "gpu", "multi", "rollback")
 
