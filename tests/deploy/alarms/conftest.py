@@ -86,10 +86,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "pager": ("ml.m5.xlarge", PAGING),
     "quiet": ("ml.m5.xlarge", {**PAGING, "quiet_during_deployments": True}),
     "two": ("ml.m5.xlarge", {"error_rate": 0.01, "quiet_during_deployments": True}),
-    "rollback": (
-        "ml.m5.xlarge",
-        {"error_rate": 0.01, "model_latency": {"p99": ms(200)}},
-    ),
+    "rollback": ("ml.m5.xlarge", {"error_rate": 0.01, "model_latency": {"p99": ms(200)}}),
 }
 UTILIZATION = {
     "CPUUtilization",
