@@ -195,6 +195,8 @@ class Drifting:
         changes.create(self.resources, "CREATE")
         assert changes.execute() == "CREATE_COMPLETE"
         self.at = {**WHERE, "ResourceId": f"endpoint/{self.name}/variant/primary"}
+        assert self.alarms()
+        assert self.alarms("CompositeAlarm")
 
     def revert(self) -> dict[str, Any]:
         """A drift-aware change set of the deployed template."""
@@ -210,14 +212,16 @@ class Drifting:
         scaling = self.aws.client("application-autoscaling")
         if given:
             scaling.register_scalable_target(**self.at, **given)
-        (found,) = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")[
-            "ScalableTargets"
-        ]
+        (found,) = scaling.describe_scalable_targets(
+            ServiceNamespace="sagemaker", ResourceIds=[self.at["ResourceId"]]
+        )["ScalableTargets"]
         return found["MinCapacity"], found["MaxCapacity"]
 
     def alarms(self, kind: str = "MetricAlarm") -> list[dict[str, Any]]:
+        """The stack's own; other tests share the account."""
         found = self.aws.client("cloudwatch").describe_alarms(AlarmTypes=[kind])[f"{kind}s"]
-        return [each for each in found if not each["AlarmName"].startswith("TargetTracking-")]
+        own = f"{self.changes.stack}-"
+        return [each for each in found if each["AlarmName"].startswith(own)]
 
     def by_hand(self, what: str) -> None:
         cloudwatch, sagemaker = self.aws.client("cloudwatch"), self.aws.client("sagemaker")
