@@ -124,7 +124,11 @@ def test_the_oldest_cdk_makes_what_the_newest_makes(old_python, tmp_path, contex
     (variant,) = made["ProductionVariants"]
     assert variant["RoutingConfig"]["PrefixAwareRoutingConfig"]["PrefixLength"] == 1024
     assert variant["VariantInstanceProvisionTimeoutInSeconds"] == 600
-    assert made["MetricsConfig"] == {"EnableEnhancedMetrics": True}
+    assert made["MetricsConfig"] == {
+        "EnableEnhancedMetrics": True,
+        "EnableDetailedObservability": True,
+        "MetricPublishFrequencyInSeconds": 60,
+    }
 
 
 def test_all_of_todays_flags_let_the_oldest_cdk_work(old_python, tmp_path):
