@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from low_latency_endpoint.options.option import Options, options_of
+from low_latency_endpoint.options.option import Options, options_of, texts_of
 from low_latency_endpoint.plan.limits import digits
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
@@ -37,9 +37,9 @@ def settings_tables() -> str:
     for path, model in _groups():
         name = model.__name__
         group = schema if model is model_of(Settings) else definitions[name]
-        # What two groups have in common is told with the first of them.
+        # What two groups have in common is told with the first of them, if it has texts of its own.
         base = model.makes.__mro__[1]
-        first = path if base is Options else told.setdefault(base, path)
+        first = told.setdefault(base, path) if texts_of(base) else path
         parts.append(f"## {_title(path)}\n\n{group['description']}\n")
         left_out = () if first == path else tuple(each.name for each in options_of(base))
         parts.append(_table(model, group, definitions, path, left_out))

@@ -58,6 +58,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     StepUp,
     TokenAlarmOptions,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
@@ -69,6 +70,7 @@ from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, che
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.pinned_models import QWEN, written_lock
+from tests.refusals import refused
 
 SETTINGS = load_settings(Path(__file__).parents[2] / "endpoint.yaml")
 SECRET = "hunter2"
@@ -810,3 +812,8 @@ def test_nothing_is_half_made(things):
         Model(**place, network=things.network, containers=[things.container], role="hosting")
     assert raised.value.where == f"Serving/{place['id']}, role"
     Model(**place, network=things.network, containers=[things.container])
+
+
+def test_a_capture_is_no_core_dump():
+    with refused("LLE807"):
+        VariantOptions(core_dump=DataCapture(s3="s3://captured"))

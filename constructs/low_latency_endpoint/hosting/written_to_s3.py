@@ -9,15 +9,15 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..options.written_to_s3 import CoreDump, DataCapture
+from ..options.written_to_s3 import CoreDump, DataCapture, WrittenToS3
+from ..synthesis.by_arn import key_by_arn
 
-_Written = TypeVar("_Written", bound=CoreDump)
+_Written = TypeVar("_Written", bound=WrittenToS3)
 
 
 def with_key(scope: Construct, id: str, written: _Written, default: kms.IKey | None) -> _Written:
     """The same, with the key that its ARN names, or a default."""
-    arn = written.kms_key_arn
-    key = written.key or (kms.Key.from_key_arn(scope, id, arn) if arn else default)
+    key = written.key or key_by_arn(scope, id, written.kms_key_arn) or default
     return written if key is None else replace(written, key=key, kms_key_arn=None)
 
 

@@ -183,19 +183,20 @@ SECRET_ARN = _arn(
     r"[a-z0-9\-]+:\d{12}:secret:[\w/+=.@\-]{1,512}",
     "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf",
 )
+KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 KMS_KEY_ARN = _arn(
     "LLE926",
     "the KMS key's ARN",
     "kms",
     r"[a-z0-9\-]+:\d{12}:(?:key|alias)/[\w/\-]+",
-    "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    KMS_KEY_EXAMPLE,
 )
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
     "LLE341",
     "the ARN of the KMS key by its ID",
     "kms",
     r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
-    "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's",
+    f"{KMS_KEY_EXAMPLE}, not an alias's",
 )
 PREFIX_LIST_ID = _resource_id("LLE342", "the prefix list's ID", "pl")
 

@@ -11,7 +11,7 @@ from ..errors.frozen import dataclass
 from ..plan.argument_kinds import checked_arguments
 from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .option import Option, Options
-from .rules import ENCRYPTION_KEY_ARN, ROLE_ARN
+from .rules import ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Those that hold below a scope, by the scope.
 APPLIED: WeakKeyDictionary[Any, Safeguards] = WeakKeyDictionary()
-_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _ROLE = "arn:aws:iam::123456789012:role/"
 
 
@@ -52,7 +51,7 @@ class Safeguards(Options):
         ...            log_retention_days=365).apply_to(stack)
     """
 
-    kms_key_arn: Annotated[str | None, Option(ENCRYPTION_KEY_ARN, _KEY)] = None
+    kms_key_arn: Annotated[str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE)] = None
     log_retention_days: Annotated[int | None, Option(LOG_RETENTION, 365)] = None
     function_role_arn: Annotated[str | None, Option(ROLE_ARN, f"{_ROLE}low-latency-functions")] = (
         None

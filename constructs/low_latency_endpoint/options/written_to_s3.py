@@ -11,12 +11,10 @@ from ..plan import limits
 from ..plan.argument_kinds import checked_arguments
 from ..plan.token_values import is_token
 from .option import Option, Options
-from .rules import KMS_KEY_ARN, SAMPLES_NOTHING
+from .rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, SAMPLES_NOTHING
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 def _types(example: str) -> Option:
@@ -24,9 +22,21 @@ def _types(example: str) -> Option:
     return Option(limits.CAPTURE_CONTENT_TYPE, [example], entries=count)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrittenToS3(Options):
+    """Objects that one key encrypts."""
+
+    kms_key_arn: Annotated[str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE)] = None
+    key: kms.IKey | None = None
+
+    def _rules_of_keys(self) -> Iterator[Finding]:
+        """One key."""
+        yield from self._excludes("key", ("kms_key_arn",), "one key encrypts all")
+
+
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class CoreDump(Options):
+class CoreDump(WrittenToS3):
     """Where core dumps of crashed containers go.
 
     Args:
@@ -40,17 +50,11 @@ class CoreDump(Options):
     """
 
     s3: Annotated[str, Option(limits.S3_URI, "s3://my-bucket/core-dumps/")]
-    kms_key_arn: Annotated[str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE)] = None
-    key: kms.IKey | None = None
-
-    def _rules_of_keys(self) -> Iterator[Finding]:
-        """One key."""
-        yield from self._excludes("key", ("kms_key_arn",), "one key encrypts all")
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class DataCapture(CoreDump):
+class DataCapture(WrittenToS3):
     """Record requests and responses in S3.
 
     Args:

@@ -25,13 +25,13 @@ from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptio
 from ..options.latency_target import LatencyTarget
 from ..options.option import Option
 from ..options.recommendation import RecommendationOptions
-from ..options.rules import KMS_KEY_ARN, ROLE_ARN
+from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
 from ..options.warm_up import WarmUpOptions
-from ..options.written_to_s3 import KMS_KEY_EXAMPLE, CoreDump
+from ..options.written_to_s3 import CoreDump
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from ..plan.instance_pools import PlannedPool
