@@ -79,8 +79,8 @@ def _functions(path: Path, text: str) -> Iterator[tuple[int, str]]:
 def _declared(texts: dict[Path, str]) -> Counter[str]:
     """Where the options of a settings file are declared, by name.
 
-    A field of a class, a parameter of a constructor, a row of a docstring without that field, and a
-    row of a table of effects: each is a place. Names of more than four classes are everyday words.
+    A class with such a field, or with such a parameter of its constructor, is a place. Names of more
+    classes than ``_EVERYDAY`` are everyday words.
     """
     places: dict[str, set[str]] = {}
     settings: set[str] = set()
@@ -97,8 +97,7 @@ def _declared(texts: dict[Path, str]) -> Counter[str]:
 def _names(made: ast.ClassDef) -> Iterator[tuple[str, bool]]:
     for each in made.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-            said = ast.unparse(each)
-            yield each.target.id, "Option(" in said or "optional(" in said or "examples=" in said
+            yield each.target.id, "Option(" in ast.unparse(each)
         elif isinstance(each, ast.FunctionDef) and each.name == "__init__":
             for parameter in (*each.args.args, *each.args.kwonlyargs):
                 yield parameter.arg, False

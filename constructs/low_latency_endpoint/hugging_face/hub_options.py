@@ -71,7 +71,12 @@ class HuggingFaceSettings(HubModelOptions, ServingOptions):
 
     environment: Annotated[
         Mapping[str, str],
-        Option(example={"SM_VLLM_MAX_NUM_SEQS": 64}, keys=limits.ENVIRONMENT_KEY, as_text=True),
+        Option(
+            example={"SM_VLLM_MAX_NUM_SEQS": 64},
+            keys=limits.ENVIRONMENT_KEY,
+            known=True,
+            as_text=True,
+        ),
     ] = field(default_factory=dict)
     bucket: Annotated[str | None, Option(example="my-models")] = None
     token_secret_arn: Annotated[

@@ -17,7 +17,7 @@ from ..plan.container_metrics import (
     WAITING_REQUESTS,
     percentile_share,
 )
-from ..plan.durations import NUMBER
+from ..plan.durations import TEXT_PATTERN
 from ..plan.metrics import check_statistic
 from ..plan.rules import (
     METRIC_PERIOD,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Thresholds = Mapping[str, Lasting | Mapping[str, Lasting]]
 """Durations by statistic, or by severity and statistic."""
 
-_DURATION = {"type": "string", "pattern": rf"^{NUMBER}(?:ms|s|m|h)$"}
+_DURATION = {"type": "string", "pattern": TEXT_PATTERN}
 
 
 def _by_statistic(example: Any, *statistics: str, percentiles: bool = True) -> Option:

@@ -32,6 +32,7 @@ from .rules import (
     EXACTLY_ONE,
     FUNCTION_ARN,
     IMAGE_TAG,
+    KMS_KEY_EXAMPLE,
     MISSING_SETTING,
     NEEDS_ANOTHER,
 )
@@ -156,12 +157,7 @@ class ModelDataSettings(Options):
     asset: Annotated[Path | None, Option(example="model.tar.gz")] = None
     accept_eula: Annotated[bool, Option(example=True)] = False
     kms_key_arn: Annotated[
-        str | None,
-        Option(
-            ENCRYPTION_KEY_ARN,
-            "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
-            touches=Touched((DATA_KEY,)),
-        ),
+        str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched((DATA_KEY,)))
     ] = None
 
     @property
@@ -210,7 +206,10 @@ class ServingOptions(Options):
     environment: Annotated[
         Mapping[str, str],
         Option(
-            example={"HF_TASK": "text-classification"}, keys=limits.ENVIRONMENT_KEY, as_text=True
+            example={"HF_TASK": "text-classification"},
+            keys=limits.ENVIRONMENT_KEY,
+            known=True,
+            as_text=True,
         ),
     ] = field(default_factory=dict)
 
@@ -219,8 +218,6 @@ class ServingOptions(Options):
         count = len(self.environment)
         yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, count)
         for key, value in self.environment.items():
-            if is_token(key):  # CloudFormation has no keys that it computes
-                yield from breaches(("environment",), limits.ENVIRONMENT_KEY.check, key)
             if not is_token(value):
                 place, size = ("environment", key), len(value.encode("utf-8", "replace"))
                 yield from breaches(place, limits.ENVIRONMENT_VALUE_BYTES.check, size)

@@ -101,11 +101,6 @@ class Deployment(Options):
     rollback_on_alarms: Annotated[bool | None, Option()] = None
 
     @property
-    def ways(self) -> list[str]:
-        """Those that are stated: one, if the options are sound."""
-        return [name for name in self.exactly_one_of if getattr(self, name) is not None]
-
-    @property
     def _way(self) -> tuple[str, Any]:
         """The one that is stated, by its name."""
         name, *_ = self.ways

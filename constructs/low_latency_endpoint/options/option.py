@@ -24,7 +24,7 @@ from typing import (
 )
 
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
-from ..plan.durations import DURATION, is_duration, is_unresolved, milliseconds_of
+from ..plan.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
 from ..plan.limits import Limit
 from ..plan.token_values import check_known, is_token
 from .effects import Touched
@@ -72,7 +72,7 @@ class Declared(NamedTuple):
 
     name: str
     kind: Any
-    default: Any
+    default: Any  # dataclasses.MISSING where it is required
     text: str
     option: Option | None  # None where a settings file cannot state it
     lasting: bool  # whether the value is a duration, or holds some
@@ -132,7 +132,9 @@ class Options:
                 yield from breaches((each.name,), option.entries.check, len(value))
             if option.keys:
                 for key in value:
-                    yield from breaches((each.name, key), _check, Option(option.keys), key)
+                    yield from breaches(
+                        (each.name, key), _check, Option(option.keys, known=option.known), key
+                    )
             for place, leaf in _leaves((each.name,), value) if option.limit else ():
                 yield from breaches(place, _check, option, leaf)
         for name in _rules_of(group):  # type: ignore[arg-type]
@@ -142,6 +144,11 @@ class Options:
     def _rules(self) -> Iterator[Finding]:
         """What does not hold between the values."""
         yield from ()
+
+    @property
+    def ways(self) -> list[str]:
+        """Those of ``exactly_one_of`` that have a value: one, if the options are sound."""
+        return [name for name in self.exactly_one_of if getattr(self, name) is not None]
 
     def _rules_of_alternatives(self) -> Iterator[Finding]:
         """One of several is stated, and no other."""
@@ -267,9 +274,7 @@ def _rules_of(group: type[Options]) -> list[str]:
 def _check(option: Option, value: Any) -> None:
     limit: Any = option.limit
     if isinstance(value, timedelta):
-        unit = "milliseconds" if getattr(limit, "unit", "") == "milliseconds" else "seconds"
-        number = value / timedelta(**{unit: 1})
-        limit.check(int(number) if number == int(number) else number)
+        limit.check(in_unit_of(limit, value))
     elif option.planned:
         if is_unresolved(value):
             milliseconds_of(value)  # which refuses it

@@ -176,8 +176,7 @@ class ScalingSchedule(Options):
     @property
     def expression(self) -> str:
         """When, as Application Auto Scaling takes it."""
-        stated = [name for name in self.exactly_one_of if getattr(self, name) is not None]
-        return "".join(f"{name}({getattr(self, name)})" for name in stated[:1])
+        return "".join(f"{name}({getattr(self, name)})" for name in self.ways[:1])
 
     def _rules(self) -> Iterator[Finding]:
         """When and how many, as Application Auto Scaling takes it."""

@@ -15,8 +15,10 @@ DURATION = rule(
     fix='Give Duration.millis(200) from aws_cdk, datetime.timedelta(milliseconds=200), or "200ms".',
 )
 DURATION_KINDS = "a Duration, a timedelta, or a text such as 200ms"
-NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+TEXT_PATTERN = rf"^{_NUMBER}(?:{'|'.join(_UNITS)})$"
+"""Of a duration as text, for JSON schema."""
 
 
 def duration_of_text(text: str) -> timedelta | None:
@@ -24,7 +26,7 @@ def duration_of_text(text: str) -> timedelta | None:
 
     Raises ``OverflowError`` for more than a clock can measure.
     """
-    match = re.fullmatch(rf"({NUMBER})(ms|s|m|h)", text)
+    match = re.fullmatch(rf"({_NUMBER})({'|'.join(_UNITS)})", text)
     return timedelta(**{_UNITS[match[2]]: float(match[1])}) if match else None
 
 
@@ -36,6 +38,13 @@ def is_duration(value: Any) -> bool:
         except OverflowError:
             return False
     return isinstance(value, timedelta) or hasattr(value, "to_milliseconds")
+
+
+def in_unit_of(limit: Any, duration: timedelta) -> float:
+    """The duration as its limit counts: in milliseconds, or else in seconds."""
+    unit = "milliseconds" if getattr(limit, "unit", "") == "milliseconds" else "seconds"
+    number = duration / timedelta(**{unit: 1})
+    return int(number) if number == int(number) else number
 
 
 def is_unresolved(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +14,10 @@ from pydantic_core import CoreSchema, core_schema
 from ..errors import ConfigurationError
 from ..errors.findings import finding, shown
 from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
+from ..plan.durations import TEXT_PATTERN, duration_of_text, in_unit_of
 from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError
 from .yaml_source import WrittenFloat, WrittenInt
-
-_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_DURATION = rf"({_NUMBER})(ms|s|m|h)"
 
 
 def as_written(value: Any) -> Any:
@@ -34,8 +30,20 @@ def parse_duration(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
     text = as_written(value)
-    match = re.fullmatch(_DURATION, text) if isinstance(text, str) else None
-    if match is None:
+    try:
+        duration = duration_of_text(text) if isinstance(text, str) else None
+    except OverflowError:
+        raise BreachError(
+            [
+                finding(
+                    DURATION_FORM,
+                    got=value,
+                    allowed="a duration that a clock can measure",
+                    fix="Shorten it.",
+                )
+            ]
+        ) from None
+    if duration is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
         fix = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
         raise BreachError(
@@ -48,19 +56,7 @@ def parse_duration(value: Any) -> timedelta:
                 )
             ]
         )
-    try:
-        return timedelta(**{_UNITS[match[2]]: float(match[1])})
-    except OverflowError:
-        raise BreachError(
-            [
-                finding(
-                    DURATION_FORM,
-                    got=value,
-                    allowed="a duration that a clock can measure",
-                    fix="Shorten it.",
-                )
-            ]
-        ) from None
+    return duration
 
 
 def duration_text(duration: timedelta) -> str:
@@ -127,9 +123,7 @@ class Limited:
 
     def _check_duration(self, value: Any) -> timedelta:
         duration = parse_duration(value)
-        seconds = duration.total_seconds()
-        in_unit = seconds * 1000 if getattr(self.limit, "unit", "") == "milliseconds" else seconds
-        in_unit = int(in_unit) if in_unit == int(in_unit) else in_unit
+        in_unit = in_unit_of(self.limit, duration)
         if isinstance(self.limit, Choice) and not self.limit.holds(in_unit):
             raise BreachError.of(
                 self.limit.rule.error(
@@ -162,7 +156,7 @@ def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
     """The JSON schema of a duration, with the durations allowed when they are a few."""
     if isinstance(limit, Choice):
         return {"type": "string", "enum": [f"{value}s" for value in limit.values]}
-    return {"type": "string", "pattern": rf"^{_NUMBER}(?:ms|s|m|h)$"}
+    return {"type": "string", "pattern": TEXT_PATTERN}
 
 
 def path_beside(value: str | Path, info: ValidationInfo) -> Path:

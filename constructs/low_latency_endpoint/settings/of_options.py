@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from datetime import timedelta
 from functools import cache
 from inspect import cleandoc
@@ -39,7 +39,7 @@ _MODELS: dict[type[Options], type[SettingsModel]] = {}
 
 def _model_of(group: type[Options]) -> type[SettingsModel]:
     stated = [each for each in options_of(group) if each.option is not None]
-    made: dict[str, Any] = {each.name: _setting(group, each) for each in stated}
+    made: dict[str, Any] = {each.name: _setting(each) for each in stated}
     text, _, _ = cleandoc(group.__doc__ or "").partition("\n\nArgs:")
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
@@ -58,7 +58,7 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
     return model
 
 
-def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
+def _setting(declared: Declared) -> tuple[Any, Any]:
     """Kind and field; a setting that is left out has the option's own default."""
     option = declared.option or Option()
     kind = _read(declared.kind, option, declared.default)
@@ -68,7 +68,7 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
         kind = Annotated[kind, WithJsonSchema(dict(option.schema))]
     examples = None if option.example is None else [option.example]
     described: Any = {"description": declared.text_in_file, "examples": examples}
-    if _required(group, declared.name):
+    if declared.default is MISSING:
         return kind, Field(**described)
     shown = declared.default
     of_python = _of_python(declared.kind, shown)
@@ -77,11 +77,6 @@ def _setting(group: type[Options], declared: Declared) -> tuple[Any, Any]:
     # A path lies beside the settings file, by default too.
     is_path = Path in alternatives(declared.kind)
     return kind, Field(default=shown, validate_default=is_path or None, **described)
-
-
-def _required(group: Any, name: str) -> bool:
-    [of] = [each for each in fields(group) if each.name == name]
-    return of.default is MISSING and of.default_factory is MISSING
 
 
 def _of_python(kind: Any, default: Any) -> bool:

@@ -24,12 +24,8 @@ from ..token_alarms import token_alarm_count, token_limits
 from ..variants import further_variants
 from .stated_values import with_value
 
-_GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg/"
-"""Which changes of a variant that scales `UpdateEndpoint` refuses."""
-
-
-#: What options touch that stand below those of an endpoint, and are no options' fields yet.
-_BELOW: Mapping[str, Touched] = {
+#: Of the first variant's model only; those of another one's touch what ``hugging_face`` does.
+_OF_HUB_MODEL: Mapping[str, Touched] = {
     "hugging_face.accept_license": Touched((PLAN,)),
     "hugging_face.trust_remote_code": Touched(planned=("server",)),
     "hugging_face.hub_endpoint": Touched((STAGING,)),
@@ -40,10 +36,9 @@ _BELOW: Mapping[str, Touched] = {
 def touched_at(place: Place, group: type[Options]) -> Touched:
     """What a setting below a group touches: as it says, or as the nearest group around it does."""
     names = [each for each in place if isinstance(each, str)]
-    tables = {} if issubclass(group, FurtherOptions) else _BELOW
-    for length in range(len(names), 1, -1):
-        if row := tables.get(".".join(names[:length])):
-            return row
+    further = issubclass(group, FurtherOptions)
+    if not further and (row := _OF_HUB_MODEL.get(".".join(names[:2]))):
+        return row
     found, inside = Touched(), group
     for name in names:
         declared = next((each for each in options_of(inside) if each.name == name), None)
@@ -54,7 +49,7 @@ def touched_at(place: Place, group: type[Options]) -> Touched:
         if not below:
             break
         inside = below[0]
-    if issubclass(group, FurtherOptions) and hasattr(InstanceOptions, names[0]):
+    if further and hasattr(InstanceOptions, names[0]):
         return found._replace(planned=tuple(each for each in found.planned if each in FLEET))
     return found
 
