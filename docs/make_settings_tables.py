@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.facts.limits import digits
 from low_latency_endpoint.options.option import Options, options_of, texts_of
-from low_latency_endpoint.plan.limits import digits
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
 from low_latency_endpoint.settings.of_options import model_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from examples.demo_terminal import StepFailed
 from local_sagemaker import LocalAws
+from low_latency_endpoint.facts.instance_types import instance_facts
+from low_latency_endpoint.facts.zones import region_of_zone
 from low_latency_endpoint.operate.preflight.image_checks import ecr_image
-from low_latency_endpoint.plan.instance_types import instance_facts
-from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, served_containers
 from low_latency_endpoint.settings.yaml_editing import edit_settings_file
 

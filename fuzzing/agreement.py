@@ -21,8 +21,8 @@ import yaml
 from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.facts.zones import region_of_zone
 from low_latency_endpoint.options.option import changed
-from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.role_policies import role_policies
 from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.plan.endpoint_request import LARGEST_BODY_BYTES
+from low_latency_endpoint.facts.limits import LARGEST_BODY_BYTES
 from tests.refusals import refused
 
 MODULE = """\

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import StepResult
 from low_latency_endpoint.load_test.engine.target import Target
@@ -20,7 +21,6 @@ from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
 from low_latency_endpoint.plan.load_test_cost import LoadTestCost
-from low_latency_endpoint.plan.prices import your_price
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 

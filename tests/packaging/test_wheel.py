@@ -26,7 +26,7 @@ def test_the_wheel_holds_the_package_its_data_and_its_types_only(wheel: Path) ->
     metadata = {name for name in names if ".dist-info/" in name}
     assert names - metadata == expected
     assert "low_latency_endpoint/py.typed" in names
-    assert "low_latency_endpoint/plan/data/metrics.csv" in names
+    assert "low_latency_endpoint/facts/data/metrics.csv" in names
 
 
 def test_the_metadata_names_the_license_the_version_and_the_command(wheel: Path) -> None:

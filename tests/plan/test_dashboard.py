@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from low_latency_endpoint.facts.metrics import metric_facts, metrics
 from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
-from low_latency_endpoint.plan.metrics import metric_facts, metrics
 
 
 def _body(**variant):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from low_latency_endpoint.options.instance_pools import PlannedPool
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, also_on, hub_serving
-from low_latency_endpoint.plan.instance_pools import PlannedPool
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
 from tests.pinned_models import EMBEDDER, LLAMA, QWEN

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.instance_types import instance_facts
+from low_latency_endpoint.facts.instance_types import instance_facts
 from low_latency_endpoint.plan.model_config import (
     CONFIG_KEYS,
     Attention,

@@ -12,8 +12,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.facts.instance_types import instance_types
 from low_latency_endpoint.options.variant import RoutingStrategy
-from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.plan.latency_plan import (
     EndpointRequest,
     LatencyTarget,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.plan.image_names import image_needs, inference_amis
-from low_latency_endpoint.plan.images import check_image_runs_on, needed_inference_ami
-from low_latency_endpoint.plan.instance_types import InstanceFacts, instance_types
-from low_latency_endpoint.plan.limits import (
+from low_latency_endpoint.facts.image_names import image_needs, inference_amis
+from low_latency_endpoint.facts.images import check_image_runs_on, needed_inference_ami
+from low_latency_endpoint.facts.instance_types import InstanceFacts, instance_types
+from low_latency_endpoint.facts.limits import (
     CONTAINER_STARTUP_SECONDS,
     ENVIRONMENT_ENTRIES,
     ENVIRONMENT_KEY,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import date
 
-from low_latency_endpoint.plan.capacity import counted_instances, instances_for
-from low_latency_endpoint.plan.container_metrics import server_of
+from low_latency_endpoint.facts.container_metrics import server_of
+from low_latency_endpoint.facts.prices import Price
+from low_latency_endpoint.facts.s3_names import bucket_of
+from low_latency_endpoint.facts.token_values import is_token
+from low_latency_endpoint.facts.warm_up_rules import keep_warm_threshold, least_unreserved
+from low_latency_endpoint.facts.zones import is_stand_in
+from low_latency_endpoint.options.capacity import counted_instances, instances_for
 from low_latency_endpoint.plan.price_file import days_old
-from low_latency_endpoint.plan.prices import Price
-from low_latency_endpoint.plan.s3_names import bucket_of
-from low_latency_endpoint.plan.token_values import is_token
 from low_latency_endpoint.plan.variant_shares import VariantShare
-from low_latency_endpoint.plan.warm_up_rules import keep_warm_threshold, least_unreserved
-from low_latency_endpoint.plan.zones import is_stand_in
 
 
 def test_counts() -> None:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.simulate_cost import SimulatedCost, with_cost
+from low_latency_endpoint.facts.prices import Price
 from low_latency_endpoint.plan.hourly_cost import BilledItem, EndpointCost, StackCost
-from low_latency_endpoint.plan.prices import Price
 from low_latency_endpoint.settings import fleets_along, load_settings
 from low_latency_endpoint.simulate import shape
 

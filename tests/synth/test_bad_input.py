@@ -755,7 +755,7 @@ ELSEWHERE = {
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",
     "tests/synth/test_deployment.py": "LLE521",
     "tests/plan/test_serving_containers.py": "LLE392",
-    "tests/plan/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
+    "tests/facts/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",
     "tests/plan/test_scaling_pace.py": "LLE609",
     "tests/synth/test_private_link.py": "LLE211 LLE212 LLE217",

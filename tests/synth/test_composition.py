@@ -4,7 +4,7 @@ Cases that have files of their own: callers in other stacks (``test_callers_in_o
 imports (``test_made_elsewhere``), VPCs (``test_network_in_vpc``, ``test_zones_of_vpc``,
 ``test_ambiguous_subnets``), tokens (``test_token_values``), one private DNS in a VPC
 (``test_private_link``), roles and keys of the user's (``test_safeguards``), cdk-nag
-(``test_security_checks``, ``test_validators``), metrics' statistics (``tests/plan/test_metrics``).
+(``test_security_checks``, ``test_validators``), metrics' statistics (``tests/facts/test_metrics``).
 """
 
 from __future__ import annotations

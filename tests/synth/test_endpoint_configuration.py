@@ -144,7 +144,7 @@ CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 
 
 class TestCuda13:
-    """SageMaker's SDK gives such images an AMI on these families; see plan/images.py."""
+    """SageMaker's SDK gives such images an AMI on these families; see facts/images.py."""
 
     @pytest.mark.parametrize(
         ("tag", "type", "given", "there"),

@@ -20,8 +20,8 @@ import yaml
 
 import low_latency_endpoint
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
 from low_latency_endpoint.options.option import Declared, Options, options_of
-from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
 from tests.limit_edges import inside, outside
 
 from .test_argument_kinds import CLASSES, TRIED, Things, refusal, things

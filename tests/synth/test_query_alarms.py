@@ -18,7 +18,7 @@ from low_latency_endpoint import (
     TokenLatencyAlarms,
     VariantAttributes,
 )
-from low_latency_endpoint.plan.container_metrics import LONGEST_QUERY
+from low_latency_endpoint.facts.container_metrics import LONGEST_QUERY
 from low_latency_endpoint.plan.query_reading import data_part, metric_names_in
 from tests.refusals import refused
 

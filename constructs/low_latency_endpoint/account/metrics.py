@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from statistics import median_high
 from typing import Any
 
-from ..plan.metrics import metric_facts
+from ..facts.metrics import metric_facts
 from ..plan.published_metrics import highest_utilization
 from .calls import Account
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..plan.prices import OTEL_METRICS_USD
+from ..facts.prices import OTEL_METRICS_USD
 from .calls import Account
 from .sessions import Unreadable
 

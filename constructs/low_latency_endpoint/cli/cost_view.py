@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..plan.capacity import counted_instances
+from ..options.capacity import counted_instances
 from ..report.numbers import readable
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     """The settings with the prices of the command line over their own."""
+    from ..facts.prices import parse_price, your_price
     from ..options.option import changed
-    from ..plan.prices import parse_price, your_price
 
     stated = dict(parse_price(each) for each in given)
     prices = {**settings.prices, **{item: your_price(usd) for item, usd in stated.items()}}
@@ -169,7 +169,7 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
 
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     """The fleet along a day that repeats, and what it costs."""
-    from ..plan.prices import HOURS_PER_MONTH
+    from ..facts.prices import HOURS_PER_MONTH
     from ..settings import fleets_along
 
     fleets = fleets_along(settings, day)
@@ -228,7 +228,7 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
 
 
 def _how_to_give(items: Sequence[str]) -> str:
-    from ..plan.prices import HOSTING_PRICES
+    from ..facts.prices import HOSTING_PRICES
 
     given = ", ".join(f"{item}: USD" for item in items)
     options = " ".join(f"--price {item}=USD" for item in items)

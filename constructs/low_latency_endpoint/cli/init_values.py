@@ -45,7 +45,7 @@ class InitValues:
 
 def init_values(options: InitOptions) -> InitValues:
     """Put together what is given and what the account has."""
-    from ..plan.zones import region_of_zone
+    from ..facts.zones import region_of_zone
 
     template, vpc_id = options.template.value, options.vpc_id
     of_hub = template == HUGGING_FACE
@@ -99,7 +99,7 @@ def _account(options: InitOptions, zones: Sequence[str]) -> Account | None:
     try:
         from ..account.calls import Account
         from ..account.sessions import open_clients
-        from ..plan.zones import region_of_zone
+        from ..facts.zones import region_of_zone
     except ModuleNotFoundError:
         if options.profile:
             raise

@@ -13,13 +13,13 @@ from .load_inputs import Results, Sending, seconds_of
 from .options import EndpointName, Html, Markdown, Prices, flag, grouped, option
 
 if TYPE_CHECKING:
+    from ..facts.prices import Price
     from ..load_test.engine.payloads import Payloads
     from ..load_test.engine.target import Target
     from ..load_test.fleet.fleet_generator import FleetGenerator
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal
     from ..load_test.search.run_plans import RunPlan
-    from ..plan.prices import Price
 
 _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 
@@ -143,7 +143,7 @@ def load_test(
         target_model=measuring.target_model,
         inference_component=measuring.inference_component,
     )
-    from ..plan.prices import price_of
+    from ..facts.prices import price_of
     from .load_test_view import LoadTestDisplay, summary
 
     prices = _prices(price, stated, to.region)
@@ -206,7 +206,7 @@ def _prices(
     given: list[str] | None, stated: StatedEndpoint | None, region: str
 ) -> dict[str, Price]:
     """As the settings state them, and over them the options; before anything is sent."""
-    from ..plan.prices import parse_price, price_of, your_price
+    from ..facts.prices import parse_price, price_of, your_price
 
     prices = dict(stated.prices) if stated is not None else {}
     prices |= {item: your_price(usd) for item, usd in map(parse_price, given or ())}

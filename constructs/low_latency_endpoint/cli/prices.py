@@ -72,8 +72,8 @@ def prices(
     """
     from datetime import UTC, datetime
 
+    from ..facts.limits import INSTANCE_TYPE
     from ..operate.price_list import PRICE_LIST, Wanted, read_price_list
-    from ..plan.limits import INSTANCE_TYPE
     from ..plan.price_file import price_file_text
     from .load_inputs import seconds_of
     from .output import progress_on_terminal
@@ -122,7 +122,7 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
 
 def _missing(found: FoundPrices, types: list[str]) -> list[str]:
     """What was looked for in vain, in words."""
-    from ..plan.prices import priced_items
+    from ..facts.prices import priced_items
 
     there = {each.item for each in found.prices}
     return [

@@ -299,7 +299,7 @@ def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> l
 
 
 def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]:
-    from ..plan.rules import ONE_VARIANT_SIMULATED
+    from ..facts.rules import ONE_VARIANT_SIMULATED
     from ..settings import load_settings, plan_endpoint
 
     settings = load_settings(path)

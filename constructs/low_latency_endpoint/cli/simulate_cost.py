@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..plan.capacity import counted_instances
+from ..facts.prices import HOURS_PER_MONTH
+from ..options.capacity import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
-from ..plan.prices import HOURS_PER_MONTH
 from ..report.numbers import readable
 
 

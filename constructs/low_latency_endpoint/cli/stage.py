@@ -65,11 +65,11 @@ def stage(options: StageOptions, models: Models = None) -> None:
       low-latency stage --bucket my-models --profile production
     """
     from ..account.sessions import aws_errors_in_words, open_clients
+    from ..facts.s3_names import check_bucket
     from ..hugging_face.lock_file import read_lock
     from ..hugging_face.staging_function.addresses import StagingFailed
     from ..hugging_face.staging_function.bucket import Bucket
     from ..plan.pinned_model import pinned_in
-    from ..plan.s3_names import check_bucket
 
     locked = read_lock(options.lock)
     chosen = [

@@ -25,8 +25,8 @@ from urllib.parse import quote
 import boto3
 
 from ..errors import rule
-from ..plan.durations import seconds_of
-from ..plan.limits import Range
+from ..facts.durations import seconds_of
+from ..facts.limits import Range
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
 from .sigv4 import CredentialsSource, Sigv4Signer
 

@@ -27,7 +27,7 @@ from datetime import timedelta
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
-from ..plan.durations import seconds_of
+from ..facts.durations import seconds_of
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from botocore.exceptions import (
     ResponseStreamingError,
 )
 
-from ..plan.durations import milliseconds_of
+from ..facts.durations import milliseconds_of
 from .call_attempts import Attempts
 from .chat_chunks import DONE, as_chunk, content_of, error_of
 from .client_timing import CLIENT_DURATION, CallTiming

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from ..plan.limits import LARGEST_BODY_BYTES
+from ..facts.limits import LARGEST_BODY_BYTES
 
 # Bytes without a byte of a body among them: of heads, of trailers, of a chunk's extensions.
 _LARGEST_HEAD = 64 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import ResponseStreamingError
 
-from ..plan.limits import LARGEST_BODY_BYTES
+from ..facts.limits import LARGEST_BODY_BYTES
 from .server_sent_events import ServerSentEvents
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")

@@ -103,7 +103,7 @@ class ConfigurationError(LowLatencyEndpointError):
 
     Examples
     --------
-    >>> from low_latency_endpoint.plan.limits import VARIANT_WEIGHT
+    >>> from low_latency_endpoint.facts.limits import VARIANT_WEIGHT
     >>> try:
     ...     VARIANT_WEIGHT.check(-1)
     ... except ConfigurationError as error:

@@ -9,9 +9,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ..facts.limits import MANAGED_INSTANCES, MAX_INSTANCES
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import MANAGED_INSTANCES, MAX_INSTANCES
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
+from ..facts.rules import IMAGE_OR_PACKAGE
 from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
+from ..options.argument_kinds import checked_arguments
 from ..options.container import ContainerOptions
-from ..plan.argument_kinds import checked_arguments
 from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
-from ..plan.rules import IMAGE_OR_PACKAGE
 from ..plan.server_environment import OFFLINE
 from .hugging_face_model import HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage

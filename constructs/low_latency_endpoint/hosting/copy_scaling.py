@@ -7,9 +7,9 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import COOLDOWN_SECONDS, COPIES, SCALED_COPIES, SCALING_TARGET
-from ..plan.rules import INITIAL_OUTSIDE_RANGE
+from ..facts.limits import COOLDOWN_SECONDS, COPIES, SCALED_COPIES, SCALING_TARGET
+from ..facts.rules import INITIAL_OUTSIDE_RANGE
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token
 from .scaling_policies import ScalingStep, check_order, step_policy, tracking_policy

@@ -8,10 +8,10 @@ from typing import Any
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
+from ..facts.deployments import check_guardrails
+from ..facts.limits import ROLLBACK_ALARM_COUNT
+from ..facts.rules import ROLLING_NEEDS_ONE_VARIANT
 from ..options.deployment import DeploymentPolicy
-from ..plan.deployments import check_guardrails
-from ..plan.limits import ROLLBACK_ALARM_COUNT
-from ..plan.rules import ROLLING_NEEDS_ONE_VARIANT
 from ..synthesis.validation import in_seconds
 from .variant_attributes import VariantAttributes
 
@@ -44,7 +44,7 @@ def deployment_property(
     if kind == "ROLLING":
         made["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
             maximum_batch_size=size,
-            rollback_maximum_batch_size=size,  # see plan.deployments.instances_in_update
+            rollback_maximum_batch_size=size,  # see facts.deployments.instances_in_update
             wait_interval_in_seconds=wait,
             maximum_execution_timeout_in_seconds=maximum,
         )

@@ -8,10 +8,10 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..facts.limits import ENDPOINT_NAME
+from ..facts.rules import COUNTS_OF_A_SCALED_FLEET
+from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ENDPOINT_NAME
-from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.physical_names import name_of

@@ -10,18 +10,18 @@ from aws_cdk import Resource
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
-from ..options.metrics_publishing import MetricsPublishing
-from ..options.written_to_s3 import DataCapture
-from ..plan.argument_kinds import checked_arguments
-from ..plan.hub_serving import also_on
-from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
-from ..plan.limits import ENDPOINT_CONFIG_NAME, VARIANT_COUNT
-from ..plan.rules import (
+from ..facts.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
+from ..facts.limits import ENDPOINT_CONFIG_NAME, VARIANT_COUNT
+from ..facts.rules import (
     ALL_WEIGHTS_ZERO,
     KMS_WITH_LOCAL_STORAGE,
     ONE_COMPONENT_HOST,
     VARIANT_NAMED_TWICE,
 )
+from ..options.argument_kinds import checked_arguments
+from ..options.metrics_publishing import MetricsPublishing
+from ..options.written_to_s3 import DataCapture
+from ..plan.hub_serving import also_on
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of

@@ -10,16 +10,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
-from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import MAX_INSTANCES
-from ..plan.rules import (
+from ..facts.limits import MAX_INSTANCES
+from ..facts.rules import (
     COMPONENTS_ARE_BY_THEMSELVES,
     UNKNOWN_VARIANT,
     VARIANT_SCALED_TWICE,
     VARIANTS_NOT_KNOWN,
 )
+from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
+from ..options.argument_kinds import checked_arguments
+from ..options.option import Lasting
 from ..synthesis.asked_once import path_of
 from ..synthesis.validation import check
 from .endpoint_metrics import EndpointVariant, MetricSource

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from ..facts.durations import seconds_of
+from ..facts.metrics import check_statistic, metric_facts
+from ..facts.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
+from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.durations import seconds_of
-from ..plan.metrics import check_statistic, metric_facts
 from ..plan.published_metrics import check_published
-from ..plan.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
 from .variant_attributes import VariantAttributes
 
 _NEW_FLEET = "EndpointConfigName"

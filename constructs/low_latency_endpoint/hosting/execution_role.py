@@ -10,9 +10,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
+from ..facts.limits import MODEL_SECURITY_GROUPS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import MODEL_SECURITY_GROUPS
+from ..options.argument_kinds import checked_arguments
 from ..plan.model_rights import (
     Own,
     by_service,

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from ..errors.frozen import dataclass
 from ..hugging_face.hub_options import HubModelOptions
-from ..plan.argument_kinds import checked_arguments
+from ..options.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.serving_containers import ServingContainer
 from ..synthesis.asked_once import path_of, region_of

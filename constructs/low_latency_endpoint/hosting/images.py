@@ -11,10 +11,10 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.image_names import dlc_accounts
-from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
-from ..plan.limits import IMAGE_URI
+from ..facts.image_names import dlc_accounts
+from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
+from ..facts.limits import IMAGE_URI
+from ..options.argument_kinds import checked_arguments
 from ..plan.model_rights import pulling
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.findings import pseudo_parameters, warn

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from aws_cdk import ArnFormat
 from constructs import Construct
 
-from ..plan.limits import ENDPOINT_ARN, ENDPOINT_NAME
-from ..plan.rules import NAME_OR_ARN
+from ..facts.limits import ENDPOINT_ARN, ENDPOINT_NAME
+from ..facts.rules import NAME_OR_ARN
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.iam_documents import endpoint_arn as arn_of
 from ..synthesis.validation import check, is_token

@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
+from ..facts.limits import IMAGE_URI, MODEL_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.limits import IMAGE_URI, MODEL_NAME
 from ..plan.model_rights import encrypting_volumes, writing_with
 from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below

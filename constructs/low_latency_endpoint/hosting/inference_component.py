@@ -11,11 +11,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..network.private_link_policy import INVOKE_ACTIONS
-from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.instance_types import InstanceFacts
-from ..plan.limits import (
+from ..facts.instance_types import InstanceFacts
+from ..facts.limits import (
     COMPONENT_ACCELERATORS,
     COMPONENT_CPUS,
     COMPONENT_MEMORY,
@@ -24,8 +21,11 @@ from ..plan.limits import (
     COPIES,
     MODEL_DOWNLOAD_SECONDS,
 )
-from ..plan.metrics import check_statistic, metric_facts
-from ..plan.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
+from ..facts.metrics import check_statistic, metric_facts
+from ..facts.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
+from ..network.private_link_policy import INVOKE_ACTIONS
+from ..options.argument_kinds import checked_arguments
+from ..options.option import Lasting
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import arn

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.instance_types import InstanceFacts, instance_facts
-from ..plan.limits import INSTANCE_TYPE
+from ..facts.instance_types import InstanceFacts, instance_facts
+from ..facts.limits import INSTANCE_TYPE
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.validation import check, is_token
 
 

@@ -11,9 +11,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..facts.limits import ARCHITECTURE
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ARCHITECTURE
+from ..options.argument_kinds import checked_arguments
 from ..plan.model_rights import reading
 from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below

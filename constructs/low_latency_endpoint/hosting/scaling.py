@@ -9,10 +9,7 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..plan.argument_kinds import checked_arguments
-from ..plan.capacity import invocations_target
-from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
-from ..plan.limits import (
+from ..facts.limits import (
     COOLDOWN_SECONDS,
     EVALUATION_PERIODS,
     MAX_INSTANCES,
@@ -20,7 +17,7 @@ from ..plan.limits import (
     SCALING_TARGET,
     TPS_PER_INSTANCE,
 )
-from ..plan.rules import (
+from ..facts.rules import (
     BURSTABLE,
     CAPACITY_CHANGE,
     INITIAL_OUTSIDE_RANGE,
@@ -28,7 +25,10 @@ from ..plan.rules import (
     SCALING_STEPS,
     THROUGHPUT_OR_TARGET,
 )
-from ..plan.scaling_steps import check_steps
+from ..facts.scaling_steps import check_steps
+from ..options.argument_kinds import checked_arguments
+from ..options.capacity import invocations_target
+from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token
 from .scaling_policies import ScalingStep, check_order, step_policy, tracking_policy

@@ -10,9 +10,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.rules import MIN_ABOVE_MAX
-from ..plan.scaling_steps import STEP_CHANGE
+from ..facts.rules import MIN_ABOVE_MAX
+from ..facts.scaling_steps import STEP_CHANGE
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.validation import check, is_token
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from constructs import Construct
 
-from ..plan.rules import SHADOW_OF_ONE_VARIANT
+from ..facts.rules import SHADOW_OF_ONE_VARIANT
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .variant import ProductionVariant

@@ -10,7 +10,7 @@ from constructs import Construct, IDependable
 
 from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
-from ..plan.argument_kinds import checked_arguments
+from ..options.argument_kinds import checked_arguments
 from ..plan.function_rights import STAGED_PREFIXES, reading_secret, staging
 from ..plan.hugging_face_rules import HUB_ENDPOINT
 from ..plan.model_rights import decrypting, reading

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aws_cdk import CfnTag
 
-from ..plan.limits import TAG_COUNT, TAG_KEY, TAG_VALUE
+from ..facts.limits import TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..synthesis.validation import check
 
 

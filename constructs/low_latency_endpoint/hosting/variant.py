@@ -8,11 +8,8 @@ from typing import Any
 from aws_cdk import aws_sagemaker as sagemaker
 
 from ..errors.frozen import dataclass
-from ..options.option import Lasting
-from ..options.variant import VariantOptions
-from ..plan.argument_kinds import checked_arguments
-from ..plan.images import needed_inference_ami
-from ..plan.limits import (
+from ..facts.images import needed_inference_ami
+from ..facts.limits import (
     CONTAINER_STARTUP_SECONDS,
     INITIAL_INSTANCE_COUNT,
     INSTANCE_POOL_COUNT,
@@ -22,7 +19,10 @@ from ..plan.limits import (
     TPS_PER_INSTANCE,
     Range,
 )
-from ..plan.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
+from ..facts.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
+from ..options.argument_kinds import checked_arguments
+from ..options.option import Lasting
+from ..options.variant import VariantOptions
 from ..synthesis.validation import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..errors.frozen import dataclass
+from ..facts.limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, VARIANT_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, VARIANT_NAME
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.validation import check
 from .instance_type import InstanceType
 

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from ..errors.findings import Finding, breaches
 from ..errors.frozen import dataclass
+from ..facts import limits
+from ..facts.s3_names import check_bucket_name
 from ..options.container import ServingOptions
 from ..options.option import Option, Options
 from ..options.rules import SECRET_ARN
-from ..plan import limits
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
-from ..plan.s3_names import check_bucket_name
 from . import HUB
 from .lock_file import LOCK_NAME, pinned_model
 

@@ -19,6 +19,7 @@ _PARTS = (
     "account",
     "client",
     "errors",
+    "facts",
     "load_test",
     "operate",
     "options",

@@ -15,16 +15,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from ..hosting.endpoint_interface import IEndpoint
-from ..hosting.images import ContainerImage
-from ..network.private_link import RuntimePrivateLink
-from ..network.s3_gateway_policy import let_out_to_s3
-from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
-from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.durations import seconds_of
-from ..plan.limits import ENDPOINT_NAME
-from ..plan.load_test_fleet_rules import (
+from ..facts.durations import seconds_of
+from ..facts.limits import ENDPOINT_NAME
+from ..facts.load_test_fleet_rules import (
     ENDPOINT_KIND,
     LOG_RETENTION,
     MASTER_PORT,
@@ -33,6 +26,13 @@ from ..plan.load_test_fleet_rules import (
     check_task_size,
     descriptions_path,
 )
+from ..hosting.endpoint_interface import IEndpoint
+from ..hosting.images import ContainerImage
+from ..network.private_link import RuntimePrivateLink
+from ..network.s3_gateway_policy import let_out_to_s3
+from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
+from ..options.argument_kinds import checked_arguments
+from ..options.option import Lasting
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.iam_documents import arn, endpoint_arn
 from ..synthesis.physical_names import name_of

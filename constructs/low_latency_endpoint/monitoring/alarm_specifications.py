@@ -11,14 +11,14 @@ from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from ..errors.frozen import dataclass
+from ..facts.durations import milliseconds_of, seconds_of
+from ..facts.metrics import microseconds_from_milliseconds
+from ..facts.rules import ZONES_NOT_KNOWN
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
 from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
 from ..options.option import Lasting
-from ..plan.durations import milliseconds_of, seconds_of
-from ..plan.metrics import microseconds_from_milliseconds
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
-from ..plan.rules import ZONES_NOT_KNOWN
 from ..synthesis.validation import is_token
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD

@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..plan.argument_kinds import checked_arguments
+from ..options.argument_kinds import checked_arguments
 from ..synthesis.iam_documents import arn
 from ..synthesis.safeguards import safeguards_of
 

@@ -8,13 +8,13 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.rules import SCALED_VARIANTS_ONLY
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions
-from ..plan.argument_kinds import checked_arguments
+from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.rules import SCALED_VARIANTS_ONLY
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import warn
 from .alarm_specifications import AlarmSpecification, specifications

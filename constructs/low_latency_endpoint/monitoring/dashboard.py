@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, Thresholds
+from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
-from ..plan.argument_kinds import checked_arguments
 from ..plan.dashboard_tokens import TokenPanels
-from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.validation import check_milliseconds
@@ -23,8 +23,8 @@ from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
 
 if TYPE_CHECKING:
+    from ..facts.instance_types import InstanceFacts
     from ..plan.dashboard import DashboardVariant
-    from ..plan.instance_types import InstanceFacts
 
 
 @checked_arguments

@@ -11,11 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..errors.frozen import dataclass
-from ..hosting.endpoint_interface import IEndpoint
-from ..options.alarms import Thresholds, TokenAlarmOptions
-from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.container_metrics import (
+from ..facts.container_metrics import (
     ALARM_WAIT_SECONDS,
     NOTHING_WATCHED,
     QUERY_WINDOW_SECONDS,
@@ -28,10 +24,14 @@ from ..plan.container_metrics import (
     percentile_share,
     promql_regions,
 )
+from ..facts.durations import milliseconds_of, seconds_of
+from ..facts.rules import UNKNOWN_VARIANT
+from ..hosting.endpoint_interface import IEndpoint
+from ..options.alarms import Thresholds, TokenAlarmOptions
+from ..options.argument_kinds import checked_arguments
+from ..options.option import Lasting
 from ..plan.dashboard_tokens import TokenPanels
-from ..plan.durations import milliseconds_of, seconds_of
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.rules import UNKNOWN_VARIANT
 from ..synthesis.asked_once import keep_alarm_name, path_below, region_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token

@@ -8,13 +8,13 @@ from datetime import timedelta
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.limits import ERROR_RATE
+from ..facts.rules import LATENCY_RATIO, NO_SHADOW
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import checked_period
 from ..options.alarms import AlarmOptions
+from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ERROR_RATE
-from ..plan.rules import LATENCY_RATIO, NO_SHADOW
 from ..synthesis.asked_once import path_below
 from ..synthesis.validation import check
 

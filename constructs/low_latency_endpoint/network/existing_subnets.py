@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..options.network import ClientZones
-from ..plan.rules import (
+from ..facts.rules import (
     NETWORK_FROM_TWO,
     SUBNET_OF_TWO_ZONES,
     SUBNETS_OF_OTHER_ZONES,
     ZONE_WITHOUT_SUBNET,
     ZONES_UNKNOWN_AT_SYNTH,
 )
-from ..plan.zones import is_stand_in, zone_name_of
+from ..facts.zones import is_stand_in, zone_name_of
+from ..options.network import ClientZones
 from ..synthesis.asked_once import path_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token

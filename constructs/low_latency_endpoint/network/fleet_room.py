@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..plan.subnets import check_fleets_fit, check_fleets_fit_existing
+from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .vpc_zones import is_subnet_of_pending_lookup

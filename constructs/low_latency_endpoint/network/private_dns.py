@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IValidation
 
 from ..errors import ConfigurationError
-from ..plan.rules import (
+from ..facts.rules import (
     HOSTED_ZONE_IN_OWN_VPC,
     HOSTED_ZONE_OF_OTHER_ACCOUNT,
     OTHER_REGIONAL_NAME,

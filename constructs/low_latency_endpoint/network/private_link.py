@@ -10,15 +10,15 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..options.network import PrivateLinkOptions
-from ..options.option import made_at
-from ..plan.argument_kinds import checked_arguments
-from ..plan.rules import (
+from ..facts.rules import (
     HOSTED_ZONE_NEEDS_DNS_NAME,
     LINK_OF_OTHER_VPC,
     NO_NAME_WITHOUT_PRIVATE_DNS,
     PRIVATE_DNS_NEEDS_VPC_DNS,
 )
+from ..options.argument_kinds import checked_arguments
+from ..options.network import PrivateLinkOptions
+from ..options.option import made_at
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from .callers import let_in, rules_stand_with
 from .private_dns import (

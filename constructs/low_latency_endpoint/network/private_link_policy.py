@@ -8,7 +8,7 @@ from typing import Any
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..plan.limits import ENDPOINT_POLICY_LENGTH
+from ..facts.limits import ENDPOINT_POLICY_LENGTH
 from ..synthesis.asked_once import path_of, region_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.former_names import LONGEST_ANSWER, FormerNames

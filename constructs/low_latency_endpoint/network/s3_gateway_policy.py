@@ -8,7 +8,7 @@ from typing import Any
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..plan.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
+from ..facts.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
 from ..synthesis.asked_once import path_of, region_of
 from ..synthesis.findings import known_at_synth, pseudo_parameters, warn
 from ..synthesis.former_names import LONGEST_ANSWER, FormerNames

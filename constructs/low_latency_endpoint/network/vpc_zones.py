@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..plan.zones import is_stand_in, zone_name_of
+from ..facts.zones import is_stand_in, zone_name_of
 from ..synthesis.asked_once import stack_of
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ..facts.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
+from ..facts.rules import NOT_A_CLIENT_ZONE
+from ..facts.subnets import network_blocks
+from ..facts.zones import check_zones_in_region, zone_name_of
+from ..options.argument_kinds import checked_arguments
 from ..options.network import DEFAULT_CIDR, ClientZones
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
-from ..plan.rules import NOT_A_CLIENT_ZONE
-from ..plan.subnets import network_blocks
-from ..plan.zones import check_zones_in_region, zone_name_of
 from ..synthesis.asked_once import path_below, path_of, region_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.iam_documents import allow, document

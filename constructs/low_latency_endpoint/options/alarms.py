@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.container_metrics import (
+from ..facts import limits
+from ..facts.container_metrics import (
     KV_CACHE_USE,
     METRICS_OF_SERVER,
     WAITING_REQUESTS,
     percentile_share,
 )
-from ..plan.durations import TEXT_PATTERN
-from ..plan.metrics import check_statistic
-from ..plan.rules import (
+from ..facts.durations import TEXT_PATTERN
+from ..facts.metrics import check_statistic
+from ..facts.rules import (
     METRIC_PERIOD,
     OBJECTIVE,
     PERCENT_OF_ALL,
@@ -27,7 +26,8 @@ from ..plan.rules import (
     ZONE_IMBALANCE,
     check_alarm_window,
 )
-from ..plan.token_values import is_token
+from ..facts.token_values import is_token
+from .argument_kinds import checked_arguments
 from .effects import Touched
 from .option import Lasting, Option, Options
 

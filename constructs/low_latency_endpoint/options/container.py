@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.rules import (
+from ..facts import limits
+from ..facts.rules import (
     ARCHIVE_NAME,
     ASSET_IS_ARCHIVE,
     CACHE_OF_MULTI_MODEL,
@@ -23,7 +23,7 @@ from ..plan.rules import (
     PACKAGE_IS_SINGLE_MODEL,
     PREFIX_ENDS_WITH_SLASH,
 )
-from ..plan.token_values import is_token
+from ..facts.token_values import is_token
 from .effects import DATA_KEY, Touched
 from .option import Option, Options
 from .rules import (

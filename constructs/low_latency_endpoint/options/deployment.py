@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.deployments import instances_in_update, takes_guardrails
-from ..plan.rules import EXECUTION_TIME_TOO_SHORT
-from ..plan.token_values import is_token
+from ..facts import limits
+from ..facts.deployments import instances_in_update, takes_guardrails
+from ..facts.rules import EXECUTION_TIME_TOO_SHORT
+from ..facts.token_values import is_token
 from ..report.numbers import readable
+from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
 
 _FIVE_MINUTES = timedelta(minutes=5)

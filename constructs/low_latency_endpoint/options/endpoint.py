@@ -10,8 +10,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
+from ..facts import limits
+from .argument_kinds import checked_arguments
 from .deployment import DeploymentPolicy
 from .effects import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Touched
 from .metrics_publishing import MetricsPublishing

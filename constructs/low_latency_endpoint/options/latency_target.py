@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 from ..errors import rule
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.durations import milliseconds_of
-from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
+from ..facts.durations import milliseconds_of
+from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..report.numbers import milliseconds
+from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
 
 TARGET_GIVEN = rule(

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Annotated
 
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import METRIC_FREQUENCY
+from ..facts.limits import METRIC_FREQUENCY
+from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
 
 

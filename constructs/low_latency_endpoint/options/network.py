@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.rules import (
+from ..facts import limits
+from ..facts.rules import (
     API_NEEDS_PRIVATE_DNS,
     FIPS_WITH_POLICY,
     NARROW_WITHOUT_POLICY,
@@ -17,10 +16,11 @@ from ..plan.rules import (
     ZONE_WITHOUT_SUBNET,
     ZONES_UNKNOWN_AT_SYNTH,
 )
-from ..plan.s3_names import check_bucket_name
-from ..plan.subnets import vpc_block
-from ..plan.token_values import is_token
-from ..plan.zones import is_stand_in, zone_name_of
+from ..facts.s3_names import check_bucket_name
+from ..facts.subnets import vpc_block
+from ..facts.token_values import is_token
+from ..facts.zones import is_stand_in, zone_name_of
+from .argument_kinds import checked_arguments
 from .option import Option, Options
 from .rules import (
     AT_LEAST_ONE,

@@ -24,9 +24,9 @@ from typing import (
 )
 
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
-from ..plan.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
-from ..plan.limits import Limit
-from ..plan.token_values import check_known, is_token
+from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
+from ..facts.limits import Limit
+from ..facts.token_values import check_known, is_token
 from .effects import Touched
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.recommendation_limits import (
+from ..facts import limits
+from ..facts.recommendation_limits import (
     MAX_TYPES,
     PHASE_SPAWN_RATE,
     PHASE_USERS,

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from ..errors.findings import Finding
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.load_test_fleet_rules import LOG_RETENTION
+from ..facts.load_test_fleet_rules import LOG_RETENTION
+from .argument_kinds import checked_arguments
 from .option import Option, Options
 from .rules import ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN
 

@@ -13,10 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import Range, text_form
-from ..plan.rules import (
+from ..facts import limits
+from ..facts.limits import Range, text_form
+from ..facts.rules import (
     CAPACITY_CHANGE,
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
@@ -25,8 +24,9 @@ from ..plan.rules import (
     SCALING_IS_OFF,
     SCALING_STEPS,
 )
-from ..plan.scaling_steps import STEP_CHANGE
+from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
+from .argument_kinds import checked_arguments
 from .effects import Touched
 from .option import Lasting, Option, Options
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.capacity import instances_at_peak, invocations_target
-from ..plan.rules import ONE_KIND_OF_RISE
+from ..facts import limits
+from ..facts.rules import ONE_KIND_OF_RISE
 from ..report.numbers import plain_number
+from .argument_kinds import checked_arguments
+from .capacity import instances_at_peak, invocations_target
 from .option import Option, Options
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from ..errors import rule
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import Range, number_range
+from ..facts.limits import Range, number_range
 from ..report.numbers import plain_number
+from .argument_kinds import checked_arguments
 from .option import Option, Options
 
 _P95_DEVIATIONS = 1.6448536269514722

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.rules import PREFIX_SETTINGS
-from ..plan.token_values import is_token
+from ..facts import limits
+from ..facts.rules import PREFIX_SETTINGS
+from ..facts.token_values import is_token
+from .argument_kinds import checked_arguments
 from .effects import CONFIGURATION, VARIANT, Touched
 from .option import Lasting, Option, Options
 from .rules import CUSTOM_AMI

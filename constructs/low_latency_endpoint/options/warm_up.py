@@ -11,11 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, breaches
 from ..errors.frozen import dataclass
-from ..plan import warm_up_rules as rules
-from ..plan.argument_kinds import checked_arguments
-from ..plan.endpoint_request import WARM_UP_REQUESTS
-from ..plan.limits import Range
-from ..plan.token_values import is_token
+from ..facts import warm_up_rules as rules
+from ..facts.limits import Range
+from ..facts.token_values import is_token
+from .argument_kinds import checked_arguments
 from .effects import Touched
 from .option import Lasting, Option, Options
 
@@ -196,7 +195,7 @@ class WarmUpOptions(Options):
         WarmUpPayload | Sequence[WarmUpPayload], Option(example={"data": {"inputs": "I like you."}})
     ]
     requests: Annotated[
-        int | None, Option(WARM_UP_REQUESTS, 500, touches=Touched(planned=("warm_up",)))
+        int | None, Option(rules.WARM_UP_REQUESTS, 500, touches=Touched(planned=("warm_up",)))
     ] = None
     concurrency_per_zone: Annotated[int, Option(rules.CONCURRENCY_PER_ZONE, 4)] = 4
     last: Annotated[int, Option(rules.LAST, 50)] = 50

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..plan import limits
-from ..plan.argument_kinds import checked_arguments
-from ..plan.token_values import is_token
+from ..facts import limits
+from ..facts.token_values import is_token
+from .argument_kinds import checked_arguments
 from .option import Option, Options
 from .rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, SAMPLES_NOTHING
 

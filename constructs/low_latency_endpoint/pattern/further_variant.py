@@ -8,19 +8,19 @@ from typing import Annotated
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
+from ..facts.limits import VARIANT_NAME, VARIANT_WEIGHT
+from ..facts.rules import MODEL_WITHOUT_CONTAINERS
 from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
+from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import ModelOptions
 from ..options.option import Option
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FurtherOptions, VariantOptions
 from ..options.written_to_s3 import CoreDump
-from ..plan.argument_kinds import checked_arguments
 from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import HubServing
-from ..plan.limits import VARIANT_NAME, VARIANT_WEIGHT
-from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
 from .pools import planned_pools, planned_type, types_of
 

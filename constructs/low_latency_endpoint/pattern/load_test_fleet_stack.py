@@ -8,7 +8,7 @@ from aws_cdk import Stack, Tags
 from constructs import Construct
 
 from ..load_test_fleet.load_test_fleet import LoadTestFleet
-from ..plan.argument_kinds import checked_arguments
+from ..options.argument_kinds import checked_arguments
 from .low_latency_endpoint_stack import LowLatencyEndpointStack
 
 

@@ -13,6 +13,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ..facts.deployments import rolls_back
+from ..facts.limits import ACCOUNT, PARAMETER_PREFIX, REGION
 from ..hosting.container import Container
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
@@ -25,6 +27,7 @@ from ..monitoring.dashboard import LatencyDashboard
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
+from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.network import ClientZones
 from ..options.option import Lasting
@@ -33,11 +36,8 @@ from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..options.warm_up import WarmUpOptions
-from ..plan.argument_kinds import checked_arguments
 from ..plan.decisions import PLAN_METADATA, values_in_template
-from ..plan.deployments import rolls_back
 from ..plan.latency_plan import EndpointRequest, LatencyTarget, MeasuredThroughput, Plan
-from ..plan.limits import ACCOUNT, PARAMETER_PREFIX, REGION
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.validation import check

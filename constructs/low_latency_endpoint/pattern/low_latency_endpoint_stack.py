@@ -13,10 +13,10 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.argument_kinds import checked_arguments
-from ..plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
+from ..options.argument_kinds import checked_arguments
 from .low_latency_endpoint import LowLatencyEndpoint
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..network.private_link import RuntimePrivateLink
-from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..options.network import ClientZones
-from ..plan.limits import MAX_INSTANCES, ZONE_NAME
-from ..plan.rules import (
+from ..facts.limits import MAX_INSTANCES, ZONE_NAME
+from ..facts.rules import (
     FLEETS_SHARE_SUBNETS,
     LINK_HAS_ITS_OWN_DNS,
     NETWORK_FROM_TWO,
     ZONES_OR_NETWORK,
 )
-from ..plan.zones import is_stand_in
+from ..facts.zones import is_stand_in
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..options.network import ClientZones
 from ..synthesis.asked_once import path_of
 from ..synthesis.findings import warn
 

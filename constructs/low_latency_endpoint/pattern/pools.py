@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..facts.limits import INSTANCE_POOL_COUNT
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
-from ..plan.instance_pools import PlannedPool, planned_for
-from ..plan.limits import INSTANCE_POOL_COUNT
+from ..options.instance_pools import PlannedPool, planned_for
 
 
 def planned_pools(placed: InstanceType | Sequence[InstancePool]) -> tuple[PlannedPool, ...]:

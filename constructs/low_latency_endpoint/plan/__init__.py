@@ -1,4 +1,4 @@
-"""What should the endpoint be? Facts as data and pure functions over them.
+"""What should the endpoint be? Its numbers from its options, each with an explanation.
 
-It imports ``errors``; no AWS library, and nothing outside Python.
+It imports ``options``, ``facts`` and ``errors``; no AWS library, and nothing outside Python.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import rule
-from .limits import Range
+from ..facts.limits import Range
 
 COMPOSITE_RULE_LENGTH = Range(
     rule(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..facts.token_values import is_token
 from ..options.scaling import whole_seconds
 from ..report.numbers import milliseconds, readable
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
-from .token_values import is_token
 
 if TYPE_CHECKING:  # imported by what reads this
     from .latency_plan import Plan

@@ -12,11 +12,11 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
+from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from ..report.numbers import milliseconds, readable
 from .dashboard_panel import PERIOD, Panel
 from .dashboard_shadow import shadow_panels
 from .dashboard_tokens import TokenPanels
-from .metrics import MICROSECONDS_PER_MILLISECOND
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6

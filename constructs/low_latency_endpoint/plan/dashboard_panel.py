@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .metrics import metric_facts
+from ..facts.metrics import metric_facts
 
 PERIOD = 60
 _LIMIT = "#d62728"

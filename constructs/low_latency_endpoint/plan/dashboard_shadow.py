@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from .dashboard_panel import Panel
-from .metrics import MICROSECONDS_PER_MILLISECOND
 
 # Production as everywhere, from light to dark; the shadow in greens.
 _COLORS = {

@@ -12,8 +12,8 @@ from dataclasses import field
 from typing import Any
 
 from ..errors.frozen import dataclass
+from ..facts.container_metrics import container_metric, fullest_query, percentile_query
 from ..report.numbers import milliseconds
-from .container_metrics import container_metric, fullest_query, percentile_query
 
 _PERCENTILES = (0.5, 0.95, 0.99)
 _LIMIT = "#d62728"

@@ -7,11 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import rule
+from ..facts.instance_types import instance_facts
+from ..facts.tables import rows
 from ..report.numbers import milliseconds, readable
-from .instance_types import instance_facts
 from .model_config import attention, count_of
 from .served_model import served_task, weight_bytes
-from .tables import rows
 
 if TYPE_CHECKING:
     from ..options.latency_target import LatencyTarget

@@ -10,38 +10,36 @@ from typing import Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..options.latency_target import LatencyTarget
-from ..options.scaling import InstanceCounts, ScalingOptions, whole_seconds
-from ..options.throughput import MeasuredThroughput
-from ..options.token_traffic import TokenTraffic
-from ..options.variant import RoutingStrategy
-from .container_metrics import METRICS_OF_SERVER, server_of
-from .decisions import PlanWarning
-from .decode_pace import check_itl
-from .hub_serving import HubServing
-from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
-from .instance_pools import PlannedPool, check_pools
-from .instance_types import InstanceFacts, instance_facts, not_known
-from .limits import (
+from ..facts.container_metrics import METRICS_OF_SERVER, server_of
+from ..facts.images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
+from ..facts.instance_types import InstanceFacts, instance_facts, not_known
+from ..facts.limits import (
     CLIENT_ZONE_COUNT,
-    GUIDE,
     IMAGE_URI,
     INFERENCE_AMI,
     INSTANCE_TYPE,
-    LARGEST_BODY_BYTES,
+    PAYLOAD,
     ROUTING_STRATEGY,
     ZONE_ID,
     ZONE_NAME,
     Range,
     number_range,
 )
-from .rules import ZONE_NAMED_TWICE
+from ..facts.rules import ZONE_NAMED_TWICE
+from ..facts.token_values import check_known, is_token
+from ..facts.warm_up_rules import WARM_UP_REQUESTS
+from ..facts.zones import check_zones_in_region, is_stand_in, region_of_zone
+from ..options.instance_pools import PlannedPool, check_pools
+from ..options.latency_target import LatencyTarget
+from ..options.scaling import InstanceCounts, ScalingOptions, whole_seconds
+from ..options.throughput import MeasuredThroughput
+from ..options.token_traffic import TokenTraffic
+from ..options.variant import RoutingStrategy
+from .decisions import PlanWarning
+from .decode_pace import check_itl
+from .hub_serving import HubServing
 from .scaling_pace import INSTANCE_SECONDS, start_floor
-from .token_values import check_known, is_token
 from .variant_shares import VariantShare
-from .zones import check_zones_in_region, is_stand_in, region_of_zone
-
-MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
 
 LATENCY_KIND = rule(
     "LLE804",
@@ -72,18 +70,6 @@ TOKENS_ABOVE_CONTEXT = rule(
     "prompt and answer are longer than the context that the server is given",
     fix="State shorter ones, or a longer context_length, on a type that has room for it.",
 )
-PAYLOAD = Range(
-    rule(
-        "LLE820",
-        "the payload is larger than SageMaker takes",
-        fix="Send a reference to data in S3, compress it, or use an asynchronous endpoint.",
-        source=GUIDE + "deploy-model-options.html",
-    ),
-    "the payload",
-    0,
-    LARGEST_BODY_BYTES,
-    "bytes",
-)
 OVERHEAD_SHARE = number_range(
     "LLE821",
     "the share of the target kept for overhead",
@@ -93,10 +79,6 @@ OVERHEAD_SHARE = number_range(
     source="",
     fix="Give the share for network and SageMaker's overhead.",
 )
-WARM_UP_REQUESTS = number_range(
-    "LLE822", "the number of warm-up requests", 0, 1_000_000, unit="requests", source=""
-)
-
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 

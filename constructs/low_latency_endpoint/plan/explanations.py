@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
+from ..facts import subnets
+from ..facts.images import AMI_SOURCE, cuda_words
+from ..facts.instance_types import SOURCE as INSTANCE_TYPE_SOURCE
+from ..facts.limits import LARGEST_BODY_BYTES, MODEL_BODY_BYTES
+from ..facts.metrics import metric_facts
+from ..options.capacity import HELD_SHARE, instances_at_peak, stated
 from ..report.numbers import milliseconds, plain_number, readable
-from . import subnets
-from .capacity import HELD_SHARE, instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
-from .endpoint_request import MODEL_BODY_BYTES, EndpointRequest
+from .endpoint_request import EndpointRequest
 from .hub_explanation import explain_hub_model
-from .images import AMI_SOURCE, cuda_words
-from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_plan import (
     CONCURRENCY_METRIC,
     HEADROOM,
@@ -23,8 +25,6 @@ from .latency_plan import (
     WARM_UP_MOST,
     Plan,
 )
-from .limits import LARGEST_BODY_BYTES
-from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises, rise_seconds
 from .summary import summary_of

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from ..errors.frozen import dataclass
-from .capacity import stated
+from ..options.capacity import stated
 
 MINUTE = 60.0
 _IN_MINUTES = 15

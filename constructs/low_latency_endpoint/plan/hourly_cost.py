@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors.frozen import dataclass
+from ..facts.prices import HOSTING_PRICES, HOURS_PER_MONTH, OTEL_METRICS_USD, Price
 from .decisions import Decision
 from .fleet_along import FleetAlong
-from .prices import HOSTING_PRICES, HOURS_PER_MONTH, OTEL_METRICS_USD, Price
 
 MOMENTS = {
     "at_least": "the fewest instances that scaling leaves; all of them where nothing scales",

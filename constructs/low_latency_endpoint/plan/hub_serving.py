@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from ..errors.frozen import dataclass
+from ..facts.limits import Range
 from .hugging_face_rules import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE
-from .limits import Range
 from .pinned_model import PinnedModel
 from .serving_containers import ServingContainer, serving_container
 

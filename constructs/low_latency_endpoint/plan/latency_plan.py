@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..facts.metrics import check_statistic, microseconds_from_milliseconds
+from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
+from ..options.capacity import FEWEST_INSTANCES, instances_for, stated
 from ..options.latency_target import LatencyTarget
 from ..options.scaling import (
     CHANGES_NEED_SCALING,
@@ -22,14 +26,10 @@ from ..options.scaling import (
     whole_seconds,
 )
 from ..options.throughput import MeasuredThroughput
-from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest, burstable_types
-from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
-from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 from .scaling_pace import fewest_for_rises
-from .subnets import addresses_per_subnet, roomy_prefix_length
 from .token_plan import InFlight, TokenPlan, token_plan
 
 __all__ = [

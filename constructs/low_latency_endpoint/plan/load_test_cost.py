@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors.frozen import dataclass
+from ..facts.prices import Price
 from ..report.numbers import readable
 from .hourly_cost import MILLION
-from .prices import Price
 
 
 def _usd_per_million(usd_per_hour: float, tps: float) -> float:

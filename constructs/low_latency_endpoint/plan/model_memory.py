@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors.frozen import dataclass
+from ..facts.instance_types import InstanceFacts, instance_facts, instance_types
+from ..facts.limits import VOLUME_SIZE
 from .hugging_face_rules import CONTEXT_LENGTH, DOES_NOT_FIT, NO_DISK
-from .instance_types import InstanceFacts, instance_facts, instance_types
-from .limits import VOLUME_SIZE
 from .model_config import Attention, attention, count_of, own_context, text_config
 from .pinned_model import PinnedModel
 from .served_model import generates, is_gguf, weight_bytes, weight_doubts

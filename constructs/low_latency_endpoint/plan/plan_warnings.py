@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from ..facts.deployments import takes_guardrails
+from ..facts.limits import MODEL_BODY_BYTES
+from ..options.capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from ..report.numbers import milliseconds, plain_number, readable
-from .capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from .contradictions import contradictions
 from .decisions import PlanWarning
-from .deployments import takes_guardrails
-from .endpoint_request import MODEL_BODY_BYTES, burstable_types
+from .endpoint_request import burstable_types
 from .latency_plan import Plan
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings

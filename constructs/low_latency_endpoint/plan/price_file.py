@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from ..errors import rule
-from .prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
+from ..facts.prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 
 PRICE_FILE = rule(
     "LLE890",

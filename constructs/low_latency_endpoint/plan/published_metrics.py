@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ..errors import rule
-from .instance_types import instance_facts
-from .limits import Range
-from .metrics import MetricFacts, metric_facts
-from .rules import METRIC_NOT_PUBLISHED
+from ..facts.instance_types import instance_facts
+from ..facts.limits import Range
+from ..facts.metrics import MetricFacts, metric_facts
+from ..facts.rules import METRIC_NOT_PUBLISHED
 
 _PLAIN = ("EndpointName", "VariantName")
 _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})

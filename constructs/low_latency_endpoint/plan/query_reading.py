@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .container_metrics import container_metrics
+from ..facts.container_metrics import container_metrics
 
 
 class WatchedMetric(NamedTuple):

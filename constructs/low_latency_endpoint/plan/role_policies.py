@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import ConfigurationError, rule
+from ..facts.limits import Range
 from .composite_rules import generated_name_length
-from .limits import Range
 from .model_rights import Own
 
 IDS = {"vpc": 21, "subnet": 24, "security-group": 20}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from ..facts.tables import rows
 from .hugging_face_rules import ARCHITECTURE_NOT_SERVED, OWN_CODE
 from .pinned_model import PinnedModel
 from .served_model import architectures, generates, served_task
-from .tables import rows
 
 _CLASSIFIES = frozenset({"text-classification", "text-ranking"})
 _EMBEDS = frozenset({"feature-extraction", "sentence-similarity"})

@@ -12,18 +12,18 @@ from functools import cache
 from typing import NamedTuple
 
 from ..errors.frozen import dataclass
+from ..facts.image_names import tei_accounts
+from ..facts.images import known_dlc_account
+from ..facts.instance_types import InstanceFacts, instance_facts
+from ..facts.limits import CONTAINER_STARTUP_SECONDS, MODEL_DOWNLOAD_SECONDS
+from ..facts.rules import IMAGE_REGION
+from ..facts.tables import rows
 from .hugging_face_rules import NO_CONTAINER, SERVER
-from .image_names import tei_accounts
-from .images import known_dlc_account
-from .instance_types import InstanceFacts, instance_facts
-from .limits import CONTAINER_STARTUP_SECONDS, MODEL_DOWNLOAD_SECONDS
 from .model_memory import ModelFit, model_fit
 from .pinned_model import PinnedModel
-from .rules import IMAGE_REGION
 from .served_model import generates, is_gguf, served_task
 from .server_environment import PIPELINES, server_environment
 from .server_models import check_server_knows, tei_knows, trusts_own_code
-from .tables import rows
 
 DOWNLOAD_BYTES_PER_SECOND = 100_000_000
 """From S3 onto the instance. Assumed, on the safe side: what is left is waited for, not more."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..facts.prices import HOURS_PER_MONTH
+from ..options.capacity import FEWEST_INSTANCES, counted_instances
 from ..report.numbers import readable
-from .capacity import FEWEST_INSTANCES, counted_instances
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
-from .prices import HOURS_PER_MONTH
 from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"

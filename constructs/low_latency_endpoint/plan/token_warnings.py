@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..options.capacity import stated
 from ..report.numbers import readable
-from .capacity import stated
 from .decisions import PlanWarning
 from .latency_plan import INVOCATIONS_METRIC
 from .token_explanations import STREAM_SECONDS

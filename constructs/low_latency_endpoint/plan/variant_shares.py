@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..facts.limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
+from ..facts.rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
+from ..facts.token_values import check_known
+from ..options.capacity import stated
+from ..options.instance_pools import PlannedPool, planned_for
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import FurtherOptions
 from ..report.numbers import plain_number
-from .capacity import stated
 from .hub_serving import HubServing, also_on
-from .instance_pools import PlannedPool, planned_for
-from .limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
-from .rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
-from .token_values import check_known
 
 if TYPE_CHECKING:
     from .endpoint_request import EndpointRequest

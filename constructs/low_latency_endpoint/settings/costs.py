@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..plan import deployments
-from ..plan.durations import seconds_of
+from ..facts import deployments
+from ..facts.durations import seconds_of
+from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
+from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..plan.fleet_along import FleetAlong, fleet_along
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
-from ..plan.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
-from ..plan.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..report.numbers import readable
 from ..simulate.traffic import Shape
 from .endpoint import EndpointSettings

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from ..errors.findings import Finding
 from ..errors.frozen import dataclass
+from ..facts import limits
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
 from ..options.container import ContainerSettings, rules_of_model
@@ -22,6 +23,7 @@ from ..options.effects import (
     Touched,
 )
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
+from ..options.instance_pools import PlannedPool
 from ..options.latency_target import LatencyTarget
 from ..options.option import Option
 from ..options.recommendation import RecommendationOptions
@@ -32,9 +34,6 @@ from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
 from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import CoreDump
-from ..plan import limits
-from ..plan.endpoint_request import PAYLOAD
-from ..plan.instance_pools import PlannedPool
 from . import endpoint_checks
 from .variants import ShadowSettings, VariantSettings
 
@@ -144,7 +143,9 @@ class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, Endp
         ),
     ] = None
     streaming: Annotated[bool | None, Option(touches=Touched((PLAN,)))] = None
-    payload_bytes: Annotated[int | None, Option(PAYLOAD, 8000000, touches=Touched((PLAN,)))] = None
+    payload_bytes: Annotated[
+        int | None, Option(limits.PAYLOAD, 8000000, touches=Touched((PLAN,)))
+    ] = None
     instances: Annotated[
         InstanceCounts,
         Option(example={"min": 2, "max": 12}, touches=Touched(planned=("scaling", *FLEET))),

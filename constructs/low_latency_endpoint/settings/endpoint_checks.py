@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors.findings import Finding, Place, breaches, finding
-from ..options.container import ContainerSettings
-from ..plan import limits
-from ..plan.deployments import check_guardrails, rolls_back
-from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
-from ..plan.instance_types import instance_facts
-from ..plan.metrics import metric_facts, metrics
-from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
-from ..plan.rules import (
+from ..facts import limits
+from ..facts.deployments import check_guardrails, rolls_back
+from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
+from ..facts.instance_types import instance_facts
+from ..facts.metrics import metric_facts, metrics
+from ..facts.rules import (
     ALL_WEIGHTS_ZERO,
     KMS_WITH_LOCAL_STORAGE,
     POOL_TYPE_TWICE,
@@ -21,6 +19,8 @@ from ..plan.rules import (
     SHADOW_OF_ONE_VARIANT,
     VARIANT_NAMED_TWICE,
 )
+from ..options.container import ContainerSettings
+from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 from .variants import further_variants
 
 if TYPE_CHECKING:

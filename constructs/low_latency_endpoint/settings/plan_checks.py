@@ -8,6 +8,16 @@ from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
+from ..facts.images import check_image_folder
+from ..facts.limits import ROLLBACK_ALARM_COUNT
+from ..facts.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
+from ..facts.subnets import (
+    LARGEST_SUBNET,
+    SUBNET_HOLDS_FLEET,
+    check_fleets_fit_existing,
+    network_blocks,
+)
+from ..facts.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from ..plan.hugging_face_rules import (
     CONTEXT_LENGTH,
     FILE_TOO_LARGE,
@@ -19,18 +29,8 @@ from ..plan.hugging_face_rules import (
     SERVER,
     TOO_MANY_FILES,
 )
-from ..plan.images import check_image_folder
 from ..plan.latency_plan import Plan
-from ..plan.limits import ROLLBACK_ALARM_COUNT
-from ..plan.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
 from ..plan.stack_size import OUTPUTS, RESOURCES
-from ..plan.subnets import (
-    LARGEST_SUBNET,
-    SUBNET_HOLDS_FLEET,
-    check_fleets_fit_existing,
-    network_blocks,
-)
-from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from ..report.numbers import readable
 from .costs import instances_in_update
 from .endpoint import EndpointSettings

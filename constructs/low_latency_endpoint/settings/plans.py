@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..facts.s3_names import doubtful_bucket
 from ..options.alarms import TokenAlarmOptions
 from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
@@ -12,7 +13,6 @@ from ..plan.fleet_along import FleetAlong
 from ..plan.hourly_cost import StackCost
 from ..plan.latency_plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_warnings import NO_TOKEN_ALARMS

@@ -10,10 +10,10 @@ from pydantic.json_schema import WithJsonSchema
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, breaches, finding
+from ..facts.limits import INSTANCE_TYPE
+from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..options.rules import WRONG_KIND
-from ..plan.limits import INSTANCE_TYPE
 from ..plan.price_file import read_price_file
-from ..plan.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from .breach import BreachError
 from .fields import path_beside
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from ..errors import ConfigurationError
 from ..errors.findings import Place
+from ..facts.instance_types import instance_facts
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ImageSettings, ModelDataSettings
 from ..plan.function_rights import Statement
 from ..plan.iam_statements import allow, document
-from ..plan.instance_types import instance_facts
 from ..plan.model_rights import (
     Own,
     by_service,

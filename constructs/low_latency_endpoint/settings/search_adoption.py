@@ -10,8 +10,8 @@ from typing import Any
 from ..errors import rule
 from ..errors.findings import Place
 from ..errors.frozen import dataclass
+from ..options.capacity import instances_at_peak
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
-from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
 from ..plan.latency_plan import CONCURRENCY_METRIC
 from ..report.numbers import milliseconds, plain_number, readable

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
-from ..plan.capacity import counted_instances
-from ..plan.subnets import (
+from ..facts.subnets import (
     RESERVED_ADDRESSES,
     SPARE_ADDRESSES,
     addresses_per_subnet,
     network_blocks,
     roomy_prefix_length,
 )
+from ..options.capacity import counted_instances
 from .costs import instances_in_update
 from .planned import planned_variants
 from .plans import largest_fleet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..plan.durations import seconds_of
+from ..facts.durations import seconds_of
 from ..simulate.fleet_changes import Rollout
 from .endpoint import EndpointSettings
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from ..errors import did_you_mean
 from ..errors.frozen import dataclass
+from ..facts import limits
+from ..facts.prices import PRICED_ITEM, Price
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
 from ..options.option import Option, Options
 from ..options.rules import ENDPOINT_KEY, NO_SUCH_ENDPOINT, STACK_NAME, TOPIC_ARN
 from ..options.safeguards import Safeguards
-from ..plan import limits
-from ..plan.prices import PRICED_ITEM, Price
 from . import stack_checks
 from .endpoint import EndpointSettings
 from .prices import PRICES

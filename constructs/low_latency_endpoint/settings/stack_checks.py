@@ -7,6 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors.findings import Finding, Place, breaches, finding
+from ..facts import limits
+from ..facts.durations import seconds_of
+from ..facts.images import known_dlc_account
+from ..facts.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
+from ..facts.s3_names import check_bucket
+from ..facts.subnets import plan_subnets
+from ..facts.warm_up_rules import keep_warm_threshold
+from ..facts.zones import check_zones_in_region, region_of_zone
 from ..options.option import Unsound
 from ..options.rules import (
     AT_LEAST_ONE,
@@ -15,15 +23,7 @@ from ..options.rules import (
     STACK_HAS_THE_NAME,
     VPC_TWICE,
 )
-from ..plan import limits
-from ..plan.durations import seconds_of
-from ..plan.images import known_dlc_account
 from ..plan.published_metrics import METRICS_IN_ALARM
-from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..plan.s3_names import check_bucket
-from ..plan.subnets import plan_subnets
-from ..plan.warm_up_rules import keep_warm_threshold
-from ..plan.zones import check_zones_in_region, region_of_zone
 from .variants import all_containers, container_id, further_variants
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors.frozen import dataclass
+from ..facts.deployments import rolls_back
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
-from ..plan.deployments import rolls_back
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..errors.findings import Finding, Place, finding
 from ..errors.frozen import dataclass
+from ..facts import limits
+from ..facts.rules import MODE_NEEDS_CONTAINERS
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
@@ -14,8 +16,6 @@ from ..options.option import Option
 from ..options.rules import SHADOW_SHARE
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FLEET, FurtherOptions
-from ..plan import limits
-from ..plan.rules import MODE_NEEDS_CONTAINERS
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings

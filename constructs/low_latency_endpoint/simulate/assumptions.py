@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..errors import rule
+from ..options.capacity import counted_instances
 from ..options.throughput import MeasuredThroughput
-from ..plan.capacity import counted_instances
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..report.numbers import milliseconds, readable

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import number_range
+from ..facts.limits import number_range
 from ..report.numbers import readable
 from .replication import RunLength
 from .scenario import Scenario

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import USE_AN_ALLOWED_VALUE, Choice, number_range
-from ..plan.rules import MIN_ABOVE_MAX
+from ..facts.limits import USE_AN_ALLOWED_VALUE, Choice, number_range
+from ..facts.rules import MIN_ABOVE_MAX
 from .fleet_changes import COUNT, SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
 from .service_laws import MEAN_SECONDS, SECONDS, ServiceLaw
 from .traffic import RATE, Traffic

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import rule
-from ..plan.capacity import counted_instances
+from ..options.capacity import counted_instances
 from ..report.numbers import milliseconds, readable
 from .estimates import Estimate
 from .traffic import Shape

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..plan.capacity import HELD_SHARE
+from ..options.capacity import HELD_SHARE
 from ..report import numbers
 from ..report.numbers import readable
 from .search_goals import NEAR, SHORT, Found, Goal, SearchResult

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..plan.capacity import HELD_SHARE, factor_for, instances_at_peak, stated
-from ..plan.limits import SAFETY_FACTOR
+from ..facts.limits import SAFETY_FACTOR
+from ..options.capacity import HELD_SHARE, factor_for, instances_at_peak, stated
 from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
 from .replication import Replication, RunLength

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..errors import rule
-from ..plan.limits import number_range
+from ..facts.limits import number_range
 from . import kernels
 
 MEAN_SECONDS = number_range("LLS101", "a mean time", 1e-6, 1e6, unit="seconds", whole=False)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..facts.limits import number_range
 from ..plan.contradictions import contradicts
-from ..plan.limits import number_range
 from ..report.numbers import readable
 from .service_laws import SECONDS, Constant, ServiceLaw
 

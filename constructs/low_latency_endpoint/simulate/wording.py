@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..plan.capacity import counted_instances
+from ..options.capacity import counted_instances
 from ..report import numbers
 from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plan.durations import DURATION, milliseconds_of, seconds_of
-from ..plan.limits import Limit
-from ..plan.token_values import is_token
+from ..facts.durations import DURATION, milliseconds_of, seconds_of
+from ..facts.limits import Limit
+from ..facts.token_values import is_token
 from .asked_once import kept
 
 __all__ = ["check", "check_milliseconds", "check_seconds", "in_seconds", "is_token"]

@@ -11,27 +11,27 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from ..hosting.endpoint_interface import IEndpoint
-from ..network.private_link import RuntimePrivateLink
-from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
-from ..options.latency_target import LatencyTarget
-from ..options.warm_up import KeepWarmOptions, WarmUpOptions
-from ..plan.argument_kinds import checked_arguments
-from ..plan.durations import seconds_of
-from ..plan.endpoint_request import MODEL_BODY_BYTES
-from ..plan.function_rights import (
-    calling_endpoint,
-    calling_function,
-    looking_at_stack,
-    looking_at_traffic,
-)
-from ..plan.warm_up_rules import (
+from ..facts.durations import seconds_of
+from ..facts.limits import MODEL_BODY_BYTES
+from ..facts.warm_up_rules import (
     CONTROLLER_MIB,
     KEEP_WARM_TWICE,
     MARGIN_SECONDS,
     REQUESTS,
     SENDER_MIB,
     keep_warm_threshold,
+)
+from ..hosting.endpoint_interface import IEndpoint
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
+from ..options.argument_kinds import checked_arguments
+from ..options.latency_target import LatencyTarget
+from ..options.warm_up import KeepWarmOptions, WarmUpOptions
+from ..plan.function_rights import (
+    calling_endpoint,
+    calling_function,
+    looking_at_stack,
+    looking_at_traffic,
 )
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn

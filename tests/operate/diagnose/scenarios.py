@@ -12,7 +12,7 @@ from functools import cache
 from statistics import NormalDist
 from typing import Any
 
-from low_latency_endpoint.plan.instance_types import instance_facts
+from low_latency_endpoint.facts.instance_types import instance_facts
 
 from .account import MINUTE, FakeAccount
 

@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.account.metrics import Series
+from low_latency_endpoint.facts.container_metrics import (
+    above,
+    container_metric,
+    fullest_query,
+    percentile_query,
+)
 from low_latency_endpoint.operate.diagnose import read_tokens as reading_of_tokens
 from low_latency_endpoint.operate.diagnose.diagnosis import split
 from low_latency_endpoint.operate.diagnose.measurements import (
@@ -35,12 +41,6 @@ from low_latency_endpoint.operate.diagnose.tokens import (
     WAITING,
 )
 from low_latency_endpoint.operate.diagnose.tree import walk
-from low_latency_endpoint.plan.container_metrics import (
-    above,
-    container_metric,
-    fullest_query,
-    percentile_query,
-)
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.facts.instance_types import instance_types
 from low_latency_endpoint.operate.recommend.inference_requests import (
     JOB_SECONDS,
     LatencyThreshold,
@@ -24,7 +25,6 @@ from low_latency_endpoint.operate.recommend.jobs import parse_limit
 from low_latency_endpoint.operate.recommend.payload import SamplePayload
 from low_latency_endpoint.operate.recommend.tested_model import describe_container
 from low_latency_endpoint.options.recommendation import TrafficPhase, TrafficStairs
-from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
 from tests.refusals import refused
 

@@ -12,14 +12,14 @@ from hosting_site import Site
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer
 from low_latency_endpoint.account import clock
-from low_latency_endpoint.operate.checking.checks import Result, Status
-from low_latency_endpoint.operate.verify import Machine, run_verification
-from low_latency_endpoint.plan.container_metrics import (
+from low_latency_endpoint.facts.container_metrics import (
     above,
     container_metric,
     fullest_query,
     percentile_query,
 )
+from low_latency_endpoint.operate.checking.checks import Result, Status
+from low_latency_endpoint.operate.verify import Machine, run_verification
 
 STACK = "Tokens"
 OF = {"endpoint": "chat", "variant": "primary"}

@@ -18,7 +18,7 @@ from low_latency_endpoint import (
     WarmUpOptions,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.plan import warm_up_rules
+from low_latency_endpoint.facts import warm_up_rules
 from low_latency_endpoint.warm_up import warm_up as warm_up_module
 from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.synth.warm_up.in_template import PAYLOAD, function_of

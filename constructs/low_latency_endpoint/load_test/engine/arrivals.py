@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...errors import rule
-from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
+from ...facts.limits import USE_AN_ALLOWED_VALUE, Range
 from ...simulate.traffic import Shape, shape
 
 STEP_RATE = Range(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...plan.limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range
+from ...facts.limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range
 from .prompts import Prompts
 
 PAYLOAD_NEEDED = rule(

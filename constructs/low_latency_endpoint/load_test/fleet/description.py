@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...plan.load_test_fleet_rules import descriptions_path
+from ...facts.load_test_fleet_rules import descriptions_path
 
 ONE_FLEET = rule(
     "LLT170",

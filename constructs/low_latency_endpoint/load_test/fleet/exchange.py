@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...plan.load_test_fleet_rules import RUNS_PREFIX
+from ...facts.load_test_fleet_rules import RUNS_PREFIX
 
 RUN, CONTROL, STATUS = "run.json", "control.json", "status.json"
 MODULE = "payload_module.py"

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
-from ...plan.limits import Range
-from ...plan.load_test_fleet_rules import MASTER_PORT
+from ...facts.limits import Range
+from ...facts.load_test_fleet_rules import MASTER_PORT
 from ...report.numbers import readable
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import rule
+from ...facts.prices import Price
 from ...options.latency_target import LatencyTarget
 from ...options.token_traffic import TokenTraffic
 from ...options.warm_up import WarmUpPayload
-from ...plan.prices import Price
 from ...settings import Settings, load_settings, planned_variants
 from ..engine.payloads import Payloads
 from .judging import FIRST_TOKEN, INTER_TOKEN

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...plan.capacity import counted_instances
-from ...plan.limits import TPS_PER_INSTANCE
+from ...facts.limits import TPS_PER_INSTANCE
+from ...options.capacity import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.error_kinds import causes, not_the_instances

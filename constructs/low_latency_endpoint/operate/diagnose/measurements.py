@@ -14,7 +14,7 @@ from typing import Any
 from ...account.calls import Unknown
 from ...account.drift import ChangedBy, Drift
 from ...account.metrics import MetricSeries, Series
-from ...plan.instance_types import InstanceFacts, instance_facts
+from ...facts.instance_types import InstanceFacts, instance_facts
 
 
 @dataclass(frozen=True, slots=True)

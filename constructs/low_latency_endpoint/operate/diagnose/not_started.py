@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from ...account.calls import Account
 from ...account.endpoints import DeployedEndpoint
 from ...errors import AWS_DOCS
-from ...plan.images import cuda_words, driver_doubts, needed_inference_ami
+from ...facts.images import cuda_words, driver_doubts, needed_inference_ami
 from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .measurements import Measurements, Unstarted
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from ...errors import ErrorRule, rule
-from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
+from ...facts.limits import ALARM_THRESHOLD_MILLISECONDS
 
 SINCE_FORM = rule(
     "LLD902",

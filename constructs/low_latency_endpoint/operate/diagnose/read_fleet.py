@@ -21,8 +21,8 @@ from ...account.scaling import (
 )
 from ...account.sessions import Unreadable
 from ...account.stacks import owner_of, template
+from ...facts.metrics import metrics, milliseconds_from_microseconds
 from ...plan.decisions import PLAN_METADATA, values_in_template
-from ...plan.metrics import metrics, milliseconds_from_microseconds
 from .measurements import (
     ERROR_RATES,
     Activity,

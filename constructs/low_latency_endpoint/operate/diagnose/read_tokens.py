@@ -1,6 +1,6 @@
 """What a language model's server tells of its tokens, read by PromQL.
 
-Read is what ``plan.container_metrics`` knows of vLLM and SGLang, where an alarm, the plan or a target
+Read is what ``facts.container_metrics`` knows of vLLM and SGLang, where an alarm, the plan or a target
 says how late a token may be. The values are those of the server: network and
 SageMaker's own time come on top for callers.
 
@@ -17,7 +17,7 @@ from ...account.alarms import Alarm, alarm_query
 from ...account.calls import Account
 from ...account.metrics import Series
 from ...account.queries import query_range
-from ...plan.container_metrics import (
+from ...facts.container_metrics import (
     ENDPOINT_LABEL,
     VARIANT_LABEL,
     container_metric,

@@ -42,7 +42,7 @@ from ...account.metrics import (
 from ...account.names import meant_endpoint
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
-from ...plan.container_metrics import server_of
+from ...facts.container_metrics import server_of
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis

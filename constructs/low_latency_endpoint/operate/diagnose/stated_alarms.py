@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...errors import AWS_DOCS
-from ...plan.metrics import metrics
+from ...facts.metrics import metrics
 from ...report.numbers import milliseconds, readable
 from .findings import STATED_NUMBER, Evidence, Finding, kind
 from .measurements import AlarmReading, Measurements, PlanFacts, VariantReading

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...account.stacks import stack_description
-from ...plan.container_metrics import promql_regions
+from ...facts.container_metrics import promql_regions
 from ...settings.token_alarms import token_alarm_count
 from ..checking.checks import Outcome, check, failed, passed, warned
 from .context import PreflightContext

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.stacks import stack_description, template_resources
-from ...plan.warm_up_rules import LEAST_UNRESERVED, least_unreserved
+from ...facts.warm_up_rules import LEAST_UNRESERVED, least_unreserved
 from ...report.numbers import readable
 from ..checking.checks import (
     Outcome,

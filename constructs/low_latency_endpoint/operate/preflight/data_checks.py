@@ -9,7 +9,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.keys import described_key
 from ...account.sessions import Unreadable
-from ...plan.durations import seconds_of
+from ...facts.durations import seconds_of
 from ...report.numbers import readable
 from ...settings import ModelDataSettings
 from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown, warned

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...account.calls import Account, json_object
 from ...account.sessions import Unreadable
-from ...plan.image_names import dlc_account
-from ...plan.instance_types import instance_facts
+from ...facts.image_names import dlc_account
+from ...facts.instance_types import instance_facts
 from ...settings import ImageSettings
 from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown
 from .context import Fetch, PlannedEndpoint

@@ -15,7 +15,7 @@ from ...account.network import (
     zones,
 )
 from ...account.stacks import stack_description
-from ...plan.subnets import RESERVED_ADDRESSES, addresses_per_subnet
+from ...facts.subnets import RESERVED_ADDRESSES, addresses_per_subnet
 from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
 from .context import PreflightContext, service_name
 

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from ...errors import rule
+from ...facts.durations import seconds_of
+from ...facts.images import check_image_runs_on
+from ...facts.instance_types import instance_facts
+from ...facts.limits import GUIDE, INSTANCE_TYPE, Range
+from ...facts.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...options.option import options_of
 from ...options.recommendation import TrafficPhase, TrafficStairs
-from ...plan.durations import seconds_of
-from ...plan.images import check_image_runs_on
-from ...plan.instance_types import instance_facts
-from ...plan.limits import GUIDE, INSTANCE_TYPE, Range
-from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...report.numbers import readable
 from ...settings import EndpointSettings, served_containers
 from ...settings.fields import duration_of, duration_text

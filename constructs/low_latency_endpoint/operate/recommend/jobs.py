@@ -24,7 +24,7 @@ from ...account.sessions import (
 )
 from ...errors import rule
 from ...errors.findings import Place
-from ...plan.limits import API, GUIDE, Pattern, Range
+from ...facts.limits import API, GUIDE, Pattern, Range
 from ...settings import EndpointSettings
 from ...settings.fields import duration_of
 

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...errors.findings import Place
-from ...plan.instance_types import instance_facts
+from ...facts.instance_types import instance_facts
 from ...report.tables import Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.yaml_editing import Entry

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...account.sessions import ClientFactory
 from ...errors import rule
-from ...plan.limits import API
+from ...facts.limits import API
 from ...settings import EndpointSettings
 
 SAMPLE_PAYLOAD = rule(

@@ -10,7 +10,7 @@ from ...account.calls import Account
 from ...account.endpoints import find_model, read_endpoint
 from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ...errors import rule
-from ...plan.limits import API
+from ...facts.limits import API
 from ...settings import ContainerSettings, EndpointSettings, Settings, served_containers
 from ...settings.planned import images_of
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors.frozen import dataclass
+from ...facts.durations import seconds_of
 from ...options.deployment import DeploymentPolicy
 from ...options.effects import Effect
 from ...options.option import changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...plan.decisions import Explanation
-from ...plan.durations import seconds_of
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
 from ..fields import duration_text

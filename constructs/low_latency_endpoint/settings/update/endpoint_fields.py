@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from ...errors import ConfigurationError
 from ...errors.findings import Place
+from ...facts.deployments import rolls_back
+from ...facts.instance_types import instance_facts
 from ...options.deployment import DeploymentPolicy, default_deployment
 from ...options.effects import PLAN, STAGING, Effect, Touched
 from ...options.option import Options, groups_in, options_of
 from ...options.variant import FLEET, FurtherOptions, InstanceOptions
-from ...plan.deployments import rolls_back
-from ...plan.instance_types import instance_facts
 from ...plan.latency_plan import Plan
 from ..endpoint import EndpointSettings
 from ..planned import plan_endpoint, planned_variants

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
+from ...facts.subnets import network_blocks
 from ...options.effects import Effect
-from ...plan.subnets import network_blocks
 from ..plans import largest_fleet
 from ..stack import Settings
 from .effects import Consequence

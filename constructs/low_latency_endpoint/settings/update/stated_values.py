@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors.findings import Place, path_of
+from ...facts.prices import Price
 from ...options.option import Options, changed, options_of
-from ...plan.prices import Price
 from ...plan.secrets import looks_secret
 from ..fields import duration_text
 

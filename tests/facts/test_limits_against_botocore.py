@@ -1,4 +1,4 @@
-"""Every limit of the plan against botocore's models and CloudFormation's schemas.
+"""Every limit against botocore's models and CloudFormation's schemas.
 
 A limit must allow exactly what all of them allow. Where the library differs on purpose, or where
 neither states the fact, the reason stands in a table here; a new limit that stands in none fails.
@@ -20,9 +20,9 @@ import pytest
 import regex
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from low_latency_endpoint import options, plan
-from low_latency_endpoint.plan import limits
-from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
+from low_latency_endpoint import facts, options, plan
+from low_latency_endpoint.facts import limits
+from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
 
 CONFIG, ENDPOINT, MODEL, COMPONENT = (
     f"SageMaker::{name}" for name in ("EndpointConfig", "Endpoint", "Model", "InferenceComponent")
@@ -338,11 +338,11 @@ def differences(limit: Limit, stated: Stated) -> Iterator[str]:
 
 @cache
 def all_limits() -> dict[str, Limit]:
-    """The limits of every module of plan/ and options/, by name."""
+    """The limits of every module of facts/, options/ and plan/, by name."""
     found: dict[str, Limit] = {}
     for module in (
         f"{room.__name__}.{each.name}"
-        for room in (plan, options)
+        for room in (facts, options, plan)
         for each in pkgutil.iter_modules(room.__path__)
     ):
         for name, value in vars(importlib.import_module(module)).items():

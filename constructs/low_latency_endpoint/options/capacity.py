@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
 from ..report.numbers import readable
-from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
 
 HELD_SHARE = 0.9
 """Of a measured limit, up to which a load counts as held. Our judgement: at the limit itself the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local_sagemaker.promql.queries import parse
-from low_latency_endpoint.plan.container_metrics import (
+from low_latency_endpoint.facts.container_metrics import (
     ENDPOINT_LABEL,
     above,
     check_interval,

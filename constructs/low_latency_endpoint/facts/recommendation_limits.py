@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import rule
-from .limits import API, GUIDE, Range
+from ..facts.limits import API, GUIDE, Range
 
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(

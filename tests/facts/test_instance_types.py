@@ -5,7 +5,7 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from low_latency_endpoint.plan.instance_types import instance_facts, instance_types
+from low_latency_endpoint.facts.instance_types import instance_facts, instance_types
 
 
 @pytest.fixture(scope="module")

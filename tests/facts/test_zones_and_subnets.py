@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.plan.subnets import (
+from low_latency_endpoint.facts.subnets import (
     addresses_per_subnet,
     check_fleet_fits,
     check_fleets_fit,
@@ -21,7 +21,7 @@ from low_latency_endpoint.plan.subnets import (
     subnet_prefix_length,
     vpc_block,
 )
-from low_latency_endpoint.plan.zones import (
+from low_latency_endpoint.facts.zones import (
     check_zones_in_region,
     region_of_zone,
     zone_id_prefixes,

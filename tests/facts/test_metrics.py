@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.plan.metrics import (
+from low_latency_endpoint.facts.metrics import (
     check_statistic,
     metric_facts,
     metrics,

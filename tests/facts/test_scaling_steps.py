@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint.plan.scaling_steps import check_steps
+from low_latency_endpoint.facts.scaling_steps import check_steps
 from tests.refusals import refused
 
 Bounds = list[tuple[float | None, float | None]]

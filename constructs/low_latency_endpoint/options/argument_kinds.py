@@ -25,9 +25,9 @@ from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from ..errors import ConfigurationError, did_you_mean, rule
-from .durations import DURATION, DURATION_KINDS
-from .limits import Choice, limits
-from .rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
+from ..facts.durations import DURATION, DURATION_KINDS
+from ..facts.limits import Choice, limits
+from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 
 OPTIONS = rule(
     "LLE360",

@@ -30,6 +30,9 @@ TIMEOUT_SECONDS = number_range(
     unit="seconds",
     source=_LAMBDA,
 )
+WARM_UP_REQUESTS = number_range(
+    "LLE822", "the number of warm-up requests", 0, 1_000_000, unit="requests", source=""
+)
 REQUESTS = number_range(
     "LLE541",
     "the number of warm-up requests",

@@ -36,6 +36,7 @@ _TARGET_TRACKING = (
 _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
+MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
 #: The fix of a limit that the allowed values say all about.
 USE_AN_ALLOWED_VALUE = "Use an allowed value."
 
@@ -592,6 +593,19 @@ CAPACITY_RESERVATION_ARN = text_form(
     "the ARN of an ML reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>",
     max_length=258,
     source=API + "ProductionVariantCapacityReservationConfig.html",
+)
+
+PAYLOAD = Range(
+    rule(
+        "LLE820",
+        "the payload is larger than SageMaker takes",
+        fix="Send a reference to data in S3, compress it, or use an asynchronous endpoint.",
+        source=GUIDE + "deploy-model-options.html",
+    ),
+    "the payload",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
 )
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------

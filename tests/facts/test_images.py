@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.image_names import (
+from low_latency_endpoint.facts.image_names import (
     dlc_account,
     dlc_accounts,
     image_needs,
     inference_amis,
 )
-from low_latency_endpoint.plan.images import (
+from low_latency_endpoint.facts.images import (
     check_ami_runs_on,
     check_built_image_runs_on,
     check_image_folder,
@@ -24,8 +24,8 @@ from low_latency_endpoint.plan.images import (
     known_dlc_account,
     needed_inference_ami,
 )
-from low_latency_endpoint.plan.instance_types import instance_types
-from low_latency_endpoint.plan.limits import INFERENCE_AMI
+from low_latency_endpoint.facts.instance_types import instance_types
+from low_latency_endpoint.facts.limits import INFERENCE_AMI
 from tests.refusals import refused
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com/"

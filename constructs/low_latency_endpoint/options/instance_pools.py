@@ -7,12 +7,12 @@ from typing import Annotated
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..options.effects import CONFIGURATION, PLAN, Touched
-from ..options.option import Option, Options
-from ..options.throughput import MeasuredThroughput
+from ..facts import limits
+from ..facts.limits import GUIDE
 from ..report.numbers import plain_number, readable
-from . import limits
-from .limits import GUIDE
+from .effects import CONFIGURATION, PLAN, Touched
+from .option import Option, Options
+from .throughput import MeasuredThroughput
 
 _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(

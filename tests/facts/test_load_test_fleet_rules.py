@@ -10,8 +10,8 @@ from cfnlint.api import lint
 from cfnlint.core import get_rules
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.load_test_fleet_rules import TASK_CPU, check_task_size
-from low_latency_endpoint.plan.tables import rows
+from low_latency_endpoint.facts.load_test_fleet_rules import TASK_CPU, check_task_size
+from low_latency_endpoint.facts.tables import rows
 
 CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
 # In MiB: a fraction of a GiB, then around each limit.
