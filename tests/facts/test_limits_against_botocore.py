@@ -20,7 +20,6 @@ import pytest
 import regex
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from low_latency_endpoint import facts, options, plan
 from low_latency_endpoint.facts import limits
 from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
 
@@ -341,9 +340,11 @@ def all_limits() -> dict[str, Limit]:
     """The limits of every module of facts/, options/ and plan/, by name."""
     found: dict[str, Limit] = {}
     for module in (
-        f"{room.__name__}.{each.name}"
-        for room in (facts, options, plan)
-        for each in pkgutil.iter_modules(room.__path__)
+        f"low_latency_endpoint.{room}.{each.name}"
+        for room in ("facts", "options", "plan")
+        for each in pkgutil.iter_modules(
+            importlib.import_module(f"low_latency_endpoint.{room}").__path__
+        )
     ):
         for name, value in vars(importlib.import_module(module)).items():
             if isinstance(value, (Range, Pattern, Choice)):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.facts.limits import LARGEST_BODY_BYTES
+from low_latency_endpoint.load_test.engine.payloads import Payloads
 from tests.refusals import refused
 
 MODULE = """\
