@@ -7,8 +7,10 @@ from typing import Any
 
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, make_plan
+from low_latency_endpoint.plan.serving import Serving
 
 _SCALING = {each.name for each in fields(ScalingOptions)}
+_SERVING = {each.name for each in fields(Serving)}
 
 
 def planned(**given: Any) -> Plan:
@@ -22,7 +24,11 @@ def planned(**given: Any) -> Plan:
     if scaling.get("concurrency_target") is not None:
         scaling.setdefault("metric", "concurrency")
     return make_plan(
-        EndpointRequest(
-            instances=InstanceCounts(**counts), scaling=ScalingOptions(**scaling), **given
-        )
+        requested(instances=InstanceCounts(**counts), scaling=ScalingOptions(**scaling), **given)
     )
+
+
+def requested(**given: Any) -> EndpointRequest:
+    """A request whose instance types and images stand among the rest."""
+    serving = {name: given.pop(name) for name in _SERVING & given.keys()}
+    return EndpointRequest(serving=Serving(**serving), **given)

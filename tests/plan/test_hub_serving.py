@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from low_latency_endpoint.options.instance_pools import PlannedPool
-from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.options.variant import FurtherOptions
 from low_latency_endpoint.plan.hub_serving import HubModel, also_on, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
-from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
+from low_latency_endpoint.plan.variant_shares import further_request, shares_of
 from tests.pinned_models import EMBEDDER, LLAMA, QWEN
 from tests.refusals import refused
+
+from .conftest import requested
 
 ZONES = ("use1-az1", "use1-az2")
 
@@ -90,11 +92,11 @@ def test_a_further_type_takes_the_container_as_it_is() -> None:
 def test_the_plan_says_what_there_is_room_for() -> None:
     serving = hub_serving(HubModel(pinned=QWEN), ["ml.g6.2xlarge"])
     container = serving.container
-    request = EndpointRequest(
+    request = requested(
         client_zones=ZONES,
         instance_type="ml.g6.2xlarge",
         images=[f"{container.repository}:{container.tag}"],
-        hub_serving=serving,
+        hub=serving,
     )
     plan = make_plan(request)
     assert hash(plan.request) == hash(replace(request))
@@ -109,11 +111,9 @@ def test_the_plan_says_what_there_is_room_for() -> None:
 def test_the_ami_of_a_neuron_image_is_the_plans() -> None:
     compiled = replace(QWEN, files=(*QWEN.files, *(replace_path(each) for each in QWEN.files[:1])))
     serving = hub_serving(HubModel(pinned=compiled), ["ml.inf2.24xlarge"])
-    request = EndpointRequest(
-        client_zones=ZONES, instance_type="ml.inf2.24xlarge", hub_serving=serving
-    )
-    assert request.needed_ami == serving.container.inference_ami
-    assert request.needed_ami is not None
+    request = requested(client_zones=ZONES, instance_type="ml.inf2.24xlarge", hub=serving)
+    assert request.serving.needed_ami == serving.container.inference_ami
+    assert request.serving.needed_ami is not None
 
 
 def replace_path(file):
@@ -122,23 +122,19 @@ def replace_path(file):
 
 def test_a_variant_that_shares_the_model_shares_its_container() -> None:
     large = hub_serving(HubModel(pinned=QWEN), ["ml.g6e.xlarge"])
-    request = EndpointRequest(client_zones=ZONES, instance_type="ml.g6e.xlarge", hub_serving=large)
-    fits = FurtherRequest(name="b", weight=1, instance_type="ml.g6e.2xlarge")
-    shares = shares_of("primary", 1, [fits], None, None)
-    made = further_request(request, fits, shares["b"])
-    assert made.hub_serving.instance_types == ("ml.g6e.2xlarge",)
-    small = FurtherRequest(name="b", weight=1, instance_type="ml.g6.2xlarge")
+    request = requested(client_zones=ZONES, instance_type="ml.g6e.xlarge", hub=large)
+    share = shares_of([("primary", 1), ("b", 1)], None)["b"]
+
+    def served(**given):
+        return further_request(request, FurtherOptions(), share, **given).serving.hub
+
+    assert served(instance_type="ml.g6e.2xlarge").instance_types == ("ml.g6e.2xlarge",)
     with refused("LLE314"):
-        further_request(request, small, shares["b"])
-    own = FurtherRequest(name="b", weight=1, instance_type="ml.m5.large", images=["a:1"])
-    assert further_request(request, own, shares["b"]).hub_serving is None
-    pools = FurtherRequest(
-        name="b",
-        weight=1,
-        instance_pools=[
-            PlannedPool(instance_type="ml.g6e.2xlarge", priority=1, tps_per_instance=9),
-            PlannedPool(instance_type="ml.g6e.4xlarge", priority=2, tps_per_instance=9),
-        ],
-    )
-    served = further_request(request, pools, shares["b"]).hub_serving
-    assert served.instance_types == ("ml.g6e.2xlarge", "ml.g6e.4xlarge")
+        served(instance_type="ml.g6.2xlarge")
+    assert served(instance_type="ml.m5.large", images=["a:1"]) is None
+    pools = [
+        PlannedPool(instance_type="ml.g6e.2xlarge", priority=1, tps_per_instance=9),
+        PlannedPool(instance_type="ml.g6e.4xlarge", priority=2, tps_per_instance=9),
+    ]
+    on_pools = served(instance_type="ml.g6e.2xlarge", instance_pools=pools)
+    assert on_pools.instance_types == ("ml.g6e.2xlarge", "ml.g6e.4xlarge")

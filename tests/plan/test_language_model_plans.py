@@ -14,7 +14,6 @@ import pytest
 
 from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
-from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
 from low_latency_endpoint.plan.latency_plan import (
     CONCURRENCY_METRIC,
@@ -25,6 +24,7 @@ from low_latency_endpoint.plan.latency_plan import (
 )
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 
+from .conftest import requested
 from .pinned_models import BGE_SMALL, MISTRAL_7B
 from .test_plan_docs import check_in_step, printed
 
@@ -50,10 +50,10 @@ def planned(
     pinned = replace(model, license=license)
     serving = hub_serving(HubModel(pinned=pinned, context_length=context_length), [instance_type])
     return make_plan(
-        EndpointRequest(
+        requested(
             client_zones=ZONES,
             instance_type=instance_type,
-            hub_serving=serving,
+            hub=serving,
             latency=latency,
             tokens=tokens,
             throughput=throughput,
@@ -121,11 +121,11 @@ def memory_table() -> str:
     ]
     for name, make in PLANS.items():
         plan = make()
-        fit = plan.request.hub_serving.container.fit
+        fit = plan.request.serving.hub.container.fit
         of_token, room = fit.kv_bytes_per_token, fit.kv_tokens
         requests = plan.tokens.room if plan.tokens else None
         rows.append(
-            f"| {name} on {plan.request.instance_type} | {fit.weight_bytes / 2**30:.1f} GiB | "
+            f"| {name} on {plan.request.serving.instance_type} | {fit.weight_bytes / 2**30:.1f} GiB | "
             + (
                 f"{of_token:,} bytes | {room:,} tokens | "
                 if of_token

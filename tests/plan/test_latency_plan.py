@@ -312,11 +312,11 @@ def test_plan_by_name() -> None:
         ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
         ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
         ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
-        ({"client_zones": ["use1-az1", 2]}, "LLE101"),
-        ({"client_zones": "use1-az1"}, "LLE806"),
-        ({"images": CPU_IMAGE}, "LLE806"),
+        ({"client_zones": ["use1-az1", 2]}, "LLE807"),
+        ({"client_zones": "use1-az1"}, "LLE807"),
+        ({"images": CPU_IMAGE}, "LLE807"),
         ({"instance_type": "m5.large"}, "LLE405"),
-        ({"instance_type": None}, "LLE405"),
+        ({"instance_type": None}, "LLE807"),
         ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
         ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
         ({"images": ["has space"]}, "LLE302"),
@@ -326,8 +326,8 @@ def test_plan_by_name() -> None:
         ({"max_instances": 20_000}, "LLE113"),
         ({"throughput": MeasuredThroughput(peak_tps=1e9, tps_per_instance=1)}, "LLE113"),
         ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
-        ({"latency": 200}, "LLE804"),
-        ({"throughput": 200}, "LLE805"),
+        ({"latency": 200}, "LLE807"),
+        ({"throughput": 200}, "LLE807"),
         ({"scale_in_cooldown": 300}, "LLE801"),
         ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
         ({"payload_bytes": 30_000_000}, "LLE820"),
@@ -433,8 +433,9 @@ def test_planning_starts_without_aws_libraries() -> None:
     script = (
         "import sys;"
         "from low_latency_endpoint.plan.latency_plan import *;"
+        "from low_latency_endpoint.plan.serving import Serving;"
         "make_plan(EndpointRequest(client_zones=['use1-az1', 'use1-az2'],"
-        "instance_type='ml.g5.xlarge')).explanation;"
+        "serving=Serving(instance_type='ml.g5.xlarge'))).explanation;"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run(

@@ -88,15 +88,12 @@ plausible = st.fixed_dictionaries(
         "warm_up_requests": st.none() | st.integers(0, 10**6),
         "payload_bytes": st.none() | st.integers(0, 26_214_400),
         "streaming": st.booleans(),
-        "generative": st.none() | st.booleans(),
     },
 )
-LEFT_OUT = {
-    *("scaling", "tokens", "metrics_server", "instance_pools", "share", "hub_serving"),
-    *("streaming", "generative", "instances"),
-}
+LEFT_OUT = {*("scaling", "tokens", "metrics_server", "share", "serving", "streaming", "instances")}
 arguments = sorted(
     inspect.signature(EndpointRequest).parameters.keys() - LEFT_OUT
+    | {"instance_type", "images", "inference_ami"}
     | {"min_instances", "initial_instances", "max_instances"}
     | {"scale_out_cooldown", "scale_in_cooldown"}
 )

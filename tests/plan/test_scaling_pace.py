@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.plan.latency_plan import EndpointRequest, make_plan
+from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import Shape, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from tests.refusals import refused
+
+from .conftest import requested
 
 
 def planned(
@@ -27,7 +29,7 @@ def planned(
     **throughput: Any,
 ):
     return make_plan(
-        EndpointRequest(
+        requested(
             client_zones=["use1-az1", "use1-az2"],
             instance_type="ml.c6i.4xlarge",
             latency=LatencyTarget(p99=timedelta(milliseconds=100)),

@@ -39,8 +39,8 @@ def test_image_and_environment_follow_from_the_lock_file(tmp_path: Path) -> None
     assert container.environment["SM_VLLM_MAX_NUM_SEQS"] == "64"
     assert container.data is None
     plan = plan_endpoint(settings, "chat")
-    assert plan.request.hub_serving is not None
-    assert plan.request.images == (f"vllm:{container.image.dlc.tag}",)
+    assert plan.request.serving.hub is not None
+    assert plan.request.serving.images == (f"vllm:{container.image.dlc.tag}",)
     assert plan.inference_ami == "al2023-ami-sagemaker-inference-gpu-4-1"  # of CUDA 13
 
 

@@ -46,7 +46,7 @@ def test_a_chat_is_planned_as_it_is_written() -> None:
     assert request.tokens == TokenTraffic(
         input=512, output=TokenLengths(p50=128, p95=500), shared_prefix=0.5
     )
-    assert request.streaming is True
+    assert request.streams is True
     assert request.throughput is not None
     assert request.throughput.concurrency_per_instance == 20
 
@@ -73,7 +73,7 @@ def test_targets_on_tokens_stand_beside_those_of_whole_calls() -> None:
 )
 def test_what_streams(changes: dict[str, str | None], streams: bool) -> None:
     plan = plan_endpoint(read(**changes), "chat")
-    assert plan.request.streaming is streams
+    assert plan.request.streams is streams
     assert plan.request.response_limit_seconds == (480 if streams else 60)
 
 

@@ -67,7 +67,7 @@ def test_one_line_gives_image_files_environment_isolation_and_time_outs(stack, t
     variant = template.variant
     assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"
     assert variant["ModelDataDownloadTimeoutInSeconds"] == 600  # of 16 GB: the least that is asked
-    assert made.plan.request.hub_serving is not None
+    assert made.plan.request.serving.hub is not None
 
 
 def test_the_model_waits_until_all_files_are_there(stack, template_of, qwen):

@@ -66,8 +66,8 @@ def test_alarms_are_by_type(pooled):
 
 def test_without_throughput_the_first_one_is_named(pooled):
     plan = pooled([(FAST, None), (SLOW, None)], tps=None).plan
-    assert plan.request.instance_type == FAST
-    assert plan.request.types == (FAST, SLOW)
+    assert plan.request.serving.instance_type == FAST
+    assert plan.request.serving.types == (FAST, SLOW)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
 
         loaded = load_settings(settings, without=("prices",))  # which may name what is not yet
         region = region or region_of(loaded)
-        types += [each.plan.request.instance_type for each in planned_variants(loaded)]
+        types += [each.plan.request.serving.instance_type for each in planned_variants(loaded)]
     if region is None:
         raise typer.BadParameter("the settings do not say where they deploy: give --region")
     return region, list(dict.fromkeys(types))

@@ -85,6 +85,7 @@ class Declared(NamedTuple):
 
 
 _Group = TypeVar("_Group", bound="Options")
+_Made = TypeVar("_Made")
 
 
 class Unsound(Exception):
@@ -110,6 +111,7 @@ class Options:
     inherited: ClassVar[Mapping[str, str]] = {}
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     plain_value: ClassVar[str] = ""  # the option that is meant where a plain value stands instead
+    leads: ClassVar[bool] = False  # whether a group that extends it lists its own options later
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required option
     _sound_part_of: ClassVar[type[Options] | None] = None
 
@@ -255,6 +257,13 @@ def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
     return made
 
 
+def taken(group: type[_Made], source: Any, **given: Any) -> _Made:
+    """A group with what another object has under the same names, and what is given; None is left out."""
+    names = [each.name for each in fields(group) if each.init]  # type: ignore[arg-type]
+    values = {name: getattr(source, name, None) for name in names} | given
+    return group(**{name: value for name, value in values.items() if value is not None})
+
+
 def changed(options: _Group, **values: Any) -> _Group:
     """A copy with other values, of which nothing is checked: a file of them need not hold."""
     made = object.__new__(type(options))
@@ -332,7 +341,7 @@ _OPTIONS: dict[type[Options], tuple[Declared, ...]] = {}
 def _options_of(group: Any) -> tuple[Declared, ...]:
     texts = texts_of(group)
     found = []
-    own = get_annotations(group)
+    own = [name for each in (group, *_leading(group)) for name in get_annotations(each)]
     for each in sorted(fields(group), key=lambda each: each.name not in own):
         kind, option = _kind_of(group, each.name), None
         notes: list[Any] = []
@@ -351,6 +360,11 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
             )
         )
     return tuple(found)
+
+
+def _leading(group: Any) -> list[type[Options]]:
+    """The groups that it extends whose options are listed before its own."""
+    return [each for each in group.__mro__[1:] if vars(each).get("leads")]
 
 
 def texts_of(group: type) -> dict[str, str]:

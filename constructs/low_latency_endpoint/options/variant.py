@@ -14,6 +14,7 @@ from .argument_kinds import checked_arguments
 from .effects import CONFIGURATION, VARIANT, Touched
 from .option import Lasting, Option, Options
 from .rules import CUSTOM_AMI
+from .scaling import InstanceCounts, ScalingOptions
 from .written_to_s3 import CoreDump
 
 FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
@@ -239,6 +240,8 @@ class FurtherOptions(InstanceOptions):
         tps_per_instance: Requests per second that one of its instances held. Default: the first variant's, with a warning on another instance type.
         safety_factor: Share of that throughput which scaling aims at. Default: the first variant's.
         concurrency_per_instance: Requests in flight on one of its instances at that limit, of a language model. Default: the first variant's; not known on another instance type or beside tps_per_instance.
+        instances: Numbers of instances. Default: derived from its part of the throughput.
+        scaling: How its number of instances follows its load. Default: as the first variant's, without set times and steps.
     """
 
     inherited: ClassVar[Mapping[str, str]] = {
@@ -265,6 +268,13 @@ class FurtherOptions(InstanceOptions):
     ] = None
     concurrency_per_instance: Annotated[
         float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, touches=Touched(planned=FLEET))
+    ] = None
+    instances: Annotated[
+        InstanceCounts | None, Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET))
+    ] = None
+    scaling: Annotated[
+        ScalingOptions | None,
+        Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
     ] = None
 
 

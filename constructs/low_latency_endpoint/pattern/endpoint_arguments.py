@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
@@ -22,8 +22,9 @@ from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
 from ..hosting.variant import InstancePool
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
+from ..options.load import LoadOptions
+from ..options.option import taken
 from ..options.variant import VariantOptions
-from ..plan.latency_plan import EndpointRequest
 from ..settings import (
     ContainerSettings,
     EndpointSettings,
@@ -35,8 +36,6 @@ from ..settings.variants import Further, FurtherSettings, container_id
 from ..synthesis.by_arn import key_by_arn, role_by_arn
 from .further_variant import FurtherVariant
 
-_Options = TypeVar("_Options")
-
 
 def endpoint_arguments(
     scope: Construct,
@@ -45,40 +44,31 @@ def endpoint_arguments(
     variants: Sequence[PlannedVariant],
     alarm_actions: Sequence[cloudwatch.IAlarmAction],
 ) -> dict[str, Any]:
-    """What is planned comes from the plans' requests, the rest from settings."""
+    """The settings of an endpoint, with a plan that is made already."""
     plan = variants[0].plan
-    request = plan.request
-    model = _stated(
-        ModelOptions, settings, role=role_by_arn(scope, f"{key}-Role", settings.role_arn)
-    )
+    model = taken(ModelOptions, settings, role=role_by_arn(scope, f"{key}-Role", settings.role_arn))
     further = [
-        (each.shadow, _further(scope, key, settings, each.further, each.plan.request, model))
+        (each.shadow, _further(scope, key, settings, each.further, model))
         for each in variants
         if each.further
     ]
     return {
         "plan": plan,
-        "instance_type": _placed(request),
-        "latency": request.latency,
-        "throughput": request.endpoint_throughput,
-        "instances": request.instances,
-        "scaling": request.scaling,
-        "payload_bytes": request.payload_bytes,
-        "tokens": request.tokens,
-        "streaming": request.streaming,
+        "instance_type": _placed(settings),
+        **{each.name: getattr(settings, each.name) for each in fields(LoadOptions)},
         "containers": _containers(scope, key, (), settings),
         "model": model,
         "variants": [made for shadow, made in further if not shadow],
         "shadow": next((made for shadow, made in further if shadow), None),
-        "configuration": _stated(
+        "configuration": taken(
             ConfigurationOptions,
             settings,
             encryption_key=key_by_arn(scope, f"{key}-Key", settings.kms_key_arn),
         ),
-        "variant": _stated(
+        "variant": taken(
             VariantOptions, settings, name=settings.variant_name, weight=settings.variant_weight
         ),
-        "endpoint": _stated(
+        "endpoint": taken(
             EndpointOptions, settings, tags=None
         ),  # the stack's, with those of the whole stack
         "alarms": replace(settings.alarms, actions=alarm_actions),
@@ -88,16 +78,11 @@ def endpoint_arguments(
 
 
 def _further(
-    scope: Construct,
-    key: str,
-    endpoint: EndpointSettings,
-    stated: Further,
-    request: EndpointRequest,
-    model: ModelOptions,
+    scope: Construct, key: str, endpoint: EndpointSettings, stated: Further, model: ModelOptions
 ) -> FurtherVariant:
     """A variant beside the first."""
     settings = stated.settings
-    return _stated(
+    return taken(
         FurtherVariant,
         settings,
         name=stated.name,
@@ -106,8 +91,6 @@ def _further(
         model=replace(model, inference_mode=settings.inference_mode)  # type: ignore[arg-type]
         if has_own_model(settings)
         else None,
-        instances=request.instances,
-        scaling=replace(request.scaling, keep_counts=None),
         core_dump=None,
     )
 
@@ -121,14 +104,14 @@ def _containers(
     stated = settings.containers
     ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
     return [
-        _stated(Container, each, image=_image(scope, name, each), data=_data(scope, name, each))
+        taken(Container, each, image=_image(scope, name, each), data=_data(scope, name, each))
         for name, each in zip(ids, stated, strict=True)
     ]
 
 
 def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Container:
     bucket, token = settings.bucket, settings.token_secret_arn
-    made = _stated(
+    made = taken(
         HuggingFaceModel,
         settings,
         lock=str(settings.lock),
@@ -140,21 +123,14 @@ def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Conta
     return Container(hugging_face=made, environment=settings.environment)
 
 
-def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:
-    """Options that settings state under the same name, and those that are given."""
-    names = [each.name for each in fields(options) if each.init]  # type: ignore[arg-type]
-    stated = {name: getattr(settings, name, None) for name in names} | given
-    return options(**{name: value for name, value in stated.items() if value is not None})
-
-
-def _placed(request: EndpointRequest) -> InstanceType | list[InstancePool]:
-    if not request.instance_pools:
-        return InstanceType(request.instance_type)
+def _placed(settings: EndpointSettings) -> InstanceType | list[InstancePool]:
+    if not settings.instance_pools:
+        return InstanceType(settings.instance_type)
     return [
         InstancePool(
             InstanceType(each.instance_type), each.priority, tps_per_instance=each.tps_per_instance
         )
-        for each in request.instance_pools
+        for each in settings.instance_pools
     ]
 
 

@@ -16,12 +16,12 @@ from ..hosting.variant import InstancePool
 from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import ModelOptions
 from ..options.option import Option
-from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FurtherOptions, VariantOptions
 from ..options.written_to_s3 import CoreDump
 from ..plan.decode_pace import hides_pace
+from ..plan.endpoint_request import EndpointRequest
 from ..plan.hub_serving import HubServing
-from ..plan.variant_shares import FurtherRequest
+from ..plan.variant_shares import VariantShare, further_request
 from .pools import planned_pools, planned_type, types_of
 
 
@@ -39,12 +39,12 @@ class FurtherVariant(FurtherOptions):
         containers: By default it serves the first variant's model itself, such as to compare routing strategies or instance types.
         model: With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is stated.
         instance_type: By default what the first variant runs on.
-        instances: Numbers of instances; by default derived from its part of the throughput.
-        scaling: By default it scales as the first variant does, without set times and steps.
         core_dump: By default as the first variant's.
         tps_per_instance: As for :class:`FurtherOptions`.
         safety_factor: As for :class:`FurtherOptions`.
         concurrency_per_instance: As for :class:`FurtherOptions`.
+        instances: As for :class:`FurtherOptions`.
+        scaling: As for :class:`FurtherOptions`.
         routing: As for :class:`InstanceOptions`; by default the first variant's.
         startup_health_check_timeout: As for :class:`InstanceOptions`; by default the first variant's.
         model_data_download_timeout: As for :class:`InstanceOptions`; by default the first variant's.
@@ -70,8 +70,6 @@ class FurtherVariant(FurtherOptions):
     containers: Sequence[Container] = ()
     model: ModelOptions | None = None
     instance_type: InstanceType | str | Sequence[InstancePool] | None = None
-    instances: InstanceCounts | None = None
-    scaling: ScalingOptions | None = None
     core_dump: CoreDump | None = None
 
     def _rules(self) -> Iterator[Finding]:
@@ -124,19 +122,19 @@ def _on(
     return [container_on(each, types, volume, where) for each in containers]
 
 
-def request_of(variant: FurtherVariant) -> FurtherRequest:
+def further_request_of(
+    request: EndpointRequest, variant: FurtherVariant, share: VariantShare
+) -> EndpointRequest:
     """What a further variant asks of the plan."""
     placed = placed_on(variant)
-    return FurtherRequest(
-        name=variant.name,
-        weight=variant.weight,
+    return further_request(
+        request,
+        variant,
+        share,
         instance_type=None if placed is None else planned_type(placed).name,
         instance_pools=() if placed is None else planned_pools(placed),
         images=images_of(variant.containers) if variant.containers else None,
-        hub_serving=hub_serving_in(variant.containers),
-        options=variant,
-        instances=variant.instances or InstanceCounts(),
-        scaling=variant.scaling,
+        hub=hub_serving_in(variant.containers),
     )
 
 
@@ -147,9 +145,10 @@ def model_options_of(variant: FurtherVariant, first: ModelOptions) -> ModelOptio
     return replace(first, inference_mode=None) if len(variant.containers) == 1 else first
 
 
-def images_of(containers: Sequence[Container]) -> list[str]:
+def images_of(containers: Sequence[Container]) -> tuple[str, ...]:
     """The images as the plan takes them, without those that are not known."""
-    return [each.image.reference for each in containers if each.image and each.image.reference]
+    known = (each.image.reference for each in containers if each.image)
+    return tuple(image for image in known if image)
 
 
 def hub_serving_in(containers: Sequence[Container]) -> HubServing | None:

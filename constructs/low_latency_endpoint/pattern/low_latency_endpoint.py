@@ -38,6 +38,7 @@ from ..options.variant import VariantOptions
 from ..options.warm_up import WarmUpOptions
 from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.latency_plan import EndpointRequest, LatencyTarget, MeasuredThroughput, Plan
+from ..plan.serving import Serving
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.validation import check
@@ -214,20 +215,25 @@ class LowLatencyEndpoint(MetricSource, Construct):
         containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
-        request = _request(
-            zones,
-            containers,
-            instance_type,
-            latency,
-            throughput,
-            instances or InstanceCounts(),
-            scaling or ScalingOptions(),
-            variant,
-            warm_up,
-            payload_bytes,
-            tokens,
-            streaming,
-            alarms.tokens.server,
+        request = EndpointRequest(
+            latency=latency,
+            throughput=throughput,
+            tokens=tokens,
+            streaming=streaming,
+            payload_bytes=payload_bytes,
+            instances=instances or InstanceCounts(),
+            scaling=scaling or ScalingOptions(),
+            client_zones=zones.zones,
+            serving=Serving(
+                instance_type=planned_type(instance_type).name,
+                instance_pools=planned_pools(instance_type),
+                images=images_of(containers),
+                hub=hub_serving_in(containers),
+                inference_ami=variant.inference_ami.version if variant.inference_ami else None,
+            ),
+            routing=variant.routing,
+            warm_up_requests=warm_up.requests if warm_up else None,
+            metrics_server=alarms.tokens.server,
         )
         sized_for = planned_type(instance_type)
         requests = requests_of(request, variant, variants, shadow, path)
@@ -311,7 +317,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             if dashboard
             else None
         )
-        types = [each for made in self.plans.values() for each in made.request.types]
+        types = [each for made in self.plans.values() for each in made.request.serving.types]
         policy = endpoint.deployment
         if rolls_back(policy.rollback_on_alarms if policy else None, types):
             rollback = LatencyAlarms(
@@ -453,39 +459,3 @@ class LowLatencyEndpoint(MetricSource, Construct):
         for warning_id, message in warnings_of(self.plans):
             say = warn_once if message.id in _OF_THE_TEAM else warn
             say(self, warning_id, message)
-
-
-def _request(
-    zones: ClientZones,
-    containers: Sequence[Container],
-    instance_type: InstanceType | Sequence[InstancePool],
-    latency: LatencyTarget | None,
-    throughput: MeasuredThroughput | None,
-    instances: InstanceCounts,
-    scaling: ScalingOptions,
-    variant: VariantOptions,
-    warm_up: WarmUpOptions | None,
-    payload_bytes: int | None,
-    tokens: TokenTraffic | None,
-    streaming: bool | None,
-    metrics_server: str | None,
-) -> EndpointRequest:
-    """What the constructor's arguments ask of the plan."""
-    return EndpointRequest(
-        client_zones=zones.zones,
-        instance_type=planned_type(instance_type).name,
-        instance_pools=planned_pools(instance_type),
-        latency=latency,
-        throughput=throughput,
-        images=images_of(containers),
-        hub_serving=hub_serving_in(containers),
-        inference_ami=variant.inference_ami.version if variant.inference_ami else None,
-        routing=variant.routing,
-        instances=instances,
-        scaling=scaling,
-        warm_up_requests=warm_up.requests if warm_up else None,
-        payload_bytes=payload_bytes,
-        tokens=tokens,
-        streaming=streaming,
-        metrics_server=metrics_server,
-    )

@@ -17,8 +17,8 @@ from ..options.endpoint import ModelOptions
 from ..options.variant import RoutingStrategy, VariantOptions, options_beside
 from ..plan.decisions import PlanWarning
 from ..plan.latency_plan import EndpointRequest, Plan, make_plan
-from ..plan.variant_shares import first_request, further_request, shares_of
-from .further_variant import FurtherVariant, model_options_of, placed_on, request_of
+from ..plan.variant_shares import first_request, shares_of
+from .further_variant import FurtherVariant, further_request_of, model_options_of, placed_on
 from .pools import of_variant, planned_type
 
 SHADOW_LATENCY_RATIO = 1.2
@@ -35,17 +35,15 @@ def requests_of(
     where: str,
 ) -> dict[str, EndpointRequest]:
     """What each variant asks of the plan, by its name, where the endpoint asks for ``request``."""
-    beside = {each.name: request_of(each) for each in (*further, *([shadow] if shadow else []))}
+    beside = [*further, *([shadow] if shadow else [])]
     shares = shares_of(
-        first.name,
-        first.weight,
-        [request_of(each) for each in further],
-        request_of(shadow) if shadow else None,
+        [(first.name, first.weight), *((each.name, each.weight) for each in beside)],
         request.throughput,
-        where,
+        shadow=shadow.name if shadow else None,
+        where=where,
     )
     return {first.name: first_request(request, shares.get(first.name))} | {
-        name: further_request(request, each, shares[name]) for name, each in beside.items()
+        each.name: further_request_of(request, each, shares[each.name]) for each in beside
     }
 
 

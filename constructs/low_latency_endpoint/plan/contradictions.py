@@ -38,9 +38,12 @@ def contradictions(plan: Plan) -> Iterator[PlanWarning]:
 def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     """What is stated, and what others say it is; only in the direction that is a slip."""
     request, given, measured = plan.request, plan.request.scaling, plan.request.throughput
-    start, loading = whole_seconds(given.instance_start) or 0, start_floor(request.weight_bytes)
+    start, loading = (
+        whole_seconds(given.instance_start) or 0,
+        start_floor(request.serving.weight_bytes),
+    )
     if start < loading:
-        why = f"loading {readable(request.weight_bytes / 1e9, 3)} GB of weights at 1 GB/s alone makes it"
+        why = f"loading {readable(request.serving.weight_bytes / 1e9, 3)} GB of weights at 1 GB/s alone makes it"
         yield "start", "instance_start in seconds is", start, why, loading
     if measured is None:
         return
@@ -57,7 +60,7 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     if slowest and slowest[0] not in ("p50", "p90") and tps < (alone := 1000 / slowest[1]):
         why = f"within {slowest[0]} of {milliseconds(slowest[1], 6)} it answers, one after another,"
         yield "throughput", what, tps, why, alone
-    vcpus = (request.facts.vcpus if request.facts else None) or 0
+    vcpus = (request.serving.facts.vcpus if request.serving.facts else None) or 0
     if tps > (most := vcpus * _CALLS_OF_VCPU):
         yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most
     needed = max(plan.needed_at_peak or 0, len(request.client_zones))

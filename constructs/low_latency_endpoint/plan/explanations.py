@@ -69,7 +69,7 @@ def explanation_of(plan: Plan) -> Explanation:
         (
             *_network(plan),
             _instance_type(plan.request),
-            *explain_hub_model(plan.request.hub_serving),
+            *explain_hub_model(plan.request.serving.hub),
             *_ami(plan),
             _routing(plan),
             *_share(plan.request),
@@ -146,7 +146,7 @@ def _network(plan: Plan) -> Iterator[Decision]:
 
 
 def _instance_type(request: EndpointRequest) -> Decision:
-    facts = request.facts
+    facts = request.serving.facts
     known: dict[str, Any] = {}
     if facts:
         known = {
@@ -161,11 +161,11 @@ def _instance_type(request: EndpointRequest) -> Decision:
             }
     return Decision(
         name="instance_type",
-        value=request.instance_type,
-        rule=(_OF_POOLS if request.instance_pools else "")
+        value=request.serving.instance_type,
+        rule=(_OF_POOLS if request.serving.instance_pools else "")
         + (
             "checked against the images' names"
-            if request.images
+            if request.serving.images
             else "no image is named, so none is checked"
         ),
         inputs=_pools(request)
@@ -187,7 +187,7 @@ _OF_POOLS = (
 
 def _pools(request: EndpointRequest) -> dict[str, Any]:
     """The pools in the order in which they are tried."""
-    pools = sorted(request.instance_pools, key=lambda each: each.priority)
+    pools = sorted(request.serving.instance_pools, key=lambda each: each.priority)
     return {"pools": [each.text for each in pools]} if pools else {}
 
 
@@ -195,7 +195,7 @@ def _ami(plan: Plan) -> Iterator[Decision]:
     """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
     if plan.inference_ami is None:
         return
-    given, needed = plan.request.inference_ami, plan.request.needed_ami
+    given, needed = plan.request.serving.inference_ami, plan.request.serving.needed_ami
     note = ""
     if needed and given is None:
         note = (
@@ -204,9 +204,9 @@ def _ami(plan: Plan) -> Iterator[Decision]:
         )
     elif needed and needed != given:
         note = f"SageMaker's SDK would choose {needed}"
-    facts = plan.request.facts
+    facts = plan.request.serving.facts
     known = {
-        "CUDA of the images": cuda_words(plan.request.images),
+        "CUDA of the images": cuda_words(plan.request.serving.images),
         "instance family": facts.family if facts else None,
     }
     yield Decision(
@@ -305,7 +305,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             note="assumed, not derived: load-test one instance and state the throughput",
         )
     unscaled = "" if given.enabled else "scaling is off: nothing changes the number of instances"
-    fixed = "burstable types do not scale" if request.burstable else unscaled
+    fixed = "burstable types do not scale" if request.serving.burstable_types else unscaled
     if request.is_rare and plan.scaling is None:
         fixed = fixed or "calls are rare: the fleet keeps its number"
     yield Decision(
@@ -331,7 +331,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         note=unscaled
         or (
             ""
-            if request.burstable
+            if request.serving.burstable_types
             else "at a known hour scaling.schedule raises it for that time alone"
             if measured and measured.from_tps is not None
             else ""
@@ -573,7 +573,7 @@ def _alarms(plan: Plan) -> Iterator[Decision]:
 
 
 def _warm_up(plan: Plan) -> Decision:
-    kind, workers = plan.request.workers
+    kind, workers = plan.request.serving.workers
     share = plan.request.share
     of_share = {} if share is None else {"share": share.text}
     return Decision(
@@ -647,7 +647,7 @@ def _callers(plan: Plan) -> Iterator[Decision]:
         value=request.response_limit_seconds,
         unit="seconds",
         rule="SageMaker ends an invocation after 60 s, a streamed response after 8 minutes",
-        inputs={"streaming": request.streaming},
+        inputs={"streaming": request.streams},
         source=_OPTIONS,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..errors.frozen import dataclass
@@ -27,7 +27,7 @@ from ..options.scaling import (
 )
 from ..options.throughput import MeasuredThroughput
 from .decisions import Explanation
-from .endpoint_request import EndpointRequest, burstable_types
+from .endpoint_request import EndpointRequest
 from .routing import RoutingRecommendation, recommend_routing
 from .scaling_pace import fewest_for_rises
 from .token_plan import InFlight, TokenPlan, token_plan
@@ -168,13 +168,10 @@ class Plan:
     def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
         """This plan, where it is that of the request."""
         if self.request != request:
-            differs = [
-                each.name
-                for each in fields(request)
-                if each.compare and getattr(request, each.name) != getattr(self.request, each.name)
-            ]
+            names = _differing(self.request, request) - {"serving"}
+            names |= _differing(self.request.serving, request.serving)
             raise PLAN_OF_ANOTHER.error(
-                got=f"another {', '.join(differs)}",
+                got=f"another {', '.join(sorted(names))}",
                 allowed="the plan of these arguments, or none",
                 where=where,
             )
@@ -190,6 +187,12 @@ class Plan:
         from .explanations import explanation_of  # which imports this module
 
         return explanation_of(self)
+
+
+def _differing(one: Any, other: Any) -> set[str]:
+    return {
+        each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)
+    }
 
 
 def make_plan(request: EndpointRequest) -> Plan:
@@ -210,8 +213,10 @@ def make_plan(request: EndpointRequest) -> Plan:
     Examples
     --------
     >>> from datetime import timedelta
+    >>> from low_latency_endpoint.plan.serving import Serving
     >>> plan = make_plan(EndpointRequest(
-    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
+    ...     client_zones=["use1-az1", "use1-az2"],
+    ...     serving=Serving(instance_type="ml.m5.12xlarge"),
     ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
     ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
     >>> plan.fleet.at_peak, plan.scaling.target
@@ -233,7 +238,7 @@ def make_plan(request: EndpointRequest) -> Plan:
         subnet_prefix_length=roomy_prefix_length(addresses),
         routing=request.routing.name if request.routing else advice.value,
         routing_advice=advice,
-        inference_ami=request.inference_ami or request.needed_ami,
+        inference_ami=request.serving.inference_ami or request.serving.needed_ami,
         scaling=scaling,
         alarms=tuple(_thresholds(request)),
         warm_up_requests=_warm_up(request, fleet),
@@ -258,12 +263,12 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
     at_peak = max(floor, needed_at_peak(request.throughput, in_flight) or 0)
-    if request.burstable:  # burstable types do not scale: one number for all three
+    if request.serving.burstable_types:  # burstable types do not scale: one number for all three
         size = maximum or initial or minimum or at_peak
         minimum, maximum = minimum or size, maximum or size
         if maximum > minimum:
             raise BURSTABLE.error(
-                got=f"{', '.join(burstable_types(request))} from {minimum} to {maximum} instances",
+                got=f"{', '.join(request.serving.burstable_types)} from {minimum} to {maximum} instances",
                 allowed="the same minimum and maximum",
                 where="instance_type",
             )
@@ -382,7 +387,7 @@ def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
     """Requests that touch every worker of the first fleet before callers do."""
     if request.warm_up_requests is not None:
         return request.warm_up_requests
-    places, share = request.workers[1] * fleet.initial, request.share
+    places, share = request.serving.workers[1] * fleet.initial, request.share
     if share is not None and (share.shadow or not share.fraction):
         return (
             0  # copies follow the requests that the others get, and their cold start harms nobody

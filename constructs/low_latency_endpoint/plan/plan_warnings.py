@@ -11,7 +11,6 @@ from ..options.capacity import HELD_SHARE, counted_instances, factor_for, instan
 from ..report.numbers import milliseconds, plain_number, readable
 from .contradictions import contradictions
 from .decisions import PlanWarning
-from .endpoint_request import burstable_types
 from .latency_plan import Plan
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings
@@ -42,14 +41,14 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
         yield from _rises(plan)
         yield from _outage(plan)
     yield from _requests(plan)
-    excluded = [name for name in plan.request.types if not takes_guardrails(name)]
+    excluded = [name for name in plan.request.serving.types if not takes_guardrails(name)]
     if excluded:
         yield PlanWarning(
             "guardrails-inf1",
             f"{', '.join(excluded)}, deployment guardrails: SageMaker falls back to "
             "blue/green all at once without a final baking period, in silence",
         )
-    yield from plan.request.doubts
+    yield from plan.request.serving.doubts
 
 
 def _target(plan: Plan) -> Iterator[PlanWarning]:
@@ -74,7 +73,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             f"the target {slowest[0]} {plain_number(slowest[1] / 1000)} s is longer than the "
             f"{request.response_limit_seconds} s after which SageMaker ends the invocation",
         )
-    if request.streaming and not request.latency.of_tokens:
+    if request.streams and not request.latency.of_tokens:
         yield PlanWarning(
             "streamed-first-token",
             "the responses are streamed: no CloudWatch metric of SageMaker's gives the time to the "
@@ -133,7 +132,11 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             f"the safety factor lets the peak take up to {request.throughput.safety_factor:.0%} of the "
             f"measured limit, and {HELD_SHARE:.0%} count as held",
         )
-    elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
+    elif (
+        1 < fleet.minimum == fleet.maximum
+        and not request.serving.burstable_types
+        and request.scaling.enabled
+    ):
         yield PlanWarning(
             "fleet-never-scales",
             f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
@@ -141,13 +144,13 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     if share is not None and share.measured_on:
         yield PlanWarning(
             "throughput-of-another-type",
-            f"{share.variant} on {request.instance_type} is assumed to hold what an instance of "
+            f"{share.variant} on {request.serving.instance_type} is assumed to hold what an instance of "
             f"{share.measured_on} does: load-test one and state its tps_per_instance",
         )
-    if request.burstable:
+    if request.serving.burstable_types:
         yield PlanWarning(
             "burstable",
-            f"{', '.join(burstable_types(request))} is burstable: it does not scale, and its latency rises when "
+            f"{', '.join(request.serving.burstable_types)} is burstable: it does not scale, and its latency rises when "
             "the CPU credits are used up; choose another type for a latency target",
         )
 
@@ -186,12 +189,16 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
 def _start(plan: Plan) -> Iterator[PlanWarning]:
     """Weights that take minutes to load, and nobody said how many."""
     request, stated = plan.request, plan.request.scaling.instance_start
-    if request.weight_bytes > LARGE_WEIGHT_BYTES and plan.scaling is not None and stated is None:
+    if (
+        request.serving.weight_bytes > LARGE_WEIGHT_BYTES
+        and plan.scaling is not None
+        and stated is None
+    ):
         yield PlanWarning(
             "start-not-stated",
-            f"an instance loads {readable(request.weight_bytes / 1e9, 3)} GB of weights: state "
+            f"an instance loads {readable(request.serving.weight_bytes / 1e9, 3)} GB of weights: state "
             f"scaling.instance_start as you saw it; {plain_number(request.start_seconds / 60, 3)} minutes are assumed, "
-            f"{plain_number(start_floor(request.weight_bytes) / 60, 3)} are the least at 1 GB/s from S3 and into memory",
+            f"{plain_number(start_floor(request.serving.weight_bytes) / 60, 3)} are the least at 1 GB/s from S3 and into memory",
         )
 
 

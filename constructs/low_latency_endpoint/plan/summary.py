@@ -34,7 +34,7 @@ def summary_of(
 
 
 def _hub_model(plan: Plan) -> Iterator[SummaryLine]:
-    serving = plan.request.hub_serving
+    serving = plan.request.serving.hub
     if serving is None:
         return
     pinned, container = serving.model.pinned, serving.container
@@ -151,7 +151,7 @@ def _scaling(plan: Plan) -> str:
 
 
 def _cost(plan: Plan, cost: EndpointCost | None) -> str:
-    name = plan.request.instance_type
+    name = plan.request.serving.instance_type
     if cost is None or cost.price is None:
         return f"not known: low-latency prices, or --price {name}=USD"
     amounts = [
@@ -175,8 +175,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
         yield f"{readable(DEFAULT_OVERHEAD_SHARE * 100, 3)} % of the target is overhead"
     if request.throughput is None:
         yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
-    if request.instance_pools:
-        yield f"every instance is an {request.instance_type}, the slowest of the pools"
+    if request.serving.instance_pools:
+        yield f"every instance is an {request.serving.instance_type}, the slowest of the pools"
     yield "instances spread evenly"
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
         told = request.throughput is not None and request.throughput.states_rises
@@ -185,5 +185,5 @@ def _assumed(plan: Plan) -> Iterator[str]:
         elif request.scaling.instance_start is None:
             minutes = f"{readable(request.start_seconds / 60, 3)} minutes"
             yield f"a new instance takes traffic {minutes} after scaling decides"
-    if plan.inference_ami is not None and request.inference_ami is None:
+    if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"

@@ -113,11 +113,11 @@ def call_seconds(request: EndpointRequest, output_tokens: float) -> float | None
 
 def _room(request: EndpointRequest) -> int | None:
     """Requests of the stated lengths that the KV cache holds, on the type with the least room."""
-    if request.tokens is None or request.hub_serving is None:
+    if request.tokens is None or request.serving.hub is None:
         return None
     found = [
         container.fit.requests_of(request.tokens.held_tokens)
-        for container in request.hub_serving.containers
+        for container in request.serving.hub.containers
     ]
     known = [each for each in found if each is not None]
     return min(known) if known and len(known) == len(found) else None

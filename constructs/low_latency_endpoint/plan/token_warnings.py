@@ -58,7 +58,7 @@ def _lengths(plan: Plan) -> Iterator[PlanWarning]:
             f"and SageMaker ends a stream after {STREAM_SECONDS} s: callers would get a broken "
             "answer. Limit max_tokens, or ask for a shorter inter-token latency",
         )
-    serving = request.hub_serving
+    serving = request.serving.hub
     contexts = [each.fit.context for each in serving.containers] if serving else []
     context = min((each for each in contexts if each is not None), default=None)
     long = traffic.long_input + traffic.long_output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -83,69 +83,46 @@ def _part(value: float | None, fraction: Fraction) -> float | None:
     return None if value is None else float(stated(value) * fraction)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FurtherRequest:
-    """What a variant beside the first asks of the plan; what it leaves out is the first one's."""
-
-    name: str
-    weight: float
-    instance_type: str | None = None
-    instance_pools: Sequence[PlannedPool] = ()
-    images: Sequence[str] | None = None  # by default the first one's model is shared
-    hub_serving: HubServing | None = None  # of its own model of the Hugging Face Hub
-    options: FurtherOptions = field(default_factory=FurtherOptions)
-    instances: InstanceCounts = field(default_factory=InstanceCounts)
-    scaling: ScalingOptions | None = None  # by default how the first one scales
-
-    @property
-    def own_type(self) -> bool:
-        """Whether it states where it runs."""
-        return self.instance_type is not None or bool(self.instance_pools)
-
-
 def shares_of(
-    first: str,
-    weight: float,
-    further: Sequence[FurtherRequest],
-    shadow: FurtherRequest | None,
+    weights: Sequence[tuple[str, float]],
     throughput: MeasuredThroughput | None,
+    *,
+    shadow: str | None = None,
     where: str = "",
 ) -> dict[str, VariantShare]:
-    """The share of each variant by its name, the first one's first; none of a lone variant."""
-    if shadow is not None and further:
+    """The share of each variant by its name, the first variant's first; none of a lone variant.
+
+    A shadow has the last of the weights.
+    """
+    if shadow is not None and len(weights) > 2:
+        others = ", ".join(name for name, _ in weights[:-1])
         raise SHADOW_OF_ONE_VARIANT.error(
-            got=f"{shadow.name} beside {', '.join([first, *(each.name for each in further)])}",
+            got=f"{shadow} beside {others}",
             allowed="one production variant and one shadow variant",
             where=where,
         )
-    beside = [*further, *([shadow] if shadow else [])]
-    if not beside:
+    if len(weights) == 1:
         return {}
-    weights = {first: weight}
-    for each in beside:
-        if each.name in weights:
-            raise VARIANT_NAMED_TWICE.error(got=each.name, allowed="names that differ", where=where)
-        weights[each.name] = each.weight
-    for name, value in weights.items():
-        check_known(VARIANT_WEIGHT, value, f"{where}, variant {name}".lstrip(", "))
-    of = float(sum(stated(value) for name, value in weights.items() if not _is(shadow, name)))
+    names = [name for name, _ in weights]
+    for index, (name, weight) in enumerate(weights):
+        if name in names[:index]:
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+        check_known(VARIANT_WEIGHT, weight, f"{where}, variant {name}".lstrip(", "))
+    production = [(name, weight) for name, weight in weights if name != shadow]
+    of = float(sum(stated(weight) for _, weight in production))
     if not of:
         raise ALL_WEIGHTS_ZERO.error(
-            got=", ".join(f"{name}: 0" for name in weights if not _is(shadow, name)),
+            got=", ".join(f"{name}: 0" for name, _ in production),
             allowed="one weight above 0",
             where=where,
         )
     return {
         name: VariantShare(
-            variant=name, weight=value, of=of, shadow=_is(shadow, name), endpoint=throughput
+            variant=name, weight=weight, of=of, shadow=name == shadow, endpoint=throughput
         )
-        for name, value in weights.items()
-        if not (shadow and name == first)  # it serves all requests, as a lone variant does
+        for name, weight in weights
+        if not (shadow and name == names[0])  # it serves all requests, as a lone variant does
     }
-
-
-def _is(shadow: FurtherRequest | None, name: str) -> bool:
-    return shadow is not None and shadow.name == name
 
 
 def first_request(request: EndpointRequest, share: VariantShare | None) -> EndpointRequest:
@@ -156,26 +133,33 @@ def first_request(request: EndpointRequest, share: VariantShare | None) -> Endpo
 
 
 def further_request(
-    request: EndpointRequest, further: FurtherRequest, share: VariantShare
+    request: EndpointRequest,
+    options: FurtherOptions,
+    share: VariantShare,
+    *,
+    instance_type: str | None = None,
+    instance_pools: Sequence[PlannedPool] = (),
+    images: Sequence[str] | None = None,
+    hub: HubServing | None = None,
 ) -> EndpointRequest:
-    """What a further variant asks of the plan, where the endpoint asks for ``request``."""
-    measured, options = request.throughput, further.options
-    ami = options.inference_ami.version if options.inference_ami else None
+    """What a variant beside the first asks of the plan, where the endpoint asks for ``request``.
+
+    Without an instance type it runs on the first variant's; without images it serves its model.
+    """
+    first, measured = request.serving, request.throughput
     for name in ("tps_per_instance", "safety_factor", "concurrency_per_instance"):
         if measured is None and getattr(options, name) is not None:
             raise TPS_WITHOUT_PEAK.error(
-                got=f"{name} of {further.name}, no throughput of the endpoint",
+                got=f"{name} of {share.variant}, no throughput of the endpoint",
                 allowed="both, or none",
                 where=name,
             )
-    pools = tuple(further.instance_pools)
+    elsewhere = instance_type not in (None, first.instance_type)
     tps = options.tps_per_instance
-    if tps is None and pools:
-        tps = planned_for(pools).tps_per_instance
-    runs_on = further.instance_type or (planned_for(pools).instance_type if pools else None)
-    elsewhere = runs_on not in (None, request.instance_type)
+    if tps is None and instance_pools:
+        tps = planned_for(instance_pools).tps_per_instance
     if measured is not None and tps is None and elsewhere:
-        share = replace(share, measured_on=request.instance_type)
+        share = replace(share, measured_on=first.instance_type)
     if measured is not None:
         if elsewhere or options.tps_per_instance is not None:  # measured on another, or of another
             measured = replace(measured, concurrency_per_instance=None)
@@ -187,37 +171,39 @@ def further_request(
         measured = replace(
             measured, **{key: each for key, each in given.items() if each is not None}
         )
-    changed: dict[str, Any] = {
-        "share": share,
-        "throughput": share.throughput(measured),
-        "instances": further.instances,
-        "scaling": _scaling(request, further),
-        "inference_ami": ami or (None if further.own_type else request.inference_ami),
-    }
-    if runs_on is not None:
-        changed |= {"instance_type": runs_on, "instance_pools": pools}
-    if further.images is not None:
-        changed |= {"images": further.images, "hub_serving": further.hub_serving}
-    elif runs_on is not None and request.hub_serving is not None:
-        changed["hub_serving"] = also_on(
-            request.hub_serving,
-            [each.instance_type for each in pools] or [runs_on],
-            volume_gib=None,
-            where="instance_type",
-        )
-    if options.routing is not None:
-        changed["routing"] = options.routing
-    return replace(request, **changed)
+    changed: dict[str, Any] = {}
+    if instance_type is not None:
+        changed |= {
+            "instance_type": instance_type,
+            "instance_pools": instance_pools,
+            "inference_ami": None,
+        }
+    if options.inference_ami is not None:
+        changed["inference_ami"] = options.inference_ami.version
+    if images is not None:
+        changed |= {"images": images, "hub": hub}
+    elif instance_type is not None and first.hub is not None:
+        types = [each.instance_type for each in instance_pools] or [instance_type]
+        changed["hub"] = also_on(first.hub, types, volume_gib=None, where="instance_type")
+    return replace(
+        request,
+        share=share,
+        throughput=share.throughput(measured),
+        instances=options.instances or InstanceCounts(),
+        scaling=_scaling(request, options, share.variant),
+        routing=options.routing or request.routing,
+        serving=replace(first, **changed),
+    )
 
 
-def _scaling(request: EndpointRequest, further: FurtherRequest) -> ScalingOptions:
+def _scaling(request: EndpointRequest, options: FurtherOptions, name: str) -> ScalingOptions:
     """Its own, or how the first one scales, without that one's set times and steps."""
-    if further.scaling is None:
+    if options.scaling is None:
         return replace(request.scaling, schedule=(), steps=None, keep_counts=None)
-    if further.scaling.keep_counts is not None:
+    if options.scaling.keep_counts is not None:
         raise COUNTS_ARE_KEPT_BY_ALL.error(
-            got=f"keep_counts of {further.name}",
+            got=f"keep_counts of {name}",
             allowed="that of the endpoint's scaling",
             where="keep_counts",
         )
-    return further.scaling
+    return options.scaling

@@ -52,12 +52,12 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     size, data = _request_bytes(endpoint), _price(settings, "interface_endpoint_data")
     beside = (*_alarms(settings, key, plan), *_functions(settings, endpoint))
     return EndpointCost(
-        instance_type=plan.request.instance_type,
+        instance_type=plan.request.serving.instance_type,
         at_least=plan.fewest,
         at_first=fleet.initial,
         at_most=most,
         in_an_update=instances_in_update(most, endpoint),
-        price=_price(settings, plan.request.instance_type),
+        price=_price(settings, plan.request.serving.instance_type),
         others=beside if variant.further is None else (),
         # copies pass no interface endpoint, and serve no caller
         peak_tps=measured.peak_tps if measured and not copies else None,

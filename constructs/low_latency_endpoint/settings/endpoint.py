@@ -12,25 +12,13 @@ from ..facts import limits
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
 from ..options.container import ContainerSettings, rules_of_model
-from ..options.effects import (
-    ADVICE,
-    CONFIGURATION,
-    DASHBOARD,
-    MODEL,
-    PLAN,
-    VARIANT,
-    WARM_UP,
-    Touched,
-)
+from ..options.effects import ADVICE, CONFIGURATION, DASHBOARD, MODEL, VARIANT, WARM_UP, Touched
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.instance_pools import PlannedPool
-from ..options.latency_target import LatencyTarget
+from ..options.load import LoadOptions
 from ..options.option import Option
 from ..options.recommendation import RecommendationOptions
 from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN
-from ..options.scaling import InstanceCounts, ScalingOptions
-from ..options.throughput import MeasuredThroughput
-from ..options.token_traffic import TokenTraffic
 from ..options.variant import FLEET, InstanceOptions
 from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import CoreDump
@@ -39,7 +27,9 @@ from .variants import ShadowSettings, VariantSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, EndpointOptions):
+class EndpointSettings(
+    InstanceOptions, ModelOptions, ConfigurationOptions, EndpointOptions, LoadOptions
+):
     """One endpoint: its production variant, and further ones beside it.
 
     Args:
@@ -51,13 +41,6 @@ class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, Endp
         variant_weight: Share of the requests relative to those of variants. Default: 1.
         variants: Further production variants by name, which share the requests by weight: an A/B test. Default: none.
         shadow: A variant that gets copies of the requests and whose answers nobody sees; not with variants. Default: none.
-        latency: The latency target. Default: none yet; no alarms on latency, and a warning.
-        throughput: Load to hold and measured throughput. Default: not measured, so one instance per client zone and no scaling.
-        tokens: Tokens of prompts and answers, of a language model whose answers are streamed: capacity is counted in them, and the KV cache's room. Default: calls alone are counted.
-        streaming: Whether callers stream answers: SageMaker ends a stream after 8 minutes, a whole answer after 60 s. Default: true with tokens, or with targets of ttft or itl, else false.
-        payload_bytes: Size of the callers' largest request, to check it against SageMaker's limits. Default: not checked.
-        instances: Numbers of instances. Default: derived from the throughput.
-        scaling: How the number of instances follows the load. Default: target tracking on invocations per instance.
         alarms: Thresholds of the alarms. Default: the plan's, from the latency target.
         dashboard: Make a CloudWatch dashboard. Default: true.
         warm_up: Send test requests after each deployment. Default: off; it needs a payload.
@@ -119,41 +102,6 @@ class EndpointSettings(InstanceOptions, ModelOptions, ConfigurationOptions, Endp
         ShadowSettings | None,
         Option(example={"name": "candidate", "share": 0.5, "instance_type": "ml.g6.xlarge"}),
     ] = None
-    latency: Annotated[
-        LatencyTarget | None,
-        Option(
-            example={"p99": "200ms"},
-            touches=Touched(
-                planned=("routing", "thresholds", "token_alarms", "rollback_alarms", "warm_up")
-            ),
-        ),
-    ] = None
-    throughput: Annotated[
-        MeasuredThroughput | None,
-        Option(
-            example={"peak_tps": 1000, "tps_per_instance": 200},
-            touches=Touched(planned=("scaling", *FLEET)),
-        ),
-    ] = None
-    tokens: Annotated[
-        TokenTraffic | None,
-        Option(
-            example={"input": 512, "output": 128, "shared_prefix": 0.5},
-            touches=Touched(planned=("scaling", *FLEET)),
-        ),
-    ] = None
-    streaming: Annotated[bool | None, Option(touches=Touched((PLAN,)))] = None
-    payload_bytes: Annotated[
-        int | None, Option(limits.PAYLOAD, 8000000, touches=Touched((PLAN,)))
-    ] = None
-    instances: Annotated[
-        InstanceCounts,
-        Option(example={"min": 2, "max": 12}, touches=Touched(planned=("scaling", *FLEET))),
-    ] = field(default_factory=InstanceCounts)
-    scaling: Annotated[
-        ScalingOptions,
-        Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=("scaling", *FLEET))),
-    ] = field(default_factory=ScalingOptions)
     alarms: Annotated[
         AlarmOptions,
         Option(

@@ -8,16 +8,11 @@ from functools import lru_cache
 from ..errors.findings import Place
 from ..errors.frozen import dataclass
 from ..options.container import ContainerSettings
+from ..options.option import taken
 from ..options.rules import NO_SUCH_ENDPOINT
-from ..options.scaling import InstanceCounts
 from ..plan.latency_plan import EndpointRequest, Plan, make_plan
-from ..plan.variant_shares import (
-    FurtherRequest,
-    VariantShare,
-    first_request,
-    further_request,
-    shares_of,
-)
+from ..plan.serving import Serving
+from ..plan.variant_shares import VariantShare, first_request, further_request, shares_of
 from .endpoint import EndpointSettings
 from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
@@ -70,52 +65,30 @@ def _endpoint(settings: Settings, key: str) -> EndpointSettings:
 
 def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRequest:
     """What the endpoint as a whole asks for, were its first variant alone."""
-    return EndpointRequest(
+    return taken(
+        EndpointRequest,
+        endpoint,
         client_zones=settings.client_zones.zones,
-        instance_type=endpoint.instance_type,
-        instance_pools=endpoint.instance_pools,
-        latency=endpoint.latency,
-        throughput=endpoint.throughput,
-        images=list(images_of(served_containers(endpoint)).values()),
-        hub_serving=hub_serving_of(endpoint),
-        inference_ami=endpoint.inference_ami.version if endpoint.inference_ami else None,
-        routing=endpoint.routing,
-        instances=endpoint.instances,
-        scaling=endpoint.scaling,
+        serving=Serving(
+            instance_type=endpoint.instance_type,
+            instance_pools=endpoint.instance_pools,
+            images=list(images_of(served_containers(endpoint)).values()),
+            hub=hub_serving_of(endpoint),
+            inference_ami=endpoint.inference_ami.version if endpoint.inference_ami else None,
+        ),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
-        payload_bytes=endpoint.payload_bytes,
-        tokens=endpoint.tokens,
-        streaming=endpoint.streaming,
         metrics_server=endpoint.alarms.tokens.server,
     )
 
 
 def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
-    further = [
-        (each.shadow, _further_request(endpoint, each)) for each in further_variants(endpoint)
-    ]
     return shares_of(
-        endpoint.variant_name,
-        endpoint.variant_weight,
-        [request for shadow, request in further if not shadow],
-        next((request for shadow, request in further if shadow), None),
+        [
+            (endpoint.variant_name, endpoint.variant_weight),
+            *((each.name, each.weight) for each in further_variants(endpoint)),
+        ],
         endpoint.throughput,
-    )
-
-
-def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherRequest:
-    stated = further.settings
-    return FurtherRequest(
-        name=further.name,
-        weight=further.weight,
-        instance_type=stated.instance_type,
-        images=list(images_of(served_containers(endpoint, stated)).values())
-        if has_own_model(stated)
-        else None,
-        hub_serving=hub_serving_of(endpoint, stated),
-        options=stated,
-        instances=stated.instances or InstanceCounts(),
-        scaling=stated.scaling,
+        shadow=endpoint.shadow.name if endpoint.shadow else None,
     )
 
 
@@ -129,8 +102,18 @@ def plan_endpoint(settings: Settings, key: str) -> Plan:
 def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan:
     """The plan of a variant beside the first."""
     endpoint = _endpoint(settings, key)
-    request, share = _further_request(endpoint, further), _shares(endpoint)[further.name]
-    return _plan_of(further_request(_whole_request(settings, endpoint), request, share))
+    stated = further.settings
+    request = further_request(
+        _whole_request(settings, endpoint),
+        stated,
+        _shares(endpoint)[further.name],
+        instance_type=stated.instance_type,
+        images=list(images_of(served_containers(endpoint, stated)).values())
+        if has_own_model(stated)
+        else None,
+        hub=hub_serving_of(endpoint, stated),
+    )
+    return _plan_of(request)
 
 
 def warms(settings: Settings, key: str) -> bool:

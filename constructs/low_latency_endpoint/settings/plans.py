@@ -169,7 +169,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
             "load a model as soon as more than 1 % of the calls miss. Watch ModelCacheHit and "
             "ModelLoadingWaitTime, and choose memory that holds the models that are called",
         )
-    facts, most = plan.request.facts, plan.largest_fleet
+    facts, most = plan.request.serving.facts, plan.largest_fleet
     large = facts is not None and (facts.accelerator_count or 0) >= LARGE_ACCELERATORS
     if large and endpoint.capacity_reservation_arn is None:
         rolls = endpoint.deployment and endpoint.deployment.rolling_percent
@@ -178,7 +178,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
         )
         yield PlanWarning(
             "scarce-capacity",
-            f"nothing promises {most:,} of {plan.request.instance_type}{twice}: AWS may have none free "
+            f"nothing promises {most:,} of {plan.request.serving.instance_type}{twice}: AWS may have none free "
             "when scaling asks. An ML capacity reservation keeps them for an endpoint "
             "(capacity_reservation_arn): of a SageMaker training plan, or with EC2 capacity "
             "reservations shared to it",

@@ -235,6 +235,8 @@ def _takes_key(settings: Settings, key: str) -> bool:
     """Whether the volumes take the safeguards' key: no instance has storage of its own."""
     if settings.endpoints[key].kms_key_with_local_storage:
         return True
-    types = {name for each in planned_variants(settings, key) for name in each.plan.request.types}
+    types = {
+        name for each in planned_variants(settings, key) for name in each.plan.request.serving.types
+    }
     facts = [instance_facts(name) for name in types]
     return not any(each and each.local_storage_gb for each in facts)

@@ -100,7 +100,7 @@ def shared_resources(settings: Settings) -> SharedResources:
     needs: dict[str, tuple[int, int]] = {}
     for each in variants:
         most = each.plan.largest_fleet
-        for name in each.plan.request.types:  # any of several pools may have to serve alone
+        for name in each.plan.request.serving.types:  # any of several pools may have to serve alone
             at_most, updating = needs.get(name, (0, 0))
             needs[name] = (
                 at_most + most,

@@ -160,7 +160,9 @@ def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
     """The alarms of a variant that roll a deployment back, each by its number of metrics."""
     endpoint = settings.endpoints[key]
     stated = endpoint.deployment
-    types = [name for each in planned_variants(settings, key) for name in each.plan.request.types]
+    types = [
+        name for each in planned_variants(settings, key) for name in each.plan.request.serving.types
+    ]
     back = rolls_back(stated.rollback_on_alarms if stated else None, types)
     latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
     return [*(1 for _ in latencies), *_BILLED["error_rate"]] if back else []

@@ -14,7 +14,6 @@ from ..options.container import ContainerSettings, rules_of_model
 from ..options.effects import CONFIGURATION, MODEL, VARIANT, Touched
 from ..options.option import Option
 from ..options.rules import SHADOW_SHARE
-from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.variant import FLEET, FurtherOptions
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ class FurtherSettings(FurtherOptions):
         hugging_face: A model of its own from the Hugging Face Hub, instead of containers.
         inference_mode: How several containers of its own work, as for the endpoint.
         instance_type: Instance type. Default: the first variant's.
-        instances: Numbers of instances. Default: derived from its part of the throughput.
-        scaling: How its number of instances follows its load. Default: as the first variant's, without set times and steps.
     """
 
     containers: Annotated[
@@ -55,13 +52,6 @@ class FurtherSettings(FurtherOptions):
     instance_type: Annotated[
         str | None,
         Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
-    ] = None
-    instances: Annotated[
-        InstanceCounts | None, Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET))
-    ] = None
-    scaling: Annotated[
-        ScalingOptions | None,
-        Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
     ] = None
 
     def _rules_of_model(self) -> Iterator[Finding]:

@@ -342,7 +342,8 @@ def model_of_plan(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
         deployment=replace(
-            deployment or _default_deployment(plan.request.instance_type), instance_seconds=starts
+            deployment or _default_deployment(plan.request.serving.instance_type),
+            instance_seconds=starts,
         ),
         instance_seconds=starts,
         left_out=tuple(_left_out(plan)),

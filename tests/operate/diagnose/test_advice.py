@@ -14,6 +14,7 @@ from low_latency_endpoint.plan.latency_plan import (
     ScalingOptions,
     make_plan,
 )
+from low_latency_endpoint.plan.serving import Serving
 
 from .conftest import Run
 from .faults import FAULTS, Fault, from_minute, saturated, up_to
@@ -93,7 +94,7 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
             plan = make_plan(
                 EndpointRequest(
                     client_zones=_ZONES,
-                    instance_type=variant.instance_type,
+                    serving=Serving(instance_type=variant.instance_type),
                     throughput=throughput,
                     **chosen,
                 )

@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import ConfigurationError
 from ...options.scaling import InstanceCounts, ScalingOptions
 from ...plan.latency_plan import EndpointRequest, MeasuredThroughput, Plan, make_plan
+from ...plan.serving import Serving
 from ...report.numbers import plain_number, readable
 from .findings import Remedy
 from .view import SATURATED_PERCENT, TrackedMetric, VariantView
@@ -150,7 +151,7 @@ def _planned(
     return make_plan(
         EndpointRequest(
             client_zones=_ZONES,
-            instance_type=view.variant.instance_type,
+            serving=Serving(instance_type=view.variant.instance_type),
             throughput=measured,
             **chosen,
         )

@@ -81,7 +81,7 @@ def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
     largest: dict[str, int] = {}
     for each in context.endpoints:
         for variant in each.variants:
-            for kind in variant.plan.request.types:  # any pool may have to serve alone
+            for kind in variant.plan.request.serving.types:  # any pool may have to serve alone
                 needed[kind] = needed.get(kind, 0) + each.instances_during_update(variant)
                 largest[kind] = largest.get(kind, 0) + variant.plan.largest_fleet
     for kind, count in needed.items():

@@ -109,7 +109,9 @@ class PlannedEndpoint:
     @property
     def types(self) -> tuple[str, ...]:
         return tuple(
-            dict.fromkeys(name for each in self.variants for name in each.plan.request.types)
+            dict.fromkeys(
+                name for each in self.variants for name in each.plan.request.serving.types
+            )
         )
 
     @property
@@ -126,7 +128,7 @@ class PlannedEndpoint:
                 name
                 for each in self.variants
                 if not (each.further and has_own_model(each.further.settings))
-                for name in each.plan.request.types
+                for name in each.plan.request.serving.types
             )
         )
         region = self.account.region
@@ -134,7 +136,7 @@ class PlannedEndpoint:
         for each in self.variants:
             if each.further and has_own_model(each.further.settings):
                 own = served_containers(self.settings, each.further.settings, region)
-                yield PlannedModel((each.plan.request.instance_type,), each.variant, own)
+                yield PlannedModel((each.plan.request.serving.instance_type,), each.variant, own)
 
     def instances_during_update(self, variant: PlannedVariant) -> int:
         """The most instances of a variant while a new version takes over, or is rolled back."""

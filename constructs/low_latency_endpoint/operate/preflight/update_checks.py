@@ -68,7 +68,7 @@ def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
         return
     scaled = scalable_targets(context.account, current.name, current.variants)
-    planned = {each.variant: each.plan.request.instance_type for each in context.variants}
+    planned = {each.variant: each.plan.request.serving.instance_type for each in context.variants}
     problems = list(_problems(current, scaled, planned))
     if problems:
         yield failed(

@@ -218,7 +218,7 @@ def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]
     if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
         yield _taken(stated.endpoint_name, key)
     fleets = ", ".join(
-        f"{each.plan.fleet.initial} x {each.plan.request.instance_type}"
+        f"{each.plan.fleet.initial} x {each.plan.request.serving.instance_type}"
         for each in planned_variants(after, key)
     )
     yield Consequence(Effect.NEW, f"an endpoint, {fleets} at first", (key,))

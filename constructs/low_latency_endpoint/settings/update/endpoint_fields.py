@@ -63,7 +63,7 @@ class Planned(NamedTuple):
 
 
 def _server(settings: Settings, key: str) -> Any:
-    serving = _plan(settings, key).request.hub_serving
+    serving = _plan(settings, key).request.serving.hub
     return None if serving is None else dict(serving.container.environment)
 
 
