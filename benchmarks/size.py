@@ -13,19 +13,6 @@ from pathlib import Path
 PRODUCT = ("constructs", "local_sagemaker/src", "benchmarks", "acceptance", "release", "fuzzing")
 TESTS = ("tests", "local_sagemaker/tests")
 _SHOWN = 8
-_EVERYDAY = 12
-_OF_OPTIONS = (
-    "hosting",
-    "load_test_fleet",
-    "monitoring",
-    "network",
-    "options",
-    "pattern",
-    "plan",
-    "settings",
-    "synthesis",
-    "warm_up",
-)
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
 
 
@@ -79,25 +66,41 @@ def _functions(path: Path, text: str) -> Iterator[tuple[int, str]]:
 def _declared(texts: dict[Path, str]) -> Counter[str]:
     """Where the options of a settings file are declared, by name.
 
-    A class with such a field, or with such a parameter of its constructor, is a place. Names of more
-    classes than ``_EVERYDAY`` are everyday words.
+    A group of options with such a field is a place, and a public class with such a field or with
+    such a parameter of its constructor.
     """
+    library = Path("constructs/low_latency_endpoint")
+    public = set(
+        re.findall(r'"([A-Z]\w+)"', texts[library / "__init__.py"].partition("__all__")[2])
+    )
+    made = [
+        each
+        for path, text in texts.items()
+        if library in path.parents
+        for each in ast.walk(ast.parse(text))
+        if isinstance(each, ast.ClassDef)
+    ]
+    bases = {each.name: {ast.unparse(base) for base in each.bases} for each in made}
+
+    def is_group(name: str) -> bool:
+        return name == "Options" or any(map(is_group, bases.get(name, ())))
+
     places: dict[str, set[str]] = {}
     settings: set[str] = set()
-    for path, text in texts.items():
-        if path.parts[0] != "constructs" or _room(path).rpartition("/")[2] not in _OF_OPTIONS:
-            continue
-        for made in (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef)):
-            for name, of_file in _names(made):
-                places.setdefault(name, set()).add(f"{path}:{made.name}")
+    for each in made:
+        if each.name in public or is_group(each.name):
+            for name, of_file in _names(each):
+                places.setdefault(name, set()).add(each.name)
                 settings |= {name} if of_file else set()
-    return Counter({name: len(places[name]) for name in settings if len(places[name]) <= _EVERYDAY})
+    return Counter({name: len(places[name]) for name in settings})
 
 
 def _names(made: ast.ClassDef) -> Iterator[tuple[str, bool]]:
     for each in made.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-            yield each.target.id, "Option(" in ast.unparse(each)
+            written = ast.unparse(each)
+            if "ClassVar" not in written:
+                yield each.target.id, "Option(" in written
         elif isinstance(each, ast.FunctionDef) and each.name == "__init__":
             for parameter in (*each.args.args, *each.args.kwonlyargs):
                 yield parameter.arg, False
