@@ -23,7 +23,7 @@ from low_latency_endpoint.load_test.engine.arrivals import (
     arrivals_of_dict,
 )
 from low_latency_endpoint.load_test.engine.steps import Step
-from low_latency_endpoint.simulate.traffic import Shape, shape
+from low_latency_endpoint.plan.traffic_shapes import Shape, shape
 from tests.refusals import refused
 
 ALL: tuple[Arrivals, ...] = (

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from low_latency_endpoint.plan.latency_plan import LatencyTarget
+from low_latency_endpoint.options.latency_target import LatencyTarget
 from tests.refusals import refused
 
 

@@ -6,7 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
-from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, make_plan
+from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.plan.latency_plan import make_plan
+from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.plan.serving import Serving
 
 _SCALING = {each.name for each in fields(ScalingOptions)}

@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.cli.plan_view import plan_parts
+from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
-from low_latency_endpoint.plan.latency_plan import (
-    CONCURRENCY_METRIC,
-    LatencyTarget,
-    MeasuredThroughput,
-    Plan,
-    make_plan,
-)
+from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.pinned_model import PinnedModel
+from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, Plan
 
 from .conftest import requested
 from .pinned_models import BGE_SMALL, MISTRAL_7B

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.decisions import Explanation
-from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput, Plan
+from low_latency_endpoint.plan.plan import Plan
 from tests.refusals import refused
 
 from .conftest import planned
@@ -432,7 +434,8 @@ def test_the_longest_response_with_and_without_streaming() -> None:
 def test_planning_starts_without_aws_libraries() -> None:
     script = (
         "import sys;"
-        "from low_latency_endpoint.plan.latency_plan import *;"
+        "from low_latency_endpoint.plan.endpoint_request import EndpointRequest;"
+        "from low_latency_endpoint.plan.latency_plan import make_plan;"
         "from low_latency_endpoint.plan.serving import Serving;"
         "make_plan(EndpointRequest(client_zones=['use1-az1', 'use1-az2'],"
         "serving=Serving(instance_type='ml.g5.xlarge'))).explanation;"

@@ -15,8 +15,9 @@ from rich.console import Console, RenderableType
 from low_latency_endpoint.cli.plan_changes import comparison_parts
 from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.facts.prices import your_price
+from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.plan.decisions import Explanation
-from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput
 from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
 from low_latency_endpoint.settings.plans import SHARED_DECISIONS
 from low_latency_endpoint.settings.update.comparison import compare

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.facts.instance_types import instance_types
+from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.variant import RoutingStrategy
-from low_latency_endpoint.plan.latency_plan import (
-    EndpointRequest,
-    LatencyTarget,
-    MeasuredThroughput,
-    Plan,
-)
+from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.plan.plan import Plan
 
 from .conftest import planned
 

@@ -13,10 +13,10 @@ from low_latency_endpoint.cli.cost_view import cost_parts
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.plan.fleet_along import FleetAlong
 from low_latency_endpoint.plan.pinned_model import PinnedFile
+from low_latency_endpoint.plan.traffic_shapes import shape
 from low_latency_endpoint.settings import explain_variants, parse_settings, stack_cost
 from low_latency_endpoint.settings.costs import fleets_of_plans
 from low_latency_endpoint.settings.planned import planned_variants
-from low_latency_endpoint.simulate.traffic import shape
 from tests.pinned_models import QWEN, written_lock
 
 from .pinned_models import LLAMA_70B

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
-from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
+from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from low_latency_endpoint.settings import explain_endpoint, parse_settings, plan_endpoint
 from low_latency_endpoint.settings.stack import Settings
 from tests.settings_files import mistakes

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.simulate_report import _say_how_long
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.traffic_shapes import Shape, shape, shapes
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
@@ -37,7 +38,6 @@ from low_latency_endpoint.simulate.search_goals import (
 )
 from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.searching import search
-from low_latency_endpoint.simulate.traffic import Shape, shape, shapes
 
 SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
 RISE = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))

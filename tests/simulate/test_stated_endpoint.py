@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from low_latency_endpoint.plan.traffic_shapes import Shape
 from low_latency_endpoint.settings import load_settings, plan_endpoint
-from low_latency_endpoint.settings.simulated_deployment import simulated_deployment
 from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
-from low_latency_endpoint.simulate.traffic import Shape
 
 SHIPPED = (Path(__file__).parents[1] / "sentiment.yaml").read_text(encoding="utf-8")
 RISE = Shape("rise", "a tenth, then all", ((600.0, 0.1), (2400.0, 1.0)))
@@ -38,7 +37,7 @@ def stated(
     return model_of_plan(
         plan_endpoint(settings, "sentiment"),
         throughput=endpoint.throughput,
-        deployment=simulated_deployment(endpoint),
+        deployment=endpoint.deployment,
     )
 
 

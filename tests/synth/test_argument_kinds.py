@@ -67,7 +67,7 @@ from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.options.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.options.deployment import AllAtOnce
-from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
+from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.pinned_models import QWEN, written_lock
 from tests.refusals import refused

@@ -276,7 +276,7 @@ def _scaling(command: JobCommand, job: Job, result: Recommendation) -> dict[str,
     """AWS's recommendation of the scaling, beside the plan's."""
     from ..operate.recommend.jobs import as_yaml
     from ..operate.recommend.recommendations import ask_for_scaling
-    from ..plan.latency_plan import INVOCATIONS_METRIC
+    from ..plan.plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
     throughput = command.endpoint.throughput

@@ -24,7 +24,7 @@ from .options import (
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..plan.latency_plan import Plan
+    from ..plan.plan import Plan
     from ..settings import EndpointSettings
     from ..simulate import InstanceStart, Shape
     from ..simulate.load_test_result import LoadTestResult
@@ -184,7 +184,6 @@ def simulate(options: SimulationOptions) -> None:
     """
     import os
 
-    from ..settings.simulated_deployment import simulated_deployment
     from ..simulate.assumptions import model_of_plan
     from ..simulate.load_test_result import read_load_test_result
     from .simulate_cost import simulated_cost
@@ -209,7 +208,7 @@ def simulate(options: SimulationOptions) -> None:
         peak_tps=goal.tps if goal else options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
-        deployment=simulated_deployment(stated),
+        deployment=stated.deployment,
         start=_instance_start(options.instance_start),
     )
     shapes = options.shapes

@@ -17,13 +17,13 @@ from .output import print_json, print_parts
 
 if TYPE_CHECKING:
     from ..plan.decisions import Explanation
-    from ..plan.latency_plan import Plan
+    from ..plan.plan import Plan
     from ..report.charts import Chart
     from ..report.pages import Tone
-    from ..settings.search_adoption import AdoptedPoint
     from ..simulate import Comparison, Shape, SimulationResult
     from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, Goal, SearchResult
+    from .search_adoption import AdoptedPoint
     from .simulate_cost import SimulatedCost
 
 _DAY_SECONDS = 86_400.0
@@ -266,7 +266,7 @@ class SimulationReport:
 
     def _adopt(self, found: Found, number: int, result: SearchResult, *, write: bool) -> None:
         """Show what a point changes in the settings, and write what was asked for."""
-        from ..settings.search_adoption import adopt_found, check_measured
+        from .search_adoption import adopt_found, check_measured
 
         if write:
             check_measured(result)

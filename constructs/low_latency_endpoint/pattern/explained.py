@@ -10,7 +10,7 @@ import jsii
 from aws_cdk import Stack, Stage
 from constructs import Construct, IValidation
 
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 from ..synthesis.asked_once import path_of, stack_of
 
 

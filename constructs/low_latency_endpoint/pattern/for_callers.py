@@ -10,7 +10,7 @@ from aws_cdk import CfnOutput
 from constructs import Construct
 
 from ..network.private_link import RuntimePrivateLink
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 
 
 class ForCallers(NamedTuple):

@@ -29,15 +29,18 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
+from ..options.latency_target import LatencyTarget
 from ..options.network import ClientZones
 from ..options.option import Lasting
 from ..options.safeguards import Safeguards
 from ..options.scaling import InstanceCounts, ScalingOptions
+from ..options.throughput import MeasuredThroughput
 from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..options.warm_up import WarmUpOptions
 from ..plan.decisions import PLAN_METADATA, values_in_template
-from ..plan.latency_plan import EndpointRequest, LatencyTarget, MeasuredThroughput, Plan
+from ..plan.endpoint_request import EndpointRequest
+from ..plan.plan import Plan
 from ..plan.serving import Serving
 from ..synthesis.asked_once import path_below, region_of, stack_of
 from ..synthesis.findings import warn, warn_once

@@ -9,7 +9,7 @@ from ..hosting.endpoint import Endpoint
 from ..hosting.scaling import InvocationScaling
 from ..hosting.scaling_policies import ScalingStep
 from ..options.scaling import whole_seconds
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 
 _METRICS = {
     "concurrency": ("ConcurrentRequestsPerModel", "Maximum"),

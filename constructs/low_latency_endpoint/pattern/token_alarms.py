@@ -13,7 +13,7 @@ from ..hosting.endpoint import Endpoint
 from ..monitoring.alarms import LatencyAlarms
 from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.metrics_publishing import MetricsPublishing
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
 from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..synthesis.findings import warn

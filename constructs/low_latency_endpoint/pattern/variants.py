@@ -16,7 +16,9 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.endpoint import ModelOptions
 from ..options.variant import RoutingStrategy, VariantOptions, options_beside
 from ..plan.decisions import PlanWarning
-from ..plan.latency_plan import EndpointRequest, Plan, make_plan
+from ..plan.endpoint_request import EndpointRequest
+from ..plan.latency_plan import make_plan
+from ..plan.plan import Plan
 from ..plan.variant_shares import first_request, shares_of
 from .further_variant import FurtherVariant, further_request_of, model_options_of, placed_on
 from .pools import of_variant, planned_type

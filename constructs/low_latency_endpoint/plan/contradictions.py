@@ -11,8 +11,8 @@ from ..report.numbers import milliseconds, readable
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
 
-if TYPE_CHECKING:  # imported by what reads this
-    from .latency_plan import Plan
+if TYPE_CHECKING:
+    from .plan import Plan
 
 MAGNITUDE = 10
 _CALLS_OF_VCPU = 1000  # per second: assumed, of HTTP alone

@@ -17,14 +17,7 @@ from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import EndpointRequest
 from .hub_explanation import explain_hub_model
-from .latency_plan import (
-    CONCURRENCY_METRIC,
-    HEADROOM,
-    INVOCATIONS_METRIC,
-    WARM_UP_MISS,
-    WARM_UP_MOST,
-    Plan,
-)
+from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
 from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises, rise_seconds
 from .summary import summary_of

@@ -4,195 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, NamedTuple
 
-from ..errors import rule
-from ..errors.frozen import dataclass
-from ..facts.metrics import check_statistic, microseconds_from_milliseconds
+from ..facts.metrics import check_statistic
 from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
-from ..options.capacity import FEWEST_INSTANCES, instances_for, stated
-from ..options.latency_target import LatencyTarget
-from ..options.scaling import (
-    CHANGES_NEED_SCALING,
-    InstanceCounts,
-    ScalingOptions,
-    check_schedule,
-    fewest_scheduled,
-    most_scheduled,
-    whole_seconds,
-)
-from ..options.throughput import MeasuredThroughput
+from ..options.capacity import FEWEST_INSTANCES, stated
+from ..options.scaling import CHANGES_NEED_SCALING, check_schedule, most_scheduled, whole_seconds
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
-from .routing import RoutingRecommendation, recommend_routing
+from .plan import (
+    CONCURRENCY_METRIC,
+    DEFAULT_OVERHEAD_SHARE,
+    HEADROOM,
+    INVOCATIONS_METRIC,
+    SCALE_IN_SECONDS,
+    SCALE_OUT_SECONDS,
+    WARM_UP_MISS,
+    WARM_UP_MOST,
+    AlarmThreshold,
+    Fleet,
+    Plan,
+    ScalingPolicy,
+    followed,
+    needed_at_peak,
+)
+from .routing import recommend_routing
 from .scaling_pace import fewest_for_rises
 from .token_plan import InFlight, TokenPlan, token_plan
-
-__all__ = [
-    "AlarmThreshold",
-    "EndpointRequest",
-    "Fleet",
-    "InstanceCounts",
-    "LatencyTarget",
-    "MeasuredThroughput",
-    "Plan",
-    "ScalingOptions",
-    "ScalingPolicy",
-    "make_plan",
-]
-
-INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
-CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
-SCALE_OUT_SECONDS = 60
-SCALE_IN_SECONDS = 300
-DEFAULT_OVERHEAD_SHARE = 0.2
-HEADROOM = Fraction(3, 2)
-KEEPALIVE_SECONDS = 60
-WARM_UP_MOST = 10_000
-WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
-
-PLAN_OF_ANOTHER = rule(
-    "LLE808",
-    "the plan was made for another request",
-    fix="Leave it out, or pass make_plan's for the same arguments.",
-)
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """Numbers of instances that hold together."""
-
-    # that hold the peak; at least one per client zone and at least two, unless fewer are stated
-    at_peak: int
-    minimum: int
-    initial: int
-    maximum: int
-
-    @property
-    def serving_at_peak(self) -> int:
-        """Instances in service at the peak: those needed, as far as the maximum lets them."""
-        return min(max(self.at_peak, self.minimum), self.maximum)
-
-
-class ScalingPolicy(NamedTuple):
-    """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
-
-    metric: str
-    target: float
-    scale_out_seconds: int
-    scale_in_seconds: int
-
-
-class AlarmThreshold(NamedTuple):
-    """One threshold, in milliseconds: the target's share for the metric, never above the target."""
-
-    metric: str
-    statistic: str
-    target: float
-    share: float
-    milliseconds: float
-
-    @property
-    def microseconds(self) -> float:
-        """The threshold as CloudWatch has the metric."""
-        return microseconds_from_milliseconds(self.milliseconds)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Every number of an endpoint; :attr:`explanation` says why."""
-
-    request: EndpointRequest  # what it was made from
-    fleet: Fleet
-    addresses_per_subnet: int  # of each client zone's subnet
-    subnet_prefix_length: int
-    routing: str
-    routing_advice: RoutingRecommendation  # what the rule gives, whatever was chosen
-    inference_ami: str | None  # None for SageMaker's own
-    scaling: ScalingPolicy | None  # None where the number of instances stays
-    alarms: tuple[AlarmThreshold, ...]  # on whole calls; empty without such a target
-    warm_up_requests: int
-    # in flight at the peak, over all callers; None without a target or a throughput
-    caller_connections: int | None
-    caller_keepalive_seconds: int = KEEPALIVE_SECONDS
-    # of a language model that streams: its capacity in tokens, requests in flight, and the limits
-    # of the alarms on tokens
-    tokens: TokenPlan | None = None
-
-    @property
-    def needed_at_peak(self) -> int | None:
-        """Instances that the load alone needs at the peak; ``None`` without a throughput."""
-        return needed_at_peak(self.request.throughput, _followed(self.request, self.tokens))
-
-    @property
-    def lost_with_a_zone(self) -> int:
-        """Instances that fail at the peak with the fullest zone."""
-        return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
-
-    @property
-    def left_by_zone_outage(self) -> int:
-        """Instances that are left at the peak when the fullest zone fails."""
-        return self.fleet.serving_at_peak - self.lost_with_a_zone
-
-    @property
-    def tps_after_zone_outage(self) -> float | None:
-        """What those hold at the measured limit; ``None`` without a throughput."""
-        measured = self.request.throughput
-        return (
-            None
-            if measured is None
-            else float(stated(measured.tps_per_instance) * self.left_by_zone_outage)
-        )
-
-    @property
-    def fewest(self) -> int:
-        """The fewest instances outside of updates: the least minimum, or the fixed number."""
-        if self.scaling is None:
-            return self.fleet.initial
-        return fewest_scheduled(self.request.scaling.schedule, self.fleet.minimum)
-
-    @property
-    def most(self) -> int:
-        """The most instances outside of updates that the maximum or a schedule allows."""
-        return most_scheduled(self.request.scaling.schedule, self.fleet.maximum)
-
-    @property
-    def largest_fleet(self) -> int:
-        """The most instances outside of updates: the highest maximum, or the fixed number."""
-        return self.most if self.request.scaling.enabled else self.fleet.initial
-
-    def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
-        """This plan, where it is that of the request."""
-        if self.request != request:
-            names = _differing(self.request, request) - {"serving"}
-            names |= _differing(self.request.serving, request.serving)
-            raise PLAN_OF_ANOTHER.error(
-                got=f"another {', '.join(sorted(names))}",
-                allowed="the plan of these arguments, or none",
-                where=where,
-            )
-        return self
-
-    def thresholds(self, metric: str) -> dict[str, float]:
-        """Alarm thresholds on a metric by statistic, in milliseconds."""
-        return {each.statistic: each.milliseconds for each in self.alarms if each.metric == metric}
-
-    @cached_property
-    def explanation(self) -> Explanation:
-        """The decisions for people, each with its rule and source, and the warnings."""
-        from .explanations import explanation_of  # which imports this module
-
-        return explanation_of(self)
-
-
-def _differing(one: Any, other: Any) -> set[str]:
-    return {
-        each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)
-    }
 
 
 def make_plan(request: EndpointRequest) -> Plan:
@@ -213,6 +52,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     Examples
     --------
     >>> from datetime import timedelta
+    >>> from low_latency_endpoint import LatencyTarget, MeasuredThroughput
     >>> from low_latency_endpoint.plan.serving import Serving
     >>> plan = make_plan(EndpointRequest(
     ...     client_zones=["use1-az1", "use1-az2"],
@@ -225,7 +65,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     'TPS per instance x safety factor x 60'
     """
     tokens = token_plan(request, _kept_for_overhead(request))
-    in_flight = _followed(request, tokens)
+    in_flight = followed(request, tokens)
     fleet = _fleet(request, in_flight)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
     scaling = _scaling(request, fleet, in_flight)
@@ -233,6 +73,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     addresses = addresses_per_subnet(most_scheduled(request.scaling.schedule, fleet.maximum))
     return Plan(
         request=request,
+        explained_by=_explained,
         fleet=fleet,
         addresses_per_subnet=addresses,
         subnet_prefix_length=roomy_prefix_length(addresses),
@@ -247,12 +88,10 @@ def make_plan(request: EndpointRequest) -> Plan:
     )
 
 
-def _followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | None:
-    """What is measured in flight, where scaling by default follows it."""
-    given, found = request.scaling, tokens.in_flight if tokens else None
-    own = (given.concurrency_target, given.invocations_target)
-    chosen = (given.metric == "invocations" and given.enabled) or own != (None, None)
-    return None if chosen or found is None or not found.target else found
+def _explained(plan: Plan) -> Explanation:
+    from .explanations import explanation_of  # loaded when somebody asks
+
+    return explanation_of(plan)
 
 
 def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
@@ -294,20 +133,6 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
     return Fleet(at_peak, smallest, first, largest)
-
-
-def needed_at_peak(
-    measured: MeasuredThroughput | None, in_flight: InFlight | None = None
-) -> int | None:
-    """Instances that the load alone needs at the peak; ``None`` without a throughput.
-
-    Where scaling holds an instance below the measured limit times the safety factor, because the
-    KV cache has no room for more requests, each serves as much less.
-    """
-    if measured is None:
-        return None
-    share = stated(measured.safety_factor) if in_flight is None else in_flight.share
-    return instances_for(measured.peak_tps, measured.tps_per_instance, share)
 
 
 def _maximum(needed: int, zones: int) -> int:

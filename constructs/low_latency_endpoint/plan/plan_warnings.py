@@ -11,7 +11,7 @@ from ..options.capacity import HELD_SHARE, counted_instances, factor_for, instan
 from ..report.numbers import milliseconds, plain_number, readable
 from .contradictions import contradictions
 from .decisions import PlanWarning
-from .latency_plan import Plan
+from .plan import Plan
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
 from .token_warnings import token_warnings
 

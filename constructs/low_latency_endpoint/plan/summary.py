@@ -9,7 +9,7 @@ from ..options.capacity import FEWEST_INSTANCES, counted_instances
 from ..report.numbers import readable
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
-from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
+from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"

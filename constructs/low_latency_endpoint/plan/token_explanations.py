@@ -10,8 +10,8 @@ from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision
 from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
 
-if TYPE_CHECKING:  # which imports what explains it
-    from .latency_plan import Plan
+if TYPE_CHECKING:
+    from .plan import Plan
 
 STREAM_SECONDS, WHOLE_SECONDS = 480, 60
 """After which SageMaker ends a streamed answer, and a whole one."""

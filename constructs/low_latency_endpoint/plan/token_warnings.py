@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ..options.capacity import stated
 from ..report.numbers import readable
 from .decisions import PlanWarning
-from .latency_plan import INVOCATIONS_METRIC
+from .plan import INVOCATIONS_METRIC
 from .token_explanations import STREAM_SECONDS
 
-if TYPE_CHECKING:  # imported by what reads this
-    from .latency_plan import Plan
+if TYPE_CHECKING:
+    from .plan import Plan
 
 NO_TOKEN_ALARMS = (
     "no alarm watches tokens: the images' names do not say whose metrics the container publishes. "

@@ -13,9 +13,9 @@ from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..plan.fleet_along import FleetAlong, fleet_along
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
-from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
+from ..plan.plan import INVOCATIONS_METRIC, Plan
+from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
-from ..simulate.traffic import Shape
 from .endpoint import EndpointSettings
 from .planned import PlannedVariant
 from .stack import Settings, region_of

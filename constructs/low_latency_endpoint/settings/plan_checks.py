@@ -29,7 +29,7 @@ from ..plan.hugging_face_rules import (
     SERVER,
     TOO_MANY_FILES,
 )
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 from ..plan.stack_size import OUTPUTS, RESOURCES
 from ..report.numbers import readable
 from .costs import instances_in_update

@@ -10,7 +10,9 @@ from ..errors.frozen import dataclass
 from ..options.container import ContainerSettings
 from ..options.option import taken
 from ..options.rules import NO_SUCH_ENDPOINT
-from ..plan.latency_plan import EndpointRequest, Plan, make_plan
+from ..plan.endpoint_request import EndpointRequest
+from ..plan.latency_plan import make_plan
+from ..plan.plan import Plan
 from ..plan.serving import Serving
 from ..plan.variant_shares import VariantShare, first_request, further_request, shares_of
 from .endpoint import EndpointSettings

@@ -8,7 +8,7 @@ from ..errors.frozen import dataclass
 from ..facts.deployments import rolls_back
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
-from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
+from ..plan.plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings

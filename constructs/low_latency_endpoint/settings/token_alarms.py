@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..plan.decisions import Decision
-from ..plan.latency_plan import Plan
+from ..plan.plan import Plan
 from ..plan.token_explanations import explain_limit
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN, TokenThreshold
 from .endpoint import EndpointSettings

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..plan.traffic_shapes import Shape, shape, shapes
     from .estimates import Estimate
     from .fleet_changes import InstanceStart, Rollout, TargetTracking, ZoneOutage
     from .recorded_traffic import read_recorded_traffic
@@ -13,16 +14,7 @@ if TYPE_CHECKING:
     from .scenario import Scenario
     from .service_laws import Constant, Empirical, Exponential, Lognormal
     from .simulating import Comparison, SimulationResult, compare, simulate
-    from .traffic import (
-        ArrivalTrace,
-        ClosedLoop,
-        OpenLoop,
-        Shape,
-        ShapedLoop,
-        shape,
-        shape_of_counts,
-        shapes,
-    )
+    from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, shape_of_counts
 
 __all__ = [
     "ArrivalTrace",
@@ -52,6 +44,7 @@ __all__ = [
 ]
 
 _MODULES = (
+    ".plan.traffic_shapes",
     "estimates",
     "service_laws",
     "traffic",

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ..errors import rule
+from ..facts.durations import seconds_of
 from ..options.capacity import counted_instances
+from ..options.deployment import DeploymentPolicy
 from ..options.throughput import MeasuredThroughput
-from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
+from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.scaling_pace import INSTANCE_SECONDS
+from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
-from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
+from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
 
 THROUGHPUT_NEEDED = rule(
     "LLS125",
@@ -251,6 +255,24 @@ def _default_deployment(instance_type: str) -> Rollout:
     return Rollout(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
 
 
+def _rollout(policy: DeploymentPolicy) -> Rollout:
+    """How a new version takes over, from time zero.
+
+    All at once has nothing between two steps: its wait, in which the alarms watch the new fleet,
+    and ``termination_wait`` are the time for which the old fleet is kept.
+    """
+    wait, kept = seconds_of(policy.wait), seconds_of(policy.termination_wait or timedelta())
+    if policy.kind == "ALL_AT_ONCE":
+        return Rollout(at=0.0, bake_seconds=wait + kept)
+    return Rollout(
+        at=0.0,
+        kind=policy.kind.lower(),
+        step_share=policy.percent / 100,
+        wait_seconds=wait,
+        bake_seconds=kept,
+    )
+
+
 def model_of_plan(
     plan: Plan,
     *,
@@ -263,7 +285,7 @@ def model_of_plan(
     peak_tps: float | None = None,
     instances: int | None = None,
     routing: str | None = None,
-    deployment: Rollout | None = None,
+    deployment: DeploymentPolicy | None = None,
     start: InstanceStart | None = None,
 ) -> SimulatedEndpoint:
     """A plan as a model; what is given here goes before what the plan says."""
@@ -342,7 +364,9 @@ def model_of_plan(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
         deployment=replace(
-            deployment or _default_deployment(plan.request.serving.instance_type),
+            _rollout(deployment)
+            if deployment
+            else _default_deployment(plan.request.serving.instance_type),
             instance_seconds=starts,
         ),
         instance_seconds=starts,

@@ -16,7 +16,8 @@ from ..plan.scaling_pace import (
     METRIC_PERIOD_SECONDS,
     OUT_DATAPOINTS,
 )
-from .service_laws import SECONDS, SHARE
+from ..plan.traffic_shapes import SECONDS
+from .service_laws import SHARE
 
 SIMULATED_INSTANCES = number_range("LLS103", "the number of simulated instances", 1, 1_000_000)
 COUNT = number_range("LLS110", "a number of zones or of metric periods", 1, 1000)

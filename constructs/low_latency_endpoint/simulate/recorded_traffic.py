@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
-from .traffic import Shape, shape_of_counts
+from .traffic import shape_of_counts
 
 RECORDED_TRAFFIC = rule(
     "LLS130",

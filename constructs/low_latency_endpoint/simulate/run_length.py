@@ -9,10 +9,10 @@ from typing import Any
 
 from ..errors import rule
 from ..facts.limits import number_range
+from ..plan.traffic_shapes import SECONDS
 from ..report.numbers import readable
 from .replication import RunLength
 from .scenario import Scenario
-from .service_laws import SECONDS
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 
 REQUESTS = number_range("LLS113", "the number of simulated requests", 100, 10_000_000_000)

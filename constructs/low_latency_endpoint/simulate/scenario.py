@@ -8,8 +8,9 @@ from typing import Any
 from ..errors import rule
 from ..facts.limits import USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..facts.rules import MIN_ABOVE_MAX
+from ..plan.traffic_shapes import SECONDS
 from .fleet_changes import COUNT, SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
-from .service_laws import MEAN_SECONDS, SECONDS, ServiceLaw
+from .service_laws import MEAN_SECONDS, ServiceLaw
 from .traffic import RATE, Traffic
 
 CONCURRENCY = number_range(

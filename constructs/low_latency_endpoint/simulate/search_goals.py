@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ..errors import rule
 from ..options.capacity import counted_instances
+from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .estimates import Estimate
-from .traffic import Shape
 
 SEARCH_GOAL = rule(
     "LLS124",

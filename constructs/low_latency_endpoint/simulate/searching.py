@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ..facts.limits import SAFETY_FACTOR
 from ..options.capacity import HELD_SHARE, factor_for, instances_at_peak, stated
+from ..plan.traffic_shapes import Shape
 from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
 from .replication import Replication, RunLength
@@ -28,7 +29,6 @@ from .search_goals import (
     pareto_front,
 )
 from .simulating import REPLICATIONS, Replicated, SimulationResult, over_processes
-from .traffic import Shape
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
 FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from ..errors import rule
 from ..facts.limits import number_range
+from ..plan.traffic_shapes import SECONDS
 from . import kernels
 
 MEAN_SECONDS = number_range("LLS101", "a mean time", 1e-6, 1e6, unit="seconds", whole=False)
@@ -20,7 +21,6 @@ VARIATION = number_range(
     whole=False,
     fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones.",
 )
-SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
 SHARE = number_range("LLS112", "a share", 0, 1, whole=False)
 SAMPLES = rule(
     "LLS120",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..options.capacity import counted_instances
+from ..plan.traffic_shapes import Shape
 from ..report import numbers
 from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
 from .simulating import Comparison, SimulationResult
-from .traffic import Shape
 
 TOO_SHORT = "too short to tell"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.plan.latency_plan import (
-    EndpointRequest,
-    InstanceCounts,
-    MeasuredThroughput,
-    ScalingOptions,
-    make_plan,
-)
+from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
+from low_latency_endpoint.options.throughput import MeasuredThroughput
+from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.serving import Serving
 
 from .conftest import Run

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ...errors import rule
 from ...facts.limits import USE_AN_ALLOWED_VALUE, Range
-from ...simulate.traffic import Shape, shape
+from ...plan.traffic_shapes import Shape, shape
 
 STEP_RATE = Range(
     rule(
@@ -290,7 +290,7 @@ class ReplayedArrivals(Arrivals):
     def _of_levels(
         cls, levels: Any, peak_rate: float, speed: float, poisson: bool = True
     ) -> ReplayedArrivals:
-        """Levels as in ``shapes.json``: end in seconds and share of the peak rate up to there."""
+        """Levels as in ``traffic_shapes.json``: end in seconds and share of the peak rate up to there."""
         _check_speed(speed)
         STEP_RATE.check(peak_rate, "peak_rate")
         pairs = _pairs(levels, "levels")
@@ -310,7 +310,7 @@ class ReplayedArrivals(Arrivals):
         ----------
         path : str or Path
             JSON with ``times`` (and ``rates``), as :class:`ReplayedArrivals` takes them, or with
-            ``levels`` as the simulator's ``shapes.json`` has them.
+            ``levels`` as ``traffic_shapes.json`` has them.
         peak_rate : float, optional
             Requests per second at a share of 1; levels need it.
         speed : float

@@ -8,7 +8,10 @@ from typing import Any
 
 from ...errors import ConfigurationError
 from ...options.scaling import InstanceCounts, ScalingOptions
-from ...plan.latency_plan import EndpointRequest, MeasuredThroughput, Plan, make_plan
+from ...options.throughput import MeasuredThroughput
+from ...plan.endpoint_request import EndpointRequest
+from ...plan.latency_plan import make_plan
+from ...plan.plan import Plan
 from ...plan.serving import Serving
 from ...report.numbers import plain_number, readable
 from .findings import Remedy

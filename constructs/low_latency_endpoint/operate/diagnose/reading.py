@@ -43,7 +43,7 @@ from ...account.names import meant_endpoint
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...facts.container_metrics import server_of
-from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
+from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .drifted import read_drift

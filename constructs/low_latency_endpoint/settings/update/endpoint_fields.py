@@ -15,7 +15,7 @@ from ...options.deployment import DeploymentPolicy, default_deployment
 from ...options.effects import PLAN, STAGING, Effect, Touched
 from ...options.option import Options, groups_in, options_of
 from ...options.variant import FLEET, FurtherOptions, InstanceOptions
-from ...plan.latency_plan import Plan
+from ...plan.plan import Plan
 from ..endpoint import EndpointSettings
 from ..planned import plan_endpoint, planned_variants
 from ..plans import latency_thresholds

@@ -13,14 +13,14 @@ from ..errors.frozen import dataclass
 from ..options.capacity import instances_at_peak
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from ..plan.decisions import Decision, Explanation
-from ..plan.latency_plan import CONCURRENCY_METRIC
+from ..plan.plan import CONCURRENCY_METRIC
 from ..report.numbers import milliseconds, plain_number, readable
+from ..settings.endpoint import EndpointSettings
+from ..settings.loading import load_settings
+from ..settings.planned import plan_endpoint
+from ..settings.plans import explain_endpoint
+from ..settings.yaml_editing import YamlEdit, checked_edit
 from ..simulate.search_goals import Candidate, Found, SearchResult
-from .endpoint import EndpointSettings
-from .loading import load_settings
-from .planned import plan_endpoint
-from .plans import explain_endpoint
-from .yaml_editing import YamlEdit, checked_edit
 
 NOT_MEASURED = rule(
     "LLS132",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from low_latency_endpoint.cli.search_adoption import adopt_found
+from low_latency_endpoint.plan.traffic_shapes import shape
 from low_latency_endpoint.settings import explain_endpoint, load_settings, plan_endpoint
-from low_latency_endpoint.settings.search_adoption import adopt_found
 from low_latency_endpoint.settings.yaml_editing import write_edit
 from low_latency_endpoint.simulate.estimates import Estimate
 from low_latency_endpoint.simulate.search_goals import Candidate, Found, Goal, Reserve, SearchResult
-from low_latency_endpoint.simulate.traffic import shape
 from tests.refusals import refused
 
 SHIPPED = (Path(__file__).parents[1] / "sentiment.yaml").read_text("utf-8")

@@ -1,0 +1,190 @@
+"""Every number of an endpoint, as constructs and commands read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import rule
+from ..errors.frozen import dataclass
+from ..facts.metrics import microseconds_from_milliseconds
+from ..options.capacity import instances_for, stated
+from ..options.scaling import fewest_scheduled, most_scheduled
+from ..options.throughput import MeasuredThroughput
+from .decisions import Explanation
+from .endpoint_request import EndpointRequest
+from .routing import RoutingRecommendation
+from .token_plan import InFlight, TokenPlan
+
+INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
+CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+SCALE_OUT_SECONDS = 60
+SCALE_IN_SECONDS = 300
+DEFAULT_OVERHEAD_SHARE = 0.2
+HEADROOM = Fraction(3, 2)
+KEEPALIVE_SECONDS = 60
+WARM_UP_MOST = 10_000
+WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
+
+PLAN_OF_ANOTHER = rule(
+    "LLE808",
+    "the plan was made for another request",
+    fix="Leave it out, or pass make_plan's for the same arguments.",
+)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Numbers of instances that hold together."""
+
+    # that hold the peak; at least one per client zone and at least two, unless fewer are stated
+    at_peak: int
+    minimum: int
+    initial: int
+    maximum: int
+
+    @property
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak: those needed, as far as the maximum lets them."""
+        return min(max(self.at_peak, self.minimum), self.maximum)
+
+
+class ScalingPolicy(NamedTuple):
+    """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
+
+    metric: str
+    target: float
+    scale_out_seconds: int
+    scale_in_seconds: int
+
+
+class AlarmThreshold(NamedTuple):
+    """One threshold, in milliseconds: the target's share for the metric, never above the target."""
+
+    metric: str
+    statistic: str
+    target: float
+    share: float
+    milliseconds: float
+
+    @property
+    def microseconds(self) -> float:
+        """The threshold as CloudWatch has the metric."""
+        return microseconds_from_milliseconds(self.milliseconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every number of an endpoint; :attr:`explanation` says why."""
+
+    request: EndpointRequest  # what it was made from
+    explained_by: Callable[[Plan], Explanation] = field(compare=False, repr=False)
+    fleet: Fleet
+    addresses_per_subnet: int  # of each client zone's subnet
+    subnet_prefix_length: int
+    routing: str
+    routing_advice: RoutingRecommendation  # what the rule gives, whatever was chosen
+    inference_ami: str | None  # None for SageMaker's own
+    scaling: ScalingPolicy | None  # None where the number of instances stays
+    alarms: tuple[AlarmThreshold, ...]  # on whole calls; empty without such a target
+    warm_up_requests: int
+    # in flight at the peak, over all callers; None without a target or a throughput
+    caller_connections: int | None
+    caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+    # of a language model that streams: its capacity in tokens, requests in flight, and the limits
+    # of the alarms on tokens
+    tokens: TokenPlan | None = None
+
+    @property
+    def needed_at_peak(self) -> int | None:
+        """Instances that the load alone needs at the peak; ``None`` without a throughput."""
+        return needed_at_peak(self.request.throughput, followed(self.request, self.tokens))
+
+    @property
+    def lost_with_a_zone(self) -> int:
+        """Instances that fail at the peak with the fullest zone."""
+        return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
+
+    @property
+    def left_by_zone_outage(self) -> int:
+        """Instances that are left at the peak when the fullest zone fails."""
+        return self.fleet.serving_at_peak - self.lost_with_a_zone
+
+    @property
+    def tps_after_zone_outage(self) -> float | None:
+        """What those hold at the measured limit; ``None`` without a throughput."""
+        measured = self.request.throughput
+        return (
+            None
+            if measured is None
+            else float(stated(measured.tps_per_instance) * self.left_by_zone_outage)
+        )
+
+    @property
+    def fewest(self) -> int:
+        """The fewest instances outside of updates: the least minimum, or the fixed number."""
+        if self.scaling is None:
+            return self.fleet.initial
+        return fewest_scheduled(self.request.scaling.schedule, self.fleet.minimum)
+
+    @property
+    def most(self) -> int:
+        """The most instances outside of updates that the maximum or a schedule allows."""
+        return most_scheduled(self.request.scaling.schedule, self.fleet.maximum)
+
+    @property
+    def largest_fleet(self) -> int:
+        """The most instances outside of updates: the highest maximum, or the fixed number."""
+        return self.most if self.request.scaling.enabled else self.fleet.initial
+
+    def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
+        """This plan, where it is that of the request."""
+        if self.request != request:
+            names = _differing(self.request, request) - {"serving"}
+            names |= _differing(self.request.serving, request.serving)
+            raise PLAN_OF_ANOTHER.error(
+                got=f"another {', '.join(sorted(names))}",
+                allowed="the plan of these arguments, or none",
+                where=where,
+            )
+        return self
+
+    def thresholds(self, metric: str) -> dict[str, float]:
+        """Alarm thresholds on a metric by statistic, in milliseconds."""
+        return {each.statistic: each.milliseconds for each in self.alarms if each.metric == metric}
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The decisions for people, each with its rule and source, and the warnings."""
+        return self.explained_by(self)
+
+
+def _differing(one: Any, other: Any) -> set[str]:
+    return {
+        each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)
+    }
+
+
+def followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | None:
+    """What is measured in flight, where scaling by default follows it."""
+    given, found = request.scaling, tokens.in_flight if tokens else None
+    own = (given.concurrency_target, given.invocations_target)
+    chosen = (given.metric == "invocations" and given.enabled) or own != (None, None)
+    return None if chosen or found is None or not found.target else found
+
+
+def needed_at_peak(
+    measured: MeasuredThroughput | None, in_flight: InFlight | None = None
+) -> int | None:
+    """Instances that the load alone needs at the peak; ``None`` without a throughput.
+
+    Where scaling holds an instance below the measured limit times the safety factor, because the
+    KV cache has no room for more requests, each serves as much less.
+    """
+    if measured is None:
+        return None
+    share = stated(measured.safety_factor) if in_flight is None else in_flight.share
+    return instances_for(measured.peak_tps, measured.tps_per_instance, share)
