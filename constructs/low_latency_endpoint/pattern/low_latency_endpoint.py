@@ -292,11 +292,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             self,
             "Endpoint",
             configuration=self.configuration,
-            endpoint_name=endpoint.endpoint_name,
-            deployment=endpoint.deployment,
-            tags=endpoint.tags,
             keep_instance_counts=self._keeps_counts(request.scaling),
-            confirm_updates=endpoint.confirm_updates,
+            **vars(endpoint),
         )
         self.private_link.serve(self.endpoint.name_at_synth)
         self.scalings = {
