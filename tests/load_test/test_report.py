@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.report.page import page, verdict, write_page
+from low_latency_endpoint.load_test.report.document import document, verdict, write_page
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import (
@@ -23,6 +22,8 @@ from low_latency_endpoint.load_test.search.run_plans import (
     users_plan,
 )
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.report.pages import page as page_of
+from low_latency_endpoint.report.terminal import drawn
 from tests.browser import needs_chromium, opened
 from tests.refusals import refused
 
@@ -30,6 +31,10 @@ from .fake_account import report_of
 
 GOAL = LatencyGoal({"p50": 0.06, "p99": 0.2})
 LIMIT = limit_plan(SearchPlan(GOAL, 20, instances=1))
+
+
+def page(report: LoadTestReport) -> str:
+    return page_of(document(report))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,8 @@ def test_the_page_says_what_percentiles_rest_on(searched: LoadTestReport) -> Non
     assert '<th class="r">p99.99</th>' in text
     few = searched.run.steps[1].result.latency.percentiles()[-1]
     assert few.name == "p99.99"
-    assert f'<span class="soft">{milliseconds(few.seconds)} ? ({few.samples_beyond})</span>' in text
+    assert f'<span class="soft">{milliseconds(few.seconds)}?</span>' in text
+    assert f'title="{few.samples_beyond:,} requests beyond"' in text
     assert f'<td class="r">{searched.run.steps[1].result.latency.count:,}</td>' in text
     assert "First byte p99" not in text
 
@@ -76,36 +82,39 @@ def test_the_page_of_streams_has_their_first_byte() -> None:
 def _drawn(report: LoadTestReport, width: int) -> list[str]:
     console = Console(width=width, highlight=False)
     with console.capture() as captured:
-        console.print(StepsTable(report.run.steps, report))
+        for part in drawn(document(report)):
+            console.print(part)
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_the_terminals_table_fits(searched: LoadTestReport, width: int) -> None:
+def test_the_terminals_tables_fit(searched: LoadTestReport, width: int) -> None:
     lines = _drawn(searched, width)
-    head = next(line for line in lines if line.startswith(" Step"))
-    assert {"Answered", "p99", "Failed"} <= set(head.split())
+    heads = [number for number, line in enumerate(lines) if line.startswith(" Step ")]
+    load, machines = (set(lines[number].split()) for number in heads)
+    assert {"Answered", "p99", "Failed"} <= load
+    assert {"Send", "lag"} <= machines
+    assert ("Offered" in load) is (width >= 120)
     assert "…" not in "".join(lines), "nothing is cut"
-    first = lines.index(head) + 2
-    rows = lines[first : lines.index("", first)]
-    assert len(rows) == len(searched.run.steps), "one line for each step"
+    for head in heads:
+        rows = lines[head + 2 : lines.index("", head)]
+        assert len(rows) == len(searched.run.steps), "one line for each step"
     assert all(len(line) <= width for line in lines)
     left_out = [line for line in lines if line.startswith("Left out for want of width")]
     assert bool(left_out) is (width < 120)
-    assert ("Overhead" in head) is ("Inv./inst." in head) is (width >= 120)
-    assert any(line.startswith("Generator: ") and line.endswith("us a request") for line in lines)
+    assert any(line.startswith("- Generator: ") for line in lines)
 
 
 def test_marks_have_notes(searched: LoadTestReport) -> None:
     text = "\n".join(_drawn(searched, 120))
     assert "ms?" in text
     assert "? fewer than ten requests lie beyond it" in text
-    assert "\n!" not in text, "no lag, no note"
+    assert "\n- !" not in text, "no lag, no note"
     step = searched.run.steps[1]
     late = replace(step, result=replace(step.result, send_lag=LatencyHistogram.of([0.02] * 9)))
     text = "\n".join(_drawn(replace(searched, run=replace(searched.run, steps=(late,))), 120))
     assert "20 ms!" in text
-    assert "\n! the generator fell behind" in text
+    assert "\n- ! the generator fell behind" in text
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from local_sagemaker import LocalAws
 from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
 from low_latency_endpoint.report.charts import Chart, Line, Panel
 from low_latency_endpoint.report.colours import PALETTE
+from low_latency_endpoint.report.document import Document
 from low_latency_endpoint.report.pages import page
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "dashboard.svg"
@@ -168,7 +169,7 @@ def _picture(body: dict[str, Any], graphs: Graphs) -> str:
         )
     found = re.search(
         r"<style>(.*?)</style>.*(<figure.*</figure>)",
-        page("", [Chart("dashboard", panels, "time")]),
+        page(Document("", [Chart("dashboard", panels, "time")])),
         re.DOTALL,
     )
     assert found

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from low_latency_endpoint.report.charts import Chart, Line, Panel
-from low_latency_endpoint.report.pages import Section, page
+from low_latency_endpoint.report.document import Document, Section
+from low_latency_endpoint.report.pages import page
 from low_latency_endpoint.report.tables import Cell, Table
 from tests.browser import needs_chromium, opened
 
@@ -119,7 +120,7 @@ def test_names_are_text_on_the_page():
         "made", [Panel(evil, [line], evil, [(evil, 1)])], title=evil, events=[(1, "red", evil)]
     )
     table = Table([evil], [[evil], [Cell(evil, "bad", evil)]], evil)
-    text = page(evil, [evil, Section(evil, [chart, table])], verdict=evil, under=evil)
+    text = page(Document(evil, [evil, Section(evil, [chart, table])], verdict=evil, under=evil))
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;alert(1)") >= 12
 
@@ -143,7 +144,7 @@ def test_the_pointer_reads_values(tmp_path):
         ends=(0, 10),
     )
     file = tmp_path / "page.html"
-    file.write_text(page("made", [chart]), "utf-8")
+    file.write_text(page(Document("made", [chart])), "utf-8")
     seen = opened(
         file,
         tmp_path,
@@ -177,7 +178,7 @@ def test_long_times_are_in_seconds():
 def test_markup_that_got_through_does_nothing(tmp_path, attack):
     """Every text is escaped; were one not, the page's content security policy would stop it."""
     file = tmp_path / "page.html"
-    file.write_text(page("made", ["HERE"]).replace("HERE", attack), "utf-8")
+    file.write_text(page(Document("made", ["HERE"])).replace("HERE", attack), "utf-8")
     seen = opened(file, tmp_path, then="document.getElementById('a')?.click();")
     assert not any("it ran" in error and "Content Security" not in error for error in seen.errors)
     assert any("Content Security Policy" in error for error in seen.errors), seen.errors

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.load_test.report.page import tone
-from low_latency_endpoint.load_test.report.page import verdict as load_verdict
+from low_latency_endpoint.load_test.report.document import tone
+from low_latency_endpoint.load_test.report.document import verdict as load_verdict
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, rate_plan

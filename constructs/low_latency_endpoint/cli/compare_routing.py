@@ -112,7 +112,8 @@ def compare_routing(
     if stated is not None and stated.endpoint_name:
         endpoints = [stated.endpoint_name, *endpoints[1:]]
     payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
-    from .compare_routing_view import ComparisonDisplay, summary
+    from .compare_routing_view import ComparisonDisplay
+    from .output import print_document
 
     with ComparisonDisplay(quiet=results.json or markdown) as live:
         report = compared(
@@ -132,6 +133,6 @@ def compare_routing(
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
-        summary(report, markdown=markdown)
+        print_document(report.document(), markdown=markdown)
     if not report.valid:
         raise typer.Exit(1)

@@ -13,7 +13,6 @@ from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.steps import StepResult
 from ..report.numbers import readable
 from .live_display import LiveDisplay
-from .output import print_parts
 
 
 class ComparisonDisplay(LiveDisplay):
@@ -79,20 +78,3 @@ def _shown(result: StepResult) -> str:
         f"TTFT p99 {milliseconds(tokens.first_token.percentile(99))}, "
         f"{readable(result.token_rate, 4)} tokens/s"
     )
-
-
-def summary(report: RoutingComparison, *, markdown: bool = False) -> None:
-    """The answer for people: a sentence, a table, what to be careful about."""
-    parts: list[RenderableType] = [
-        Text(report.sentence, style="bold" if report.valid else "bold red")
-    ]
-    table = report.table()
-    if table.rows:
-        parts.append(table)
-    parts += [
-        Text(f"{label}: {side.text}", style="dim")
-        for label, side in zip(report.sides.labels, report.sides, strict=True)
-    ]
-    parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
-    parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
-    print_parts(*parts, markdown=markdown)

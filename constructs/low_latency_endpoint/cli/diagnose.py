@@ -21,7 +21,7 @@ from .options import (
     grouped,
     option,
 )
-from .output import print_json, print_parts, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def diagnose(
         options.region = options.region or stated
     made = _diagnose(endpoint, options)
     if options.html is not None:
-        from ..operate.diagnose.page import write_page
+        from ..operate.diagnose.document import write_page
 
         with progress_on_terminal("Page"):
             write_page(made, options.html)
@@ -92,9 +92,9 @@ def diagnose(
     if options.json:
         print_json(made.to_dict())
     else:
-        from ..operate.diagnose.terminal import report_parts
+        from ..operate.diagnose.document import document
 
-        print_parts(*report_parts(made), markdown=options.markdown)
+        print_document(document(made), markdown=options.markdown)
     raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
 
 

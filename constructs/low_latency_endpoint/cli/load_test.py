@@ -144,7 +144,9 @@ def load_test(
         inference_component=measuring.inference_component,
     )
     from ..facts.prices import price_of
-    from .load_test_view import LoadTestDisplay, summary
+    from ..load_test.report.document import document
+    from .load_test_view import LoadTestDisplay
+    from .output import print_document
 
     prices = _prices(price, stated, to.region)
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
@@ -176,14 +178,14 @@ def load_test(
     if csv is not None:
         write_text(csv, steps_csv(report))
     if html is not None:
-        from ..load_test.report.page import write_page
+        from ..load_test.report.document import write_page
 
         write_page(report, html)
     results.said(html, csv)
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
-        summary(report, results.output, markdown=markdown)
+        print_document(document(report, results.output), markdown=markdown)
     if report.invalid or not report.run.held:
         raise typer.Exit(1)
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.target import Target
-from ..load_test.report.page import follows, tone, verdict
-from ..load_test.search.measured_steps import MeasuredStep, turns_line
-from ..load_test.search.result_file import LoadTestReport
+from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.run_plans import RunPlan
 from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
 from ..load_test.search.search_plan import TimeLeft
+from ..load_test.search.steps_table import step_columns, steps_table
 from ..report.numbers import readable
 from .live_display import LiveDisplay
-from .load_test_table import StepsTable
-from .output import print_parts
 
 _COLOURS = {"good": "green", "careful": "yellow", "bad": "red"}
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
@@ -101,61 +94,8 @@ class LoadTestDisplay(LiveDisplay):
     def _show(self) -> None:
         parts: list[RenderableType] = [Text(self._title, style="bold")]
         if self._done:
-            parts.append(StepsTable(self._done[-20:]))
+            parts.append(steps_table(list(step_columns(self._done[-20:])), "load"))
         self._draw(parts, self._now)
-
-
-def summary(report: LoadTestReport, output: Path | None, *, markdown: bool = False) -> None:
-    """The answer for people: a sentence, the steps, what limits, what follows."""
-    parts: list[RenderableType] = [Text(verdict(report), style=f"bold {_COLOURS[tone(report)]}")]
-    if report.run.limit is not None:
-        parts.append(Text(report.run.limit.how))
-    if report.run.steps:
-        parts.append(StepsTable(report.run.steps, report))
-    for each in report.verdicts:
-        parts.append(Text.assemble((each.title, _SEVERITIES[each.severity])))
-        parts += [Padding(Text(f"- {text}"), (0, 0, 0, 2)) for text in each.evidence]
-        if each.advice:
-            parts.append(Padding(Text(each.advice), (0, 0, 0, 2)))
-    parts += [
-        Text(f"Unknown: {text}", style="dim")
-        for text in (*report.fleet.unknown, *report.metrics.unknown)
-    ]
-    if report.metrics.series and not report.metrics.complete:
-        parts.append(Text("CloudWatch had not counted all requests when it was read.", style="dim"))
-    parts += [Text(text) for text in _follows(report, output)]
-    print_parts(*parts, markdown=markdown)
-
-
-def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
-    limit = report.run.limit
-    if limit is not None and limit.usable and not report.invalid:
-        low, high = limit.to_dict()["low"], limit.to_dict()["high"]
-        sure = limit.confidence
-        yield (
-            f"One instance held {readable(low, 4)} requests a second "
-            + ("in what was measured" if sure is None else f"with {sure:.0%} confidence")
-            + (
-                "; no rate tried missed the goal."
-                if high is None
-                else f", not {readable(high, 4)}."
-            )
-        )
-    yield from follows(report)
-    for each in report.run.loads:
-        if each.result.conversations:
-            yield f"{each.result.step.name}: {turns_line(each.result)}."
-    if report.cost is not None:
-        yield from report.cost.lines()
-    if limit is not None and limit.lower_bound and not report.invalid:
-        yield (
-            "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
-        )
-    elif limit is not None and limit.usable and not report.invalid:
-        yield (
-            "Into the plan: low-latency plan --from-load-test "
-            f"{output or 'result.json (write it with -o)'}"
-        )
 
 
 def _line(each: MeasuredStep) -> str:

@@ -11,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from ..report.document import Document
+
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
 
@@ -33,6 +35,18 @@ def print_parts(*parts: RenderableType, markdown: bool = False) -> None:
         ) in parts:  # the console forgets what a text itself says: names and links stay whole
             no_wrap, overflow = getattr(part, "no_wrap", None), getattr(part, "overflow", None)
             console.print(part, no_wrap=no_wrap, overflow=overflow, crop=False)
+
+
+def print_document(document: Document, *, markdown: bool = False) -> None:
+    """Print a document for people, or as Markdown to be pasted."""
+    if markdown:
+        from ..report.markdown import document_as_markdown
+
+        typer.echo(document_as_markdown(document), nl=False)
+        return
+    from ..report.terminal import drawn
+
+    print_parts(*drawn(document))
 
 
 @contextmanager

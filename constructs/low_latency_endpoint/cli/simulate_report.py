@@ -13,13 +13,13 @@ import typer
 from ..errors import LowLatencyEndpointError
 from ..report.numbers import readable
 from ..report.tables import Table
-from .output import print_json, print_parts
+from .output import print_document, print_json
 
 if TYPE_CHECKING:
     from ..plan.decisions import Explanation
     from ..plan.plan import Plan
     from ..report.charts import Chart
-    from ..report.pages import Tone
+    from ..report.document import Document, Tone
     from ..simulate import Comparison, Shape, SimulationResult
     from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, Goal, SearchResult
@@ -54,7 +54,7 @@ class SimulationReport:
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
         self.failed = False
-        self.tone: Tone = "none"
+        self.tone: Tone = "strong"
         self.adopted: Explanation | None = None
 
     def steady(self) -> None:
@@ -329,7 +329,9 @@ class SimulationReport:
     def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""
         if html is not None:
-            _write(html, self._page())
+            from ..report.pages import page
+
+            _write(html, page(self._document()))
         if as_json:
             print_json(
                 {
@@ -342,51 +344,29 @@ class SimulationReport:
                 }
             )
         else:
-            self._print(markdown)
+            print_document(self._document(), markdown=markdown)
+            if markdown and self.adopted is not None:
+                typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
         if self.failed:
             raise typer.Exit(1)
 
-    def _warned(self) -> list[str]:
-        return [f"Warning: {each}." for each in self.warnings]
+    def _document(self) -> Document:
+        from ..report.document import Code, Document, Listed, Section, Sentence
 
-    def _page(self) -> str:
-        from ..report.pages import Code, Listed, Section, page
-
-        charts = [make() for make in self.charts]
         first, *others = self.sentences
-        return page(
+        return Document(
             f"{self.name}: what would happen",
             [
                 *others,
-                *self._warned(),
-                *(Section("", [chart]) for chart in charts if chart),
+                *(Sentence(f"Warning: {each}.", "careful") for each in self.warnings),
+                *(Section("", [chart], detail=True) for make in self.charts if (chart := make())),
                 *(Section(each.title, [replace(each, title="")]) for each in self.tables),
                 *(Section(head, [Code([(text, "")])]) for head, text in self.code),
-                Section("Assumed", [Listed(self.assumed, soft=True)]),
+                Section("Assumed", [Listed(self.assumed, "soft")]),
             ],
             verdict=first,
             tone="bad" if self.failed else self.tone,
         )
-
-    def _print(self, markdown: bool) -> None:
-        from rich.padding import Padding
-        from rich.text import Text
-
-        from ..report.markdown import code_block
-
-        parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in self.sentences]
-        parts += [Padding(Text(each, style="yellow"), (0, 0, 1, 0)) for each in self._warned()]
-        print_parts(*parts, *self.tables, markdown=markdown)
-        for head, text in self.code:
-            block = code_block(text) if markdown else text  # lines stay whole, to be copied
-            typer.echo(f"{head}:\n\n{block}")
-        print_parts(
-            Text("Assumed:"),
-            *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed),
-            markdown=markdown,
-        )
-        if markdown and self.adopted is not None:
-            typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
 
 
 def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .engine.target import Target as Target
     from .engine.users import InvocationFailed as InvocationFailed
     from .engine.users import SageMakerUser as SageMakerUser
-    from .report.page import write_page as write_page
+    from .report.document import write_page as write_page
     from .search.judging import LatencyGoal as LatencyGoal
     from .search.load_testing import load_test as load_test
     from .search.run_plans import confirm_plan as confirm_plan
@@ -54,7 +54,7 @@ _NAMES_OF = {
     "engine.steps": ("Step", "StepResult"),
     "engine.target": ("Target",),
     "engine.users": ("InvocationFailed", "SageMakerUser"),
-    "report.page": ("write_page",),
+    "report.document": ("write_page",),
     "search.judging": ("LatencyGoal",),
     "search.search_plan": ("SearchPlan",),
     "search.load_testing": ("load_test",),

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from .numbers import milliseconds
+
 X = datetime | float | str
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 #: Axis of percentiles, each further nine as wide as the one before: 1 is p90, 2 is p99.
@@ -35,6 +37,9 @@ class Line:
     notes: Sequence[str] = ()  # what a mark shows under the pointer
     low: Sequence[float] = ()  # an interval around each value
     high: Sequence[float] = ()
+    sketch: str = (
+        ""  # what a terminal, which has no room for charts, calls its line; empty for none
+    )
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,12 @@ class Panel:
     limits: Sequence[tuple[str, float]] = ()
     logarithmic: bool = False
 
+    def in_words(self, value: float) -> str:
+        """A value with its unit."""
+        if self.unit == " ms":
+            return milliseconds(value)
+        return f"{value:,.0f}{self.unit}"
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -57,12 +68,22 @@ class Chart:
     axis: str = "number"  # time (datetimes), number, nines (see :func:`nines`) or names (texts)
     title: str = ""  # of the axis
     height: int = 120  # of a panel, in pixels
+    step: float = 0.0  # from value to value on the axis, in seconds where it is time
     ends: tuple[X, X] | None = None  # where the axis begins and ends; by default with what is drawn
     spans: Sequence[tuple[X, X, str]] = ()  # from, to and colour of what is shaded
     events: Sequence[tuple[X, str, str]] = ()  # when, colour and text of what is marked
 
     def __bool__(self) -> bool:
         return any(each.y for panel in self.panels for each in panel.lines)
+
+    @property
+    def sketched(self) -> Iterator[tuple[Line, str]]:
+        """The lines that a terminal draws, each with its least and largest value."""
+        for panel in self.panels:
+            for line in panel.lines:
+                values = [value for value in line.y if value is not None]
+                if line.sketch and values:
+                    yield line, f"{panel.in_words(min(values))} to {panel.in_words(max(values))}"
 
     def drawn(self) -> _Drawn:
         """What the page's template lays out."""

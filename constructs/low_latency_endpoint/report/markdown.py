@@ -8,7 +8,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .tables import CODE
+from .charts import Chart
+from .document import Code, Document, Finding, Listed, Part, Section, Sentence, findings_in
+from .tables import CODE, Table
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
@@ -32,6 +34,61 @@ def as_markdown(parts: Iterable[Any]) -> str:
         listed = block.startswith("- ") and number and blocks[number - 1].startswith("- ")
         lines += [*([""] * bool(lines and not listed)), block]
     return "\n".join([*lines, ""])
+
+
+def document_as_markdown(document: Document) -> str:
+    """A document for a comment, in which foreign text does nothing."""
+    findings = findings_in(document.parts)
+    under = f": {escaped(document.under)}" if document.under else ""
+    lines = [f"**{escaped(document.subject)}**{under}"]
+    if document.verdict:
+        lines += ["", f"**{escaped(document.verdict)}**"]
+    for part in document.parts:
+        for block in _of_part(part, findings):
+            lines += [
+                *([] if lines[-1].startswith("- ") and block.startswith("- ") else [""]),
+                block,
+            ]
+    return "\n".join([*lines, ""])
+
+
+def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
+    if isinstance(part, str):
+        yield escaped(part)
+    elif isinstance(part, Sentence):
+        yield escaped(part.text)
+    elif isinstance(part, Listed):
+        for item in part.items:
+            word, text = ("", item) if isinstance(item, str) else (f"{item[0]}: ", item[2])
+            yield f"- {escaped(word + text)}"
+    elif isinstance(part, Code):
+        for text, comment in part.lines:
+            if "\n" in text:
+                yield code_block(text)
+                continue
+            yield f"- {code(text)}{f' {escaped(comment)}' if comment else ''}"
+    elif isinstance(part, Table):
+        if part.title:
+            yield f"**{escaped(part.title)}**"
+        yield table(part.heads, [[str(cell) for cell in row] for row in part.rows], part.align)
+    elif isinstance(part, Chart):
+        for line, values in part.sketched:
+            yield f"- {escaped(line.sketch)}: {escaped(values)}"
+    elif isinstance(part, Finding):
+        yield f"**{findings.index(part) + 1}. {escaped(part.title)}**"
+        for row in (*part.rows, *part.details):
+            said = row.tag[0]
+            if row.code:
+                text = code(row.text) + (f" {escaped(said)}" if said else "")
+            else:
+                text = escaped(row.text + said)
+            yield f"- {escaped(row.label)}: {text}"
+        yield f"- source: <{part.source}>" if part.source else ""
+    elif isinstance(part, Section) and not part.detail:
+        if part.title:
+            yield f"**{escaped(part.title)}**"
+        for each in part.parts:
+            yield from _of_part(each, findings)
 
 
 def code(text: str) -> str:
@@ -120,8 +177,6 @@ def _blocks(part: Any) -> Iterator[str]:
     from rich.padding import Padding
     from rich.table import Table as RichTable
     from rich.text import Text
-
-    from .tables import Table
 
     if isinstance(part, str | Text):
         yield from _paragraphs(part)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 CODE = "bold cyan"
 """What can be typed as it stands; Markdown has it as code."""
 
-_TONES = {
+TONES = {
+    "": "",
     "good": "green",
     "bad": "red",
     "careful": "yellow",
@@ -105,6 +106,14 @@ class Table:
         Of each column, ``l`` or ``r``; the last one holds for all further columns.
     tight : bool
         One space less between columns.
+    most : int
+        Rows that a terminal shows: the first rows; of a number below zero the last rows.
+    order : str
+        What the rows shown are, such as ``slowest``.
+    leaves : sequence of int
+        How soon a narrow terminal goes without each column: the largest number first, 0 for never.
+    elsewhere : str
+        The option under which all rows and columns are found.
     """
 
     heads: Sequence[str]
@@ -112,6 +121,10 @@ class Table:
     title: str = ""
     align: str = "lr"
     tight: bool = False
+    most: int = 0
+    order: str = "first"
+    leaves: Sequence[int] = ()
+    elsewhere: str = "--json"
 
     def side(self, column: int) -> str:
         """``l`` or ``r``."""
@@ -122,14 +135,16 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        heads = list(self.heads)
-        cells = [[str(row[number]) for row in self.rows] for number in range(len(heads))]
+        columns = self._columns_within(options.max_width)
+        heads = [self.heads[number] for number in columns]
+        align = "".join(map(self.side, columns))
+        cells = [[str(row[number]) for row in self.rows] for number in columns]
         widths: list[int | None] = [None] * len(heads)
         tight, room = self.tight, options.max_width - (2 if self.tight else 3) * len(heads)
         if room < sum(_longest([head, *of]) for head, of in zip(heads, cells, strict=True)):
             tight, room = True, options.max_width - 2 * len(heads)
             heads = [head.replace("_", "_\n") for head in heads]
-            widths = _fitted(heads, cells, self.align, room)
+            widths = _fitted(heads, cells, align, room)
         table = RichTable(
             title=Text(self.title, style="bold") if self.title else None,
             title_justify="left",
@@ -137,23 +152,41 @@ class Table:
             pad_edge=False,
             padding=(0, 1, 0, 0 if tight else 1),
         )
-        for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
+        for head, width, side in zip(heads, widths, align, strict=True):
             table.add_column(
-                Text(head),
-                justify="right" if self.side(number) == "r" else "left",
-                width=width,
-                overflow="fold",
+                Text(head), justify="right" if side == "r" else "left", width=width, overflow="fold"
             )
-        for row in self.rows:
+        shown = self.rows[: self.most] if self.most > 0 else self.rows[self.most or None :]
+        for row in shown:
             table.add_row(
                 *(
                     Text(
-                        str(cell), style=_TONES.get(cell.tone if isinstance(cell, Cell) else "", "")
+                        str(cell), style=TONES.get(cell.tone if isinstance(cell, Cell) else "", "")
                     )
-                    for cell in row
+                    for cell in (row[number] for number in columns)
                 )
             )
         yield table
+        if len(shown) < len(self.rows):
+            said = f"the {self.order} {len(shown)} of {len(self.rows)}"
+            yield Text(f"{said}; all of them in {self.elsewhere}", style="dim")
+        if left := [head for number, head in enumerate(self.heads) if number not in columns]:
+            said = f"Left out for want of width, and in {self.elsewhere}: {', '.join(left)}"
+            yield Text(said, style="dim")
+
+    def _columns_within(self, width: int) -> list[int]:
+        """The columns that fit, without those that can be left out first."""
+        columns = list(range(len(self.heads)))
+        wide = [
+            _longest([head, *(str(row[number]) for row in self.rows)])
+            for number, head in enumerate(self.heads)
+        ]
+        while sum(wide[number] + 2 for number in columns) > width:
+            least = max(columns, key=lambda number: self.leaves[number] if self.leaves else 0)
+            if not (self.leaves and self.leaves[least]):
+                break
+            columns.remove(least)
+        return columns
 
 
 def _longest(texts: Iterable[str]) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.cli.output import print_parts
-from low_latency_endpoint.operate.diagnose.terminal import report_parts
+from low_latency_endpoint.cli.output import print_document
+from low_latency_endpoint.operate.diagnose.document import document
 
 from .faults import FAULTS
 
@@ -25,7 +25,7 @@ def _printed(finding: str) -> str:
         contextlib.redirect_stdout(io.StringIO()) as printed,
     ):
         patched.setenv("COLUMNS", "80")
-        print_parts(*report_parts(fault.diagnosed))
+        print_document(document(fault.diagnosed))
     lines = printed.getvalue().splitlines()
     source = next(n for n, line in enumerate(lines) if "   source   " in line)
     if finding == "LLD102":

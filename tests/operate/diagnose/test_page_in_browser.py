@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.page import write_page
+from low_latency_endpoint.operate.diagnose.document import write_page
 from tests.browser import needs_chromium, opened
 
 from .faults import FAULTS

@@ -12,8 +12,8 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.diagnose import diagnose
+from low_latency_endpoint.operate.diagnose.document import alarms_text, verdict
 from low_latency_endpoint.operate.diagnose.measurements import AlarmReading, Threshold
-from low_latency_endpoint.operate.diagnose.terminal import alarms_text, verdict
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run

@@ -17,8 +17,10 @@ from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate import diagnose as diagnosis
+from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.operate.diagnose.findings import kinds
 from low_latency_endpoint.operate.diagnose.options import TARGET_FORM, parse_targets, parse_window
+from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 
 from .account import FakeAccount
@@ -409,18 +411,14 @@ def test_the_page_is_self_contained(cli: Any, tmp_path: Path) -> None:
 
 
 def test_names_are_text_on_the_page(run: Any, tmp_path: Path) -> None:
-    from low_latency_endpoint.operate.diagnose.page import page
-
     failed = Scaled(30, 9, "Failed", "<script>alert(1)</script> no capacity")
-    text = page(run(Scenario(activities=[failed])))
+    text = page(document(run(Scenario(activities=[failed]))))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
 
 
 def test_the_page_of_nothing(run: Any) -> None:
-    from low_latency_endpoint.operate.diagnose.page import page
-
-    assert "No request in the window." in page(run(Scenario(tps=lambda minute: 0)))
+    assert "No request in the window." in page(document(run(Scenario(tps=lambda minute: 0))))
 
 
 def test_a_page_that_cannot_be_written(cli: Any, tmp_path: Path) -> None:

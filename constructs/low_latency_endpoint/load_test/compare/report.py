@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ... import __version__
+from ...report.document import Document, Listed
 from ...report.json_text import json_text
 from ...report.numbers import milliseconds, percent, readable
 from ...report.tables import Table
@@ -241,6 +242,22 @@ class RoutingComparison:
         ]
         names = [name for name in (*TOKEN_STATISTICS, *STATISTICS) if name in self.changes]
         return Table(heads, [self._row(name) for name in names])
+
+    def document(self) -> Document:
+        """The answer for people: a sentence, a table, what to be careful about."""
+        table = self.table()
+        sides = zip(self.sides.labels, self.sides, strict=True)
+        return Document(
+            " and ".join(self.sides.labels),
+            [
+                *([table] if table.rows else []),
+                Listed([f"{label}: {side.text}" for label, side in sides], "soft"),
+                Listed([("Careful", "careful", each) for each in self.warnings]),
+                Listed([("Unknown", "", each) for each in self.sides.unknown], "soft"),
+            ],
+            verdict=self.sentence,
+            tone="strong" if self.valid else "bad",
+        )
 
     def _row(self, name: str) -> list[str]:
         each = self.changes[name]

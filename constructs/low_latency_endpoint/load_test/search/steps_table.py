@@ -1,4 +1,4 @@
-"""The steps of a load test as columns, for a terminal and a page, and as CSV."""
+"""The steps of a load test as tables and as CSV."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...report.numbers import readable
-from ...report.tables import Cell
+from ...report.tables import Cell, Table
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
 from ..engine.steps import StepResult, most_frequent
 from .joined_metrics import StepMetrics
@@ -120,35 +120,61 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
+_MARKS = {
+    "?": "? fewer than ten requests lie beyond it",
+    "!": "! the generator fell behind; its delay is included in the latencies",
+    "*": "* of CloudWatch's minutes, which hold other steps' requests too",
+}
+
+
 @dataclass(frozen=True)
 class StepColumn:
     """One column of the steps."""
 
     name: str
     cells: tuple[Cell, ...]
-    # how soon a narrow terminal goes without it; 0 for never, ``None`` for a page only
-    left_out: int | None
-    groups: str  # the page's tables in which it stands: load, machines
+    leaves: int  # how soon a narrow terminal goes without it; 0 for never
+    groups: str  # the tables in which it stands: load, machines
 
     @property
-    def width(self) -> int:
-        """In characters."""
-        return max(len(each) for each in (self.name, *map(str, self.cells)))
+    def aligned(self) -> list[Cell]:
+        """Digits below digits, whichever of them are marked."""
+        marked = [cell.text[-1:] in _MARKS for cell in self.cells]
+        return [
+            cell if mark or not any(marked) else replace(cell, text=f"{cell} ")
+            for cell, mark in zip(self.cells, marked, strict=True)
+        ]
+
+
+def steps_table(columns: Sequence[StepColumn], group: str) -> Table:
+    """A table of the columns of one group."""
+    shown = [each for each in columns if group in each.groups]
+    return Table(
+        [each.name for each in shown],
+        list(zip(*(each.aligned for each in shown), strict=True)),
+        align="lllr" if group == "load" else "lr",
+        tight=True,
+        leaves=[each.leaves for each in shown],
+        elsewhere="--csv",
+    )
+
+
+def marks_in(columns: Sequence[StepColumn]) -> list[str]:
+    """What the marks in the cells mean."""
+    ends = {str(cell)[-1:] for column in columns for cell in column.cells}
+    return [text for mark, text in _MARKS.items() if mark in ends]
 
 
 def step_columns(
-    steps: Sequence[MeasuredStep], report: LoadTestReport | None = None, *, beyond: bool = False
+    steps: Sequence[MeasuredStep], report: LoadTestReport | None = None
 ) -> Iterator[StepColumn]:
     """All columns that say something of these steps."""
 
     def column(
-        name: str,
-        cell: Callable[[MeasuredStep], str | Cell],
-        left_out: int | None = None,
-        groups: str = "load",
+        name: str, cell: Callable[[MeasuredStep], str | Cell], leaves: int = 9, groups: str = "load"
     ) -> StepColumn:
         cells = [found if isinstance(found, Cell) else Cell(found) for found in map(cell, steps)]
-        return StepColumn(name, tuple(cells), left_out, groups)
+        return StepColumn(name, tuple(cells), leaves, groups)
 
     def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
         found = (
@@ -158,16 +184,15 @@ def step_columns(
         )
         if found is None:
             return Cell("-")
-        doubt = "" if found.reliable else f" ? ({found.samples_beyond})" if beyond else "?"
         return Cell(
-            milliseconds(found.seconds) + doubt,
-            "soft" if doubt else "",
+            milliseconds(found.seconds) + ("" if found.reliable else "?"),
+            "" if found.reliable else "soft",
             f"{found.samples_beyond:,} requests beyond",
         )
 
-    def latency(percent: float, left_out: int | None = None) -> StepColumn:
+    def latency(percent: float, leaves: int) -> StepColumn:
         return column(
-            f"p{percent:g}", lambda each: percentile(each.result.latency, percent), left_out
+            f"p{percent:g}", lambda each: percentile(each.result.latency, percent), leaves
         )
 
     yield column("Step", lambda each: each.result.step.name, 0, "load machines")
@@ -199,10 +224,10 @@ def step_columns(
         yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
     yield from (
         latency(50.0, 4),
-        latency(90.0),
+        latency(90.0, 7),
         latency(99.0, 5 if of_tokens else 0),
         latency(99.9, 6),
-        latency(99.99),
+        latency(99.99, 8),
     )
     yield column(
         "Failed",
@@ -226,11 +251,9 @@ def step_columns(
     if report is not None:
         windows = {id(each): report.metrics.of(each.result) for each in steps}
 
-        def joined(
-            name: str, metric: str, form: Callable[[float], str], left_out: int
-        ) -> StepColumn:
+        def joined(name: str, metric: str, form: Callable[[float], str], leaves: int) -> StepColumn:
             return column(
-                name, lambda each: _value(windows[id(each)], metric, form), left_out, "machines"
+                name, lambda each: _value(windows[id(each)], metric, form), leaves, "machines"
             )
 
         found = (

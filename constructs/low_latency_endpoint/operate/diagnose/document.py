@@ -1,0 +1,410 @@
+"""The diagnosis as a document: for the terminal, a page and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from ...account.metrics import MetricSeries, Series
+from ...report.charts import Chart, Line, Panel
+from ...report.colours import PALETTE
+from ...report.document import Document, Evidence, Listed, Part, Row, Section, Sentence, Tone
+from ...report.document import Finding as FindingPart
+from ...report.numbers import milliseconds, percent, rate, readable
+from ...report.tables import Cell, Table
+from .diagnosis import BreakdownRow, Diagnosis, breakdown, split
+from .events import Event
+from .findings import Evidence as Shown
+from .findings import Finding
+from .measurements import Measurements, VariantReading
+from .onset import ERRORS, Onset, onsets
+from .options import PAGE_WRITTEN
+from .view import VariantView
+
+CLOUDWATCH_LACKS = (
+    "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
+    "nothing of the callers' network."
+)
+OF_PERIODS = (
+    "Percentiles are means over the periods, weighted by requests; CloudWatch has none for "
+    "OverheadLatency."
+)
+
+_VERDICTS: dict[bool | None, Tone] = {True: "good", False: "bad", None: "careful"}
+_UNJUDGED = {
+    "no_requests": "no request in the window.",
+    "requests_ended": "no request since {since}; what came before was judged.",
+    "no_latency_target": "errors were judged, latency was not: give --target p99=200ms, or alarms.",
+    "no_latency_data": "errors were judged, latency was not: CloudWatch has none of its limits' data.",
+    "components_not_read": "hosts inference components, whose metrics are not read.",
+}
+_CONFIDENCE: dict[str, Tone] = {"high": "bad", "medium": "careful", "low": "soft"}
+_EVENT_COLOURS = {"deployment": "purple", "scaling": "green", "alarm": "red"}
+_EVENTS = 12  # that a terminal shows
+_ROWS = 5  # of zones and instances in a terminal
+_LINES = 12  # of one panel that can still be told apart
+
+
+#: Colour and, where a terminal draws the line too, its name there.
+_PERCENTILES = {"p99": ("red", "ModelLatency p99"), "p90": ("orange",), "p50": ("blue",)}
+_UTILIZATION = {
+    ("CPU", "CPUUtilization", "Average"): ("blue", "CPU"),
+    ("CPU, fullest", "CPUUtilization", "Maximum"): ("sky",),
+    ("GPU", "GPUUtilization", "Average"): ("green", "GPU"),
+    ("memory", "MemoryUtilization", "Average"): ("purple",),
+    ("disk", "DiskUtilization", "Average"): ("grey",),
+}
+_ERRORS = {
+    ("4XX", "Invocation4XXErrors"): ("orange",),
+    ("5XX", "Invocation5XXErrors"): ("red", "5XX errors"),
+    ("model", "InvocationModelErrors"): ("purple",),
+}
+
+
+def document(diagnosis: Diagnosis) -> Document:
+    """The report from top to bottom: verdict, findings, what happened, where the time went."""
+    m = diagnosis.measurements
+    parts: list[Part] = [Sentence(text, whole="`" in text) for text in began(diagnosis)]
+    if diagnosis.findings:
+        parts.append(Section("Findings", [_finding(each, m) for each in diagnosis.findings]))
+    if diagnosis.events:
+        parts.append(Section("What happened", [_events_table(diagnosis.events, m)]))
+    parts += [Evidence(), *(_variant(diagnosis, each) for each in m.variants)]
+    looked_at = Listed([*alarms_text(m), *_planned(m)], "soft")
+    unknown = Listed([("unknown", "careful", f"{each.what} ({each.why})") for each in m.unknown])
+    absent = Listed([*(f"no data: {text}" for text in m.absent), CLOUDWATCH_LACKS], "soft")
+    parts.append(Section("What was looked at", [unknown, looked_at, absent]))
+    told = (
+        m.region,
+        m.status,
+        window_text(m),
+        f"periods of {readable(m.period.total_seconds() / 60)} min",
+    )
+    return Document(
+        m.endpoint,
+        parts,
+        ", ".join(filter(None, told)),
+        verdict(diagnosis),
+        _VERDICTS[diagnosis.healthy],
+    )
+
+
+def write_page(diagnosis: Diagnosis, path: Path) -> None:
+    from ...report.pages import page  # needs Jinja2
+
+    text = page(document(diagnosis))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PAGE_WRITTEN.error(
+            got=f"{path}: {error.strerror or error}", allowed="a file"
+        ) from error
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """The outcome in one line."""
+    m, found, unjudged = diagnosis.measurements, diagnosis.findings, diagnosis.unjudged
+    if found:
+        risks = sum(each.risk for each in found)
+        faults = len(found) - risks
+        parts = [f"{faults} finding{'s' * (faults != 1)}"] if faults else []
+        parts += [f"{risks} risk{'s' * (risks != 1)}"] if risks else []
+        return f"{' and '.join(parts)}."
+    if not any(v.get("Invocations", "Sum").sum for v in m.variants):
+        return "Nothing to judge: no request in the window."
+    if unjudged:
+        return "Nothing found, but not everything could be judged."
+    count = len(m.unknown)
+    if not count:
+        return "Nothing found: the endpoint is healthy."
+    return f"Nothing found, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
+
+
+def began(diagnosis: Diagnosis) -> Iterator[str]:
+    """When the slow time began; and what could not be judged, with what to look at."""
+    m = diagnosis.measurements
+    sick = {each.variant for each in diagnosis.findings if not each.risk}
+    for onset in onsets(m):
+        if onset.variant in sick:
+            yield _onset(onset, m)
+    quiet = False
+    for each in diagnosis.unjudged:
+        since = m.clock(each.since) if each.since else ""
+        quiet |= each.why in ("no_requests", "requests_ended")
+        yield f"{each.variant}: {_UNJUDGED[each.why].format(since=since)}"
+    if quiet:
+        if m.status != "InService":
+            yield f"The endpoint is {m.status}."
+        stack = m.plan.stack if m.plan else ""
+        yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
+        if not diagnosis.events:
+            yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
+
+
+def _onset(onset: Onset, m: Measurements) -> str:
+    errors = onset.metric == ERRORS
+    form = percent if errors else milliseconds
+    what = "share of errors" if errors else f"{onset.metric} {onset.statistic}"
+    now, start = form(onset.since), m.clock(onset.start)
+    if onset.until:
+        told = f"{now} from {start} until {m.clock(onset.until)}"
+        told += f", {form(onset.before)} before" if onset.before is not None else ""
+    elif onset.before is None:
+        told = f"{now} since {start}, the first request of the window"
+    else:
+        told = f"{form(onset.before)} until {start}, {now} since"
+    return f"{onset.variant} {what}: {told} (limit {form(onset.limit)})"
+
+
+def window_text(m: Measurements) -> str:
+    """From when to when."""
+    zone = m.start.tzname() or ""
+    same = m.start.date() == m.end.date()
+    end = f"{m.end:%H:%M}" if same else f"{m.end:%Y-%m-%d %H:%M}"
+    return f"{m.start:%Y-%m-%d %H:%M} to {end} {zone}"
+
+
+def _finding(finding: Finding, m: Measurements) -> FindingPart:
+    span = finding.span
+    when = f"{m.clock(span[0])} to {m.clock(span[1])}, " if span and span[0] < span[1] else ""
+    shown = [_evidence_text(each, m) for each in finding.evidence]
+    rows: list[Row] = []
+    if not when:  # what is so in the account, and not for how long it was
+        rows += [Row("found", " ".join(filter(None, each))) for each in shown]
+    of = f"{finding.variant}, " if finding.variant else ""
+    said = f"{'a risk, ' if finding.risk else ''}confidence {finding.confidence}"
+    rows.append(
+        Row("found" if when else "rated", of + when, (said, _CONFIDENCE[finding.confidence]))
+    )
+    rows += [
+        Row("run" if each.command else "change", each.text, (each.why, ""), code=True)
+        for each in finding.changes
+    ]
+    if finding.besides:
+        rows.append(Row("besides", finding.besides))
+    path = (finding.variant, *finding.path) if finding.variant else finding.path
+    details = [
+        Row("because", " > ".join(path)),
+        *(Row("measured", text, (f" {times}" if times else "", "soft")) for text, times in shown),
+    ]
+    return FindingPart(
+        f"{finding.id} {finding.kind.title}",
+        finding.id,
+        "careful" if finding.risk else "bad",
+        rows,
+        details,
+        finding.kind.source,
+    )
+
+
+def _evidence_text(each: Shown, m: Measurements) -> tuple[str, str]:
+    """What was measured, and when."""
+    if each.start is None:
+        return each.text, ""
+    later = f"-{m.clock(each.end)}" if each.end not in (None, each.start) else ""
+    return each.text, f"({m.clock(each.start)}{later})"
+
+
+def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
+    m = diagnosis.measurements
+    parts: list[Part] = ["No request in the window."]
+    if variant.get("Invocations", "Sum").sum:
+        parts = [_split_table(m, variant), Sentence(OF_PERIODS, "soft")]
+        parts += [
+            _breakdown_table(f"{variant.name} by {word}", word, breakdown(of))
+            for word, of in (("zone", variant.zones), ("instance", variant.instances))
+            if of
+        ]
+    chart = _chart(diagnosis, variant)
+    return Section(_variant_line(variant, m.period), [*parts, *([chart] if chart else [])])
+
+
+def _variant_line(variant: VariantReading, period: timedelta) -> str:
+    """What serves, how it is routed to, and how much it was asked."""
+    requests = variant.get("Invocations", "Sum")
+    seconds = max(len(requests), 1) * period.total_seconds()
+    return (
+        f"{variant.name}: {variant.current_instances or '?'} x "
+        f"{variant.instance_type or 'unknown type'}, {variant.routing}, "
+        f"{requests.sum:,.0f} requests ({rate(requests.sum / seconds)} a second)"
+    )
+
+
+def _split_table(m: Measurements, variant: VariantReading) -> Table:
+    """Where the time of a variant's requests went."""
+    return Table(
+        ("part", "p50", "p90", "p99", "average", "worst", "limit"),
+        [
+            (
+                each.part,
+                *map(milliseconds, (each.p50, each.p90, each.p99, each.average)),
+                f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}" if each.worst else "-",
+                Cell(
+                    each.limit or ("not stated" if each.part != "client" else ""),
+                    "bad" if each.over else "",
+                ),
+            )
+            for each in split(m, variant)
+        ],
+        align="lrrrrrl",
+    )
+
+
+def _breakdown_table(title: str, word: str, found: list[BreakdownRow]) -> Table:
+    """Instances or zones beside each other."""
+    return Table(
+        (word, "requests", "share", "model avg", "model p99", "overhead", "CPU"),
+        [
+            (
+                each.name,
+                f"{each.requests:,.0f}",
+                percent(each.share),
+                *map(
+                    milliseconds,
+                    (each.model_average_ms, each.model_p99_ms, each.overhead_average_ms),
+                ),
+                f"{each.cpu_percent:.0f} %" if each.cpu_percent is not None else "-",
+            )
+            for each in found
+        ],
+        title,
+        most=_ROWS,
+        order="slowest",
+    )
+
+
+def _events_table(events: Sequence[Event], m: Measurements) -> Table:
+    """What happened, and when."""
+    return Table(
+        ("time", "kind", "what"),
+        [(m.clock(each.time), each.kind, each.text) for each in events],
+        align="l",
+        most=-_EVENTS,
+        order="last",
+    )
+
+
+def _chart(diagnosis: Diagnosis, variant: VariantReading) -> Chart:
+    """All panels of one variant that have data; findings are shaded, events are vertical lines."""
+    m = diagnosis.measurements
+    spans = dict.fromkeys(
+        finding.span
+        for finding in diagnosis.findings
+        if finding.span is not None and finding.variant in ("", variant.name)
+    )
+    return Chart(
+        variant.name,
+        [panel for panel in _panels(diagnosis, variant) if any(line.y for line in panel.lines)],
+        "time",
+        ends=(m.start, m.end),
+        step=m.period.total_seconds(),
+        spans=[(start, end, "red") for start, end in spans],
+        events=[
+            (each.time, _EVENT_COLOURS[each.kind], f"{m.clock(each.time)} {each.text}")
+            for each in diagnosis.events
+        ],
+    )
+
+
+def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[Panel]:
+    view, get = VariantView(diagnosis.measurements, variant), variant.get
+    scaling = variant.scaling
+
+    def thresholds(metric: str) -> list[tuple[str, float]]:
+        return [
+            (f"{statistic} {milliseconds(limit.value, 6)}", limit.value)
+            for (name, statistic), limit in variant.thresholds.items()
+            if name == metric
+        ]
+
+    def target(name: str, value: float | None) -> list[tuple[str, float]]:
+        return [(name, value)] if value else []
+
+    latency = [_line(each, get("ModelLatency", each), *of) for each, of in _PERCENTILES.items()]
+    utilization = [
+        _line(name, get(metric, statistic), *of)
+        for (name, metric, statistic), of in _UTILIZATION.items()
+    ]
+    errors = [
+        _line(name, get(metric, "Sum"), *of)
+        for (name, metric), of in _ERRORS.items()
+        if get(metric, "Sum").sum
+    ]
+    overhead = _line("average", get("OverheadLatency", "Average"), "blue", "overhead average")
+    instances = _line("instances", view.instances, "green", kind="steps")
+    return [
+        Panel(
+            "Requests a second", [_line("requests", view.tps, "blue", "requests a second", "area")]
+        ),
+        Panel("ModelLatency", latency, " ms", thresholds("ModelLatency")),
+        Panel("ModelLatency by instance, average", _slowest(variant.instances), " ms"),
+        Panel("ModelLatency by Availability Zone, average", _slowest(variant.zones), " ms"),
+        Panel("OverheadLatency", [overhead], " ms", thresholds("OverheadLatency")),
+        Panel("Utilization of the whole instance", utilization, " %"),
+        Panel(
+            "Instances that serve",
+            [instances],
+            limits=target("maximum", scaling.maximum if scaling else None),
+        ),
+        Panel(
+            "Invocations per instance and minute",
+            [_line("invocations", view.load, "blue")],
+            limits=target("scaling target", view.load_target),
+        ),
+        Panel(
+            "Requests in flight on an instance",
+            [_line("maximum", view.in_flight, "blue")],
+            limits=target("scaling target", view.concurrency_target),
+        ),
+        Panel("Errors", errors),
+        Panel(
+            "Multi-model: requests whose model was loaded",
+            [_line("share", get("ModelCacheHit", "Average"), "blue")],
+        ),
+    ]
+
+
+def _line(name: str, series: Series, colour: str, sketch: str = "", kind: str = "line") -> Line:
+    return Line(
+        name,
+        series.times,
+        list(map(series.points.get, series.times)),
+        colour,
+        kind,
+        dash=name.endswith("fullest"),
+        sketch=sketch,
+    )
+
+
+def _slowest(parts: Mapping[str, MetricSeries]) -> list[Line]:
+    """A line for each part; for the slowest parts where there are many."""
+    found = [
+        (name, series.get(("ModelLatency", "Average"), Series())) for name, series in parts.items()
+    ]
+    slowest = sorted(found, key=lambda item: -(item[1].max or 0))[:_LINES]
+    colours = ("red", *(each for each in PALETTE if each != "red"))
+    return [
+        _line(name, series, colours[number % len(colours)])
+        for number, (name, series) in enumerate(slowest)
+    ]
+
+
+def alarms_text(m: Measurements) -> Iterator[str]:
+    """Which alarms watch the endpoint, and which of them fire."""
+    if m.alarms is None:
+        return
+    watching = [each for each in m.alarms if not each.of_scaling]
+    if not watching:
+        yield "no alarm watches this endpoint"
+    for state in ("ALARM", "INSUFFICIENT_DATA"):
+        for each in watching:
+            if each.state == state:
+                yield f"in {state} now: {each.title}"
+                yield f"  {each.name}"  # to be copied
+
+
+def _planned(m: Measurements) -> Iterator[str]:
+    if m.plan:
+        peak = f" for {m.plan.peak_tps:,.0f} requests a second" if m.plan.peak_tps else ""
+        yield f"Planned by stack {m.plan.stack}{peak}"

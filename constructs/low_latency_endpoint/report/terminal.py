@@ -1,0 +1,143 @@
+"""A document in a terminal of any width, by ``rich``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from .charts import Chart, Line, X
+from .document import (
+    Code,
+    Document,
+    Evidence,
+    Finding,
+    Listed,
+    Part,
+    Row,
+    Section,
+    Sentence,
+    Tone,
+    findings_in,
+)
+from .tables import CODE, TONES, link
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def drawn(document: Document) -> Iterator[RenderableType]:
+    """The document from top to bottom."""
+    if document.under:  # else whoever typed the command knows the subject
+        yield Text.assemble((document.subject, "bold"), f": {document.under}")
+    if document.verdict:
+        yield Text(document.verdict, style=f"bold {TONES[document.tone]}".rstrip())
+    findings = findings_in(document.parts)
+    for part in document.parts:
+        if isinstance(part, str):  # a paragraph
+            yield Text("")
+        yield from _drawn(part, findings)
+
+
+def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    if isinstance(part, str):
+        yield Text(part)
+    elif isinstance(part, Sentence):
+        yield _line(part.text, TONES[part.tone], whole=part.whole)
+    elif isinstance(part, Listed):
+        yield from (_item(each, TONES[part.tone]) for each in part.items)
+    elif isinstance(part, Code):
+        for text, comment in part.lines:
+            yield Text.assemble(
+                (text.rstrip("\n"), CODE),
+                (f"  # {comment}" if comment else "", "dim"),
+                no_wrap=True,
+                overflow="ignore",
+            )
+    elif isinstance(part, Chart):
+        yield _sketch(part)
+    elif isinstance(part, Finding):
+        number = findings.index(part) + 1
+        yield from _block(f"{number}. {part.title}", part.rows)
+    elif isinstance(part, Evidence):
+        for number, finding in enumerate(findings, 1):
+            yield from _block(f"Evidence of {number}. {finding.id}", finding.details)
+            # Not in the grid: a link stays whole, to be followed.
+            yield Text.assemble(
+                "   source   ", link(finding.source), no_wrap=True, overflow="ignore"
+            )
+    elif isinstance(part, Section):
+        if part.detail:
+            return
+        if not (part.parts and isinstance(part.parts[0], Finding)):  # which have headings
+            yield Text("")
+            if part.title:
+                yield _line(part.title, "bold")
+        for each in part.parts:
+            yield from _drawn(each, findings)
+    else:
+        yield part
+
+
+def _line(text: str, style: str, *, whole: bool = False) -> Text:
+    return Text(text, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
+
+
+def _item(item: str | tuple[str, Tone, str], style: str) -> RenderableType:
+    word, tone, text = ("", "", item) if isinstance(item, str) else item
+    if " " not in text.strip():  # a name, to be copied
+        return _line(f"  {text.strip()}", style, whole=True)
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, style=style)
+    grid.add_column(overflow="fold")
+    line = Text(style=style).append(f"{word}: " if word else "", TONES[tone]).append(text)
+    grid.add_row("-", line)
+    return grid
+
+
+def _block(head: str, rows: Sequence[Row]) -> Iterator[RenderableType]:
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, style="dim", width=8)
+    grid.add_column(overflow="fold", ratio=1)
+    for row in rows:
+        word, tone = row.tag
+        tag = (f"  # {word}" if row.code and word else word, "dim" if row.code else TONES[tone])
+        grid.add_row(row.label, Text.assemble((row.text, CODE if row.code else ""), tag))
+    yield Text("")
+    yield Text(head, style="bold")
+    yield Padding(grid, (0, 0, 0, 3))
+
+
+def _sketch(chart: Chart) -> RenderableType:
+    """Name, bars and range of each line that has a name for them."""
+    grid = Grid.grid(padding=(0, 1))
+    for style in ("", "", "dim"):
+        grid.add_column(no_wrap=True, style=style)
+    for line, values in chart.sketched:
+        grid.add_row(line.sketch, bars(line, chart), values)
+    return grid
+
+
+def bars(line: Line, chart: Chart) -> str:
+    """Up to forty bars from nothing to the largest value, each the highest of its share of time.
+
+    >>> line = Line("requests", [0.0, 2.0], [1.0, 8.0], "blue")
+    >>> bars(line, Chart("a", [], ends=(0.0, 4.0), step=1.0))
+    '▂ █ '
+    """
+    start, end = map(_number, chart.ends or (line.x[0], line.x[-1]))
+    width = max(1, min(40, round((end - start) / chart.step)))
+    highest: list[float | None] = [None] * width
+    for x, value in zip(line.x, line.y, strict=True):
+        if value is not None:
+            index = min(int((_number(x) - start) / (end - start) * width), width - 1)
+            highest[index] = max(value, highest[index] or 0.0)
+    top = max((value for value in highest if value is not None), default=0.0) or 1.0
+    return "".join(" " if v is None else _BARS[min(int(v / top * 8), 7)] for v in highest)
+
+
+def _number(x: X) -> float:
+    return x.timestamp() if isinstance(x, datetime) else float(x)
