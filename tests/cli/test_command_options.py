@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from local_sagemaker.cli import app as local_app
 from low_latency_endpoint.cli.application import COMMANDS, app
+from low_latency_endpoint.report.document import Document
 from low_latency_endpoint.report.markdown import as_markdown
 from low_latency_endpoint.report.tables import Table
 
@@ -159,7 +160,7 @@ def test_json_begins_with_the_version_of_its_format() -> None:
 
 def test_markdown_takes_no_markup_from_others() -> None:
     evil = "<img src=x onerror=alert(1)> | @everyone [x](https://evil) # 1 `code`"
-    text = as_markdown([evil, Table(("a", "b"), [(evil, "1")], title=evil)])
+    text = as_markdown(Document("", [evil, Table(("a", "b"), [(evil, "1")], title=evil)]))
     for mark in ("<img", "@everyone", "](https", " # "):  # code stays code: nothing is read in it
         assert mark not in text
     row = text.strip().splitlines()[-1]

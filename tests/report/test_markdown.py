@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.document import document
-from low_latency_endpoint.report.markdown import document_as_markdown, escaped
+from low_latency_endpoint.report.markdown import as_markdown, escaped
 from tests.operate.diagnose.faults import FAULTS
 from tests.operate.diagnose.scenarios import END, ENDPOINT, Scaled, Scenario
 
@@ -22,7 +22,7 @@ FOREIGN = (
 def rendered(scenario: Scenario) -> tuple[Any, str]:
     account = scenario.account()
     made = diagnose(account, ENDPOINT, start=account.start, end=END, now=END, region="us-east-1")
-    return made, html(document_as_markdown(document(made)))
+    return made, html(as_markdown(document(made)))
 
 
 def html(text: str) -> str:

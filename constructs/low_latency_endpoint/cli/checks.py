@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .options import Json, Markdown, Profile, Quiet, Strict, flag
-from .output import print_json, print_parts, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal
 
 if TYPE_CHECKING:
     from ..operate.checking.checks import OnCheck, Report
@@ -39,8 +39,8 @@ class CheckOptions:
         if self.json:
             print_json(report.to_dict())
         else:
-            from ..operate.checking.tables import report_table
+            from ..operate.checking.document import document
 
-            parts = report_table(report, quiet=self.quiet, verbose=self.verbose)
-            print_parts(*parts, markdown=self.markdown)
+            told = document(report, quiet=self.quiet, verbose=self.verbose)
+            print_document(told, markdown=self.markdown)
         raise typer.Exit(report.exit_status(strict=self.strict))

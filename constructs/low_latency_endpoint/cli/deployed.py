@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from .options import Json, Markdown, Profile, Region
-from .output import print_json, print_parts, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ..account.calls import Unknown
     from ..account.deployed_endpoints import ListedEndpoint
     from ..operate.standing import Standing
+    from ..report.document import Document, Row
 
 
 def list_(
@@ -56,17 +55,14 @@ def list_(
     if not found:
         typer.echo(f"This library has deployed no endpoint in {found_in}.")
         return
-    print_parts(*_parts(found, account.unknown), markdown=markdown)
+    print_document(_document(found, account.unknown), markdown=markdown)
 
 
-def _parts(
-    found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknown]
-) -> Iterator[RenderableType]:
-    from rich.text import Text
+def _document(found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknown]) -> Document:
+    from ..report.document import Document, Listed, Section, Sentence
+    from ..report.tables import Table
 
-    from ..report.tables import CODE, Table, link
-
-    yield Table(
+    table = Table(
         ("Endpoint", "Status", "Alarms", "Drift", "Requests in the last hour"),
         [
             (
@@ -80,30 +76,34 @@ def _parts(
         ],
         align="llllr",
     )
-
-    def line(name: str, *told: str | tuple[str, str]) -> Text:
-        # Names that CloudFormation made are long: they stay whole.
-        return Text.assemble(f"- {name:<10} ", *told, no_wrap=True, overflow="ignore")
-
-    for each, now in found.items():
-        yield Text(each.endpoint, style="bold")
-        for alarm in now.firing:
-            since = f" since {alarm.since:%Y-%m-%d %H:%M %Z}" if alarm.since else ""
-            yield line("in ALARM", f"{alarm.title}{since}")
-        yield from (line("drift", drift.text) for drift in now.drifts or ())
-        yield from (line("instances", str(variant)) for variant in each.variants)
-        yield line("stack", each.stack)
-        yield line(
-            "dashboard",
-            link(each.dashboard_url) if each.dashboard_url else each.dashboard or "none",
-        )
-    for missing in unknown:
-        yield Text(f"unknown: {missing.what} ({missing.why})")
     first = min(found, key=lambda each: not found[each].firing)
-    yield Text.assemble("Next: ", (f"low-latency diagnose {first.endpoint}", CODE))
-    drifted = [each.stack for each, now in found.items() if now.drifts]
-    for stack in dict.fromkeys(drifted):
-        yield Text.assemble("What puts it back: ", (f"low-latency verify {stack}", CODE))
+    drifted = dict.fromkeys(each.stack for each, now in found.items() if now.drifts)
+    return Document(
+        "",
+        [
+            table,
+            *(
+                Section(each.endpoint, [Listed(list(_rows(each, now)))])
+                for each, now in found.items()
+            ),
+            *(Sentence(f"unknown: {each.what} ({each.why})") for each in unknown),
+            f"Next: `low-latency diagnose {first.endpoint}`",
+            *(Sentence(f"What puts it back: `low-latency verify {stack}`") for stack in drifted),
+        ],
+    )
+
+
+def _rows(each: ListedEndpoint, now: Standing) -> Iterator[Row]:
+    from ..report.document import Row
+
+    for alarm in now.firing:
+        since = f" since {alarm.since:%Y-%m-%d %H:%M %Z}" if alarm.since else ""
+        yield Row("in ALARM", f"{alarm.title}{since}", tone="bad")
+    yield from (Row("drift", drift.text, tone="careful") for drift in now.drifts or ())
+    yield from (Row("instances", str(variant)) for variant in each.variants)
+    yield Row("stack", each.stack)
+    url = each.dashboard_url
+    yield Row("dashboard", url or each.dashboard or "none", link=bool(url))
 
 
 def _states(states: Mapping[str, int] | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from ..report.document import Document
 from ..report.tables import Table
 from .options import (
     ENDPOINT_YAML,
@@ -23,11 +24,9 @@ from .options import (
     naming,
     option,
 )
-from .output import print_json, print_parts
+from .output import print_document, print_json
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ..operate.recommend.jobs import Adoption, Job, JobKind, JobRequest
     from ..settings import EndpointSettings, Settings
 
@@ -134,7 +133,7 @@ class JobCommand:
                 for each in jobs
             ]
             table = Table(("Job", "Type", "Status", "Created"), rows, align="l")
-            print_parts(table, markdown=self.options.markdown)
+            print_document(Document("", [table]), markdown=self.options.markdown)
         else:
             typer.echo("There are no jobs in this account and region.")
 
@@ -176,7 +175,7 @@ class JobCommand:
     def show(
         self,
         job: Job,
-        table: Sequence[RenderableType],
+        document: Document,
         results: Sequence[R],
         adopt: Callable[[R], Adoption],
         data: dict[str, Any],
@@ -184,7 +183,7 @@ class JobCommand:
         """Show a job's results, and adopt the chosen one where the options say so."""
         number, json = self.options.result, self.options.json
         if not json:
-            print_parts(*table, markdown=self.options.markdown)
+            print_document(document, markdown=self.options.markdown)
         if number is not None:
             data["adopted"] = self._adopted(adopt(job.chosen(results, number)))
         if json:

@@ -137,7 +137,7 @@ def _show(command: JobCommand, job: Job) -> None:
     results = found.optimized_models(job)
     command.show(
         job,
-        found.optimized_table(job, command.endpoint.instance_type),
+        found.optimized_document(job, command.endpoint.instance_type),
         results,
         lambda each: found.adopt_optimized(
             each, command.key, command.endpoint, command.settings.region

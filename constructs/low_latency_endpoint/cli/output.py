@@ -22,13 +22,8 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json_text(value), nl=False)
 
 
-def print_parts(*parts: RenderableType, markdown: bool = False) -> None:
-    """Print for people, each part on lines of its own; or as Markdown, to be pasted."""
-    if markdown:
-        from ..report.markdown import as_markdown
-
-        typer.echo(as_markdown(parts), nl=False)
-        return
+def print_parts(*parts: RenderableType) -> None:
+    """Print for people, each part on lines of its own."""
     with console_for_people() as console:
         for (
             part
@@ -40,9 +35,9 @@ def print_parts(*parts: RenderableType, markdown: bool = False) -> None:
 def print_document(document: Document, *, markdown: bool = False) -> None:
     """Print a document for people, or as Markdown to be pasted."""
     if markdown:
-        from ..report.markdown import document_as_markdown
+        from ..report.markdown import as_markdown
 
-        typer.echo(document_as_markdown(document), nl=False)
+        typer.echo(as_markdown(document), nl=False)
         return
     from ..report.terminal import drawn
 

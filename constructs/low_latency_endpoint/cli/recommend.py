@@ -262,7 +262,7 @@ def _show(command: JobCommand, job: Job, threshold: LatencyThreshold, scaling: b
         data["scaling"] = _scaling(command, job, job.chosen(results, options.result))
     command.show(
         job,
-        found.job_table(job, results, threshold, command.endpoint.instance_type),
+        found.job_document(job, results, threshold, command.endpoint.instance_type),
         results,
         lambda each: found.adopt(each, threshold, command.key, command.endpoint),
         data,

@@ -18,7 +18,7 @@ Tone = Literal["", "good", "careful", "bad", "other", "soft", "strong"]
 
 @dataclass(frozen=True)
 class Sentence:
-    """A line of text."""
+    """A line of text, in which code stands between backticks."""
 
     text: str
     tone: Tone = ""
@@ -26,11 +26,33 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """Lines that stand below each other, each perhaps after a word that says what the line is."""
+class Row:
+    """A line of a list or of a finding: a word that says what the line is, and the line."""
 
-    items: Sequence[str | tuple[str, Tone, str]]  # the line, or word, tone of the word and line
+    label: str
+    text: str
+    tag: tuple[str, Tone] = ("", "")  # ends the line
+    code: bool = False  # whether the text is to be copied; the tag is a comment then
+    link: bool = False  # whether the text is an address of ours
+    tone: Tone = ""  # of the label
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Lines that stand below each other."""
+
+    items: Sequence[str | Row]
     tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What became of a check: a word for it, the check, and what is to be said of it."""
+
+    word: str
+    tone: Tone
+    text: str
+    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -38,16 +60,6 @@ class Code:
     """Lines to be copied: each a text and a comment."""
 
     lines: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of a finding: what the line is, and the line."""
-
-    label: str
-    text: str
-    tag: tuple[str, Tone] = ("", "")  # ends the line
-    code: bool = False  # whether the text is to be copied; the tag is a comment then
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class Section:
     detail: bool = False  # whether a terminal and a comment go without it
 
 
-Part = str | Sentence | Listed | Code | Table | Chart | Finding | Evidence | Section
+Part = str | Sentence | Listed | Entry | Code | Table | Chart | Finding | Evidence | Section
 
 
 @dataclass(frozen=True)

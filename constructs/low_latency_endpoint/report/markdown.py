@@ -6,11 +6,21 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from .charts import Chart
-from .document import Code, Document, Finding, Listed, Part, Section, Sentence, findings_in
-from .tables import CODE, Table
+from .document import (
+    Code,
+    Document,
+    Entry,
+    Finding,
+    Listed,
+    Part,
+    Row,
+    Section,
+    Sentence,
+    findings_in,
+)
+from .tables import Table
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
@@ -19,36 +29,17 @@ _LINKED = re.compile(
 )
 
 
-def as_markdown(parts: Iterable[Any]) -> str:
-    """Tables, lists and paragraphs of what ``rich`` would draw.
-
-    Examples
-    --------
-    >>> print(as_markdown(["Two <b>instances</b>."]))
-    Two &lt;b&gt;instances&lt;/b&gt;.
-    <BLANKLINE>
-    """
-    blocks = [block for part in parts for block in _blocks(part) if block]
-    lines: list[str] = []
-    for number, block in enumerate(blocks):
-        listed = block.startswith("- ") and number and blocks[number - 1].startswith("- ")
-        lines += [*([""] * bool(lines and not listed)), block]
-    return "\n".join([*lines, ""])
-
-
-def document_as_markdown(document: Document) -> str:
+def as_markdown(document: Document) -> str:
     """A document for a comment, in which foreign text does nothing."""
     findings = findings_in(document.parts)
     under = f": {escaped(document.under)}" if document.under else ""
-    lines = [f"**{escaped(document.subject)}**{under}"]
+    lines = [f"**{escaped(document.subject)}**{under}"] if document.subject else []
     if document.verdict:
         lines += ["", f"**{escaped(document.verdict)}**"]
     for part in document.parts:
-        for block in _of_part(part, findings):
-            lines += [
-                *([] if lines[-1].startswith("- ") and block.startswith("- ") else [""]),
-                block,
-            ]
+        for block in filter(None, _of_part(part, findings)):
+            listed = bool(lines) and lines[-1].startswith("- ") and block.startswith("- ")
+            lines += [*([""] if lines and not listed else []), block]
     return "\n".join([*lines, ""])
 
 
@@ -59,8 +50,10 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
         yield escaped(part.text)
     elif isinstance(part, Listed):
         for item in part.items:
-            word, text = ("", item) if isinstance(item, str) else (f"{item[0]}: ", item[2])
-            yield f"- {escaped(word + text)}"
+            yield _row(Row("", item) if isinstance(item, str) else item)
+    elif isinstance(part, Entry):
+        yield f"- {part.word} {escaped(part.text)}"
+        yield from map(escaped, part.lines)
     elif isinstance(part, Code):
         for text, comment in part.lines:
             if "\n" in text:
@@ -76,19 +69,22 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
             yield f"- {escaped(line.sketch)}: {escaped(values)}"
     elif isinstance(part, Finding):
         yield f"**{findings.index(part) + 1}. {escaped(part.title)}**"
-        for row in (*part.rows, *part.details):
-            said = row.tag[0]
-            if row.code:
-                text = code(row.text) + (f" {escaped(said)}" if said else "")
-            else:
-                text = escaped(row.text + said)
-            yield f"- {escaped(row.label)}: {text}"
+        yield from map(_row, (*part.rows, *part.details))
         yield f"- source: <{part.source}>" if part.source else ""
     elif isinstance(part, Section) and not part.detail:
         if part.title:
             yield f"**{escaped(part.title)}**"
         for each in part.parts:
             yield from _of_part(each, findings)
+
+
+def _row(row: Row) -> str:
+    label = f"{escaped(row.label)}: " if row.label else ""
+    said = row.tag[0]
+    if row.code:
+        return f"- {label}{code(row.text)}" + (f" {escaped(said)}" if said else "")
+    text = f"<{row.text}>" if row.link else escaped(row.text.strip() + said)
+    return f"- {label}{text}"
 
 
 def code(text: str) -> str:
@@ -124,24 +120,6 @@ def _defused(text: str) -> str:
     return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~$" else each for each in text)
 
 
-def _inline(text: Any) -> str:
-    """A line of ``rich`` in which code and addresses of ours are marked; all else is defused."""
-    plain, at, found = _plain(text), 0, []
-    for span in sorted(getattr(text, "spans", ()), key=lambda span: span.start):
-        piece, style = plain[span.start : span.end], str(span.style)
-        if piece and (style == CODE or "link " in style):
-            found += [plain[at : span.start], code(piece) if style == CODE else f"<{piece}>"]
-            at = span.end
-    found.append(plain[at:])
-    return "".join(
-        each
-        if number % 2
-        else f"{each[: len(each) - len(each.lstrip())]}{escaped(each)}"
-        f"{each[len(each.rstrip()) :] if each.strip() else ''}"
-        for number, each in enumerate(found)
-    ).strip()
-
-
 def _visible(text: str) -> str:
     """One line, in which characters that change the order of others, or hide, are spelt out."""
     return "".join(
@@ -170,53 +148,3 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l")
 
 def _cell(text: str) -> str:
     return "<br>".join(map(escaped, str(text).splitlines()))
-
-
-def _blocks(part: Any) -> Iterator[str]:
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    if isinstance(part, str | Text):
-        yield from _paragraphs(part)
-    elif isinstance(part, Table):
-        if part.title:
-            yield f"**{escaped(part.title)}**"
-        yield table(part.heads, [[str(cell) for cell in row] for row in part.rows], part.align)
-    elif isinstance(part, Group):
-        for each in part.renderables:
-            yield from _blocks(each)
-    elif isinstance(part, Padding):
-        yield from _blocks(part.renderable)
-    elif isinstance(part, RichTable) and not part.show_header:
-        for row in zip(*(column.cells for column in part.columns), strict=True):
-            yield f"- {': '.join(filter(None, map(_inline, row)))}"
-    elif hasattr(part, "markdown_parts"):
-        for each in part.markdown_parts():
-            yield from _blocks(each)
-    else:
-        yield code_block(_drawn(part))
-
-
-def _paragraphs(text: Any) -> Iterator[str]:
-    bold = "bold" in str(getattr(text, "style", ""))
-    lines = text.splitlines() if isinstance(text, str) else text.split("\n")
-    for line in filter(lambda line: _plain(line).strip(), lines):
-        if _plain(line).startswith("- "):
-            yield f"- {_inline(line[2:])}"
-        else:
-            yield f"**{_inline(line)}**" if bold else _inline(line)
-
-
-def _plain(part: Any) -> str:
-    return str(getattr(part, "plain", part))
-
-
-def _drawn(part: Any) -> str:
-    from rich.console import Console
-
-    console = Console(width=100, highlight=False, color_system=None)
-    with console.capture() as captured:
-        console.print(part)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,57 +38,6 @@ class Cell:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True)
-class Hanging:
-    """A paragraph with an indent. Names stay whole, and so do commands, on lines of their own.
-
-    Attributes
-    ----------
-    text : str
-        A command stands between backticks.
-    head, style : str
-        What stands within the indent, and how it looks.
-    indent : int
-        Columns.
-    """
-
-    text: str
-    head: str = ""
-    style: str = ""
-    indent: int = 0
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
-        margin, lines = " " * self.indent, []
-        for number, piece in enumerate(re.split("`([^`]+ [^`]+)`", self.text)):
-            if number % 2:
-                lines.append((f"{margin}  {piece}", CODE))
-            else:
-                lines += [(each, "") for each in _wrapped(piece, options.max_width, margin)]
-        for number, (line, style) in enumerate(lines):
-            text = Text(line, style=style, no_wrap=True, overflow="ignore")
-            if self.head and not number:
-                text = Text.assemble((f"{self.head:<{self.indent}}", self.style), line.lstrip())
-                text.no_wrap, text.overflow = True, "ignore"
-            yield text
-
-    def markdown_parts(self) -> Iterator[str]:
-        yield f"- {self.head} {self.text}" if self.head else self.text
-
-
-def _wrapped(text: str, width: int, margin: str) -> list[str]:
-    """Lines of whole words; what ends a sentence that a command begins hangs on nothing."""
-    return wrap(
-        text.strip().removeprefix(".").strip(),
-        max(width, len(margin) + 20),
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from textwrap import wrap
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
@@ -14,6 +17,7 @@ from .charts import Chart, Line, X
 from .document import (
     Code,
     Document,
+    Entry,
     Evidence,
     Finding,
     Listed,
@@ -21,7 +25,6 @@ from .document import (
     Row,
     Section,
     Sentence,
-    Tone,
     findings_in,
 )
 from .tables import CODE, TONES, link
@@ -44,9 +47,13 @@ def drawn(document: Document) -> Iterator[RenderableType]:
 
 def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     if isinstance(part, str):
-        yield Text(part)
+        yield _line(part, "")
     elif isinstance(part, Sentence):
         yield _line(part.text, TONES[part.tone], whole=part.whole)
+    elif isinstance(part, Entry):
+        yield Text("")
+        yield Hanging(part.text, part.word, TONES[part.tone], 8)
+        yield from (Hanging(each, indent=8) for each in part.lines)
     elif isinstance(part, Listed):
         yield from (_item(each, TONES[part.tone]) for each in part.items)
     elif isinstance(part, Code):
@@ -83,18 +90,23 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
 
 
 def _line(text: str, style: str, *, whole: bool = False) -> Text:
-    return Text(text, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
+    line = Text(style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
+    for number, piece in enumerate(text.split("`")):
+        line.append(piece, CODE if number % 2 else "")
+    return line
 
 
-def _item(item: str | tuple[str, Tone, str], style: str) -> RenderableType:
-    word, tone, text = ("", "", item) if isinstance(item, str) else item
-    if " " not in text.strip():  # a name, to be copied
-        return _line(f"  {text.strip()}", style, whole=True)
+def _item(item: str | Row, style: str) -> RenderableType:
+    row = Row("", item) if isinstance(item, str) else item
+    label = (f"{row.label}: " if row.label else "", TONES[row.tone])
+    if " " not in row.text.strip():  # a name or an address, to be copied
+        text = link(row.text) if row.link else row.text.strip()
+        mark = "- " if row.label else "  "
+        return Text.assemble(mark, label, text, style=style, no_wrap=True, overflow="ignore")
     grid = Grid.grid(padding=(0, 1))
     grid.add_column(no_wrap=True, style=style)
     grid.add_column(overflow="fold")
-    line = Text(style=style).append(f"{word}: " if word else "", TONES[tone]).append(text)
-    grid.add_row("-", line)
+    grid.add_row("-", Text.assemble(label, row.text, style=style))
     return grid
 
 
@@ -141,3 +153,51 @@ def bars(line: Line, chart: Chart) -> str:
 
 def _number(x: X) -> float:
     return x.timestamp() if isinstance(x, datetime) else float(x)
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A paragraph with an indent. Names stay whole, and so do commands, on lines of their own.
+
+    Attributes
+    ----------
+    text : str
+        A command stands between backticks.
+    head, style : str
+        What stands within the indent, and how it looks.
+    indent : int
+        Columns.
+    """
+
+    text: str
+    head: str = ""
+    style: str = ""
+    indent: int = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        margin, lines = " " * self.indent, []
+        for number, piece in enumerate(re.split("`([^`]+ [^`]+)`", self.text)):
+            if number % 2:
+                lines.append((f"{margin}  {piece}", CODE))
+            else:
+                lines += [(each, "") for each in _wrapped(piece, options.max_width, margin)]
+        for number, (line, style) in enumerate(lines):
+            text = Text(line, style=style, no_wrap=True, overflow="ignore")
+            if self.head and not number:
+                text = Text.assemble((f"{self.head:<{self.indent}}", self.style), line.lstrip())
+                text.no_wrap, text.overflow = True, "ignore"
+            yield text
+
+
+def _wrapped(text: str, width: int, margin: str) -> list[str]:
+    """Lines of whole words; what ends a sentence that a command begins hangs on nothing."""
+    return wrap(
+        text.strip().removeprefix(".").strip(),
+        max(width, len(margin) + 20),
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

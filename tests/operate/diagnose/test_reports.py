@@ -121,7 +121,7 @@ _SILENT = constant(0)
         (
             lambda: Scenario(tps=_SILENT, planned=None, thresholds={}),
             "no_requests",
-            "`low-latency diagnose sentiment --since 1d`",
+            "low-latency diagnose sentiment --since 1d",
         ),
         (
             lambda: Scenario(tps=lambda m: 600 if m < 50 else 0),

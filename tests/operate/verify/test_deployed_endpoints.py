@@ -15,7 +15,7 @@ from low_latency_endpoint.account.deployed_endpoints import (
     deployed_endpoints,
 )
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.cli.deployed import _parts
+from low_latency_endpoint.cli.deployed import _document
 from low_latency_endpoint.operate.diagnose.measurements import AlarmReading
 from low_latency_endpoint.operate.standing import Standing
 from tests.operate.conftest import NAME, STACK
@@ -62,11 +62,11 @@ def test_the_command(shipped: LocalAws, monkeypatch: pytest.MonkeyPatch, form: s
         assert (data["format_version"], data["endpoints"][0]["endpoint"]) == (1, NAME)
     elif form == "markdown":
         assert done.stdout.startswith("| Endpoint | Status | Alarms | Drift |")
-        assert "dashboard  <https://us-east-1.console.aws.amazon.com/" in done.stdout
+        assert "dashboard: <https://us-east-1.console.aws.amazon.com/" in done.stdout
     else:
         lines = done.stdout.splitlines()
-        assert "- dashboard  https://us-east-1.console.aws.amazon.com/" in done.stdout
-        assert f"- stack      {STACK}" in lines
+        assert "- dashboard: https://us-east-1.console.aws.amazon.com/" in done.stdout
+        assert f"- stack: {STACK}" in lines
         assert f"Next: low-latency diagnose {NAME}" in lines
         assert [each for each in lines if len(each) > 80 and "https://" not in each] == []
 
@@ -93,8 +93,8 @@ def test_what_is_on_or_was_changed_by_hand_is_listed_first(
         )
         scaling.register_scalable_target(**which, MaxCapacity=target["MaxCapacity"])
     assert "1 ALARM, " in text
-    assert "- in ALARM   primary ModelLatency p99 since 20" in text
-    assert f"- drift      MaxCapacity is 9, the template says {target['MaxCapacity']}" in text
+    assert "- in ALARM: primary ModelLatency p99 since 20" in text
+    assert f"- drift: MaxCapacity is 9, the template says {target['MaxCapacity']}" in text
     assert found["alarm_states"]["ALARM"] == 1
     assert [each["name"] for each in found["in_alarm"]] == [late]
     assert found["drift"][0]["differences"] == [
@@ -118,4 +118,4 @@ def test_the_endpoint_in_alarm_is_named_next() -> None:
             ("b", (AlarmReading("x", "ModelLatency", "p99", 1.0, "ms", "ALARM"),)),
         )
     }
-    assert "Next: low-latency diagnose b" in list(map(str, _parts(found, ())))
+    assert "Next: `low-latency diagnose b`" in _document(found, ()).parts

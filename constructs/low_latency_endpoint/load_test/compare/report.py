@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ... import __version__
-from ...report.document import Document, Listed
+from ...report.document import Document, Listed, Row
 from ...report.json_text import json_text
 from ...report.numbers import milliseconds, percent, readable
 from ...report.tables import Table
@@ -252,8 +252,8 @@ class RoutingComparison:
             [
                 *([table] if table.rows else []),
                 Listed([f"{label}: {side.text}" for label, side in sides], "soft"),
-                Listed([("Careful", "careful", each) for each in self.warnings]),
-                Listed([("Unknown", "", each) for each in self.sides.unknown], "soft"),
+                Listed([Row("Careful", each, tone="careful") for each in self.warnings]),
+                Listed([Row("Unknown", each) for each in self.sides.unknown], "soft"),
             ],
             verdict=self.sentence,
             tone="strong" if self.valid else "bad",

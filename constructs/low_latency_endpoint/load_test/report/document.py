@@ -190,7 +190,7 @@ def _held(report: LoadTestReport) -> Iterator[str]:
 
 def _looked_at(report: LoadTestReport) -> Iterator[Part]:
     unknown = (*report.fleet.unknown, *report.metrics.unknown)
-    yield Listed([("unknown", "careful", text) for text in unknown])
+    yield Listed([Row("unknown", text, tone="careful") for text in unknown])
     if not report.metrics.series:
         yield Sentence("No metrics of CloudWatch.", "soft")
     elif not report.metrics.complete:

@@ -72,7 +72,9 @@ def document(diagnosis: Diagnosis) -> Document:
         parts.append(Section("What happened", [_events_table(diagnosis.events, m)]))
     parts += [Evidence(), *(_variant(diagnosis, each) for each in m.variants)]
     looked_at = Listed([*alarms_text(m), *_planned(m)], "soft")
-    unknown = Listed([("unknown", "careful", f"{each.what} ({each.why})") for each in m.unknown])
+    unknown = Listed(
+        [Row("unknown", f"{each.what} ({each.why})", tone="careful") for each in m.unknown]
+    )
     absent = Listed([*(f"no data: {text}" for text in m.absent), CLOUDWATCH_LACKS], "soft")
     parts.append(Section("What was looked at", [unknown, looked_at, absent]))
     told = (

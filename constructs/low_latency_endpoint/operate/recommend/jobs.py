@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 import yaml
 from botocore.exceptions import ClientError
-from rich.console import RenderableType
-from rich.text import Text
 
 from ...account.sessions import (
     AwsUnavailable,
@@ -25,6 +23,7 @@ from ...account.sessions import (
 from ...errors import rule
 from ...errors.findings import Place
 from ...facts.limits import API, GUIDE, Pattern, Range
+from ...report.document import Document, Part
 from ...settings import EndpointSettings
 from ...settings.fields import duration_of
 
@@ -135,10 +134,10 @@ class Job:
             "ended": self.ended.isoformat() if self.ended else None,
         }
 
-    def heading(self) -> list[RenderableType]:
-        """Its name and status, and why it failed."""
-        title = Text(f"{self.name} ({self.type}): {self.status}", style="bold")
-        return [title, *([Text(self.failure_reason)] if self.failure_reason else [])]
+    def document(self, *parts: Part) -> Document:
+        """Its name and status, why it failed, and what came of it."""
+        failure = [self.failure_reason] if self.failure_reason else []
+        return Document(f"{self.name} ({self.type})", [*failure, *parts], self.status)
 
     def chosen(self, results: Sequence[R], number: int) -> R:
         """The result of that number; LLR108 where the job is not complete or has no such result."""

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from ...errors.findings import Place
 from ...facts.instance_types import instance_facts
+from ...report.document import Document, Part, Sentence
 from ...report.tables import Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.yaml_editing import Entry
@@ -49,9 +47,9 @@ def optimized_models(job: Job) -> list[OptimizedModel]:
     ]
 
 
-def optimized_table(job: Job, current: str) -> list[RenderableType]:
+def optimized_document(job: Job, current: str) -> Document:
     """The result, what it takes, and where it is."""
-    parts = job.heading()
+    parts: list[Part] = []
     for model in optimized_models(job):
         takes = ["optimized: " + ", ".join(model.optimizations), model.image]
         takes += [f"{name}={value}" for name, value in model.environment.items()]
@@ -59,9 +57,9 @@ def optimized_table(job: Job, current: str) -> list[RenderableType]:
         row = ("1", type_, "\n".join(filter(None, takes)))
         parts += [
             Table(("#", "Instance type", "What it takes"), [row], align="rl"),
-            Text(f"The model is in {model.model_data}", style="dim"),
+            Sentence(f"The model is in {model.model_data}", "soft"),
         ]
-    return parts
+    return job.document(*parts)
 
 
 def adopt_optimized(

@@ -16,11 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from ...account.sessions import ClientFactory
 from ...errors.findings import Place
+from ...report.document import Document, Listed
 from ...report.numbers import milliseconds, readable
 from ...report.tables import Cell, Table
 from ...settings import EndpointSettings, environment_place
@@ -192,12 +190,12 @@ def _throughput_notes(result: Recommendation, endpoint: EndpointSettings) -> Ite
             yield "AWS's tests end at 500 requests per second: the instance may hold more."
 
 
-def job_table(
+def job_document(
     job: Job, results: Sequence[Recommendation], threshold: LatencyThreshold, current: str
-) -> list[RenderableType]:
+) -> Document:
     """The results, those within the target marked."""
     if not results:
-        return job.heading()
+        return job.document()
     heads = ["#", "Within target", "Instance type", "N", "USD per hour", "USD per million"]
     heads += ["Calls per s", "Model ms", "CPU %", "Mem. %"]
     rows = [list(_row(each, threshold, current)) for each in results]
@@ -216,7 +214,7 @@ def job_table(
             f"The job's tests ended at {ended.percentile.lower()} {ended.milliseconds} ms."
         )
     table = Table(heads, rows, align="rllr", tight=True)
-    return [*job.heading(), table, *(Text(note, style="dim") for note in notes)]
+    return job.document(table, Listed(notes, "soft"))
 
 
 def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Iterator[str | Cell]:
