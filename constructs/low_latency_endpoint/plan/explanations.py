@@ -17,7 +17,15 @@ from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import EndpointRequest
 from .hub_explanation import explain_hub_model
-from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
+from .plan import (
+    CONCURRENCY_METRIC,
+    HEADROOM,
+    INVOCATIONS_METRIC,
+    WARM_UP_MISS,
+    WARM_UP_MOST,
+    Plan,
+    ScalingPolicy,
+)
 from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises, rise_seconds
 from .summary import summary_of
@@ -54,6 +62,9 @@ _IDLE = (
     "https://aws.amazon.com/blogs/networking-and-content-delivery/"
     "implementing-long-running-tcp-connections-within-vpc-networking/"
 )
+
+
+_UNSCALED = "scaling is off: nothing changes the number of instances"
 
 
 def explanation_of(plan: Plan) -> Explanation:
@@ -267,11 +278,49 @@ def _share(request: EndpointRequest) -> Iterator[Decision]:
 
 def _fleet(plan: Plan) -> Iterator[Decision]:
     """How many instances, and how many a zone outage leaves."""
-    request, fleet, given = plan.request, plan.fleet, plan.request.scaling
+    request, fleet = plan.request, plan.fleet
+    unscaled = not request.scaling.enabled
+    yield _instances_at_peak(plan)
+    yield _min_instances(plan)
+    yield Decision(
+        name="initial_instances",
+        value=fleet.initial,
+        unit="instances",
+        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
+        + ("" if unscaled else "; scaling takes away what is not needed"),
+        inputs={
+            "instances at peak": fleet.at_peak,
+            "minimum": fleet.minimum,
+            "maximum": fleet.maximum,
+        },
+        overridden=request.instances.initial is not None,
+    )
+    yield _max_instances(plan)
     zones, measured = len(request.client_zones), request.throughput
+    held = plan.tps_after_zone_outage
+    yield Decision(
+        name="instances_left_by_zone_outage",
+        value=plan.left_by_zone_outage,
+        unit="instances",
+        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
+        inputs={
+            "instances at peak": fleet.serving_at_peak,
+            "client zones": zones,
+            "lost": plan.lost_with_a_zone,
+        },
+        source=_PRACTICES,
+        note=f"they hold {readable(held)} of {readable(measured.peak_tps)} TPS at the measured limit"
+        if measured and held is not None
+        else "",
+    )
+
+
+def _instances_at_peak(plan: Plan) -> Decision:
+    fleet, measured = plan.fleet, plan.request.throughput
+    zones = len(plan.request.client_zones)
     if measured:
         saturated = instances_at_peak(measured.peak_tps, measured.tps_per_instance, 1, zones)
-        yield Decision(
+        return Decision(
             name="instances_at_peak",
             value=fleet.at_peak,
             unit="instances",
@@ -287,21 +336,22 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             note=f"at saturation, with nothing in reserve, {saturated:,} would do"
             + cache_note(plan),
         )
-    else:
-        yield Decision(
-            name="instances_at_peak",
-            value=fleet.at_peak,
-            unit="instances",
-            rule="without a measured throughput: one per client zone and at least two",
-            inputs={"client zones": zones},
-            source=_PRIVATELINK,
-            note="assumed, not derived: load-test one instance and state the throughput",
-        )
-    unscaled = "" if given.enabled else "scaling is off: nothing changes the number of instances"
-    fixed = "burstable types do not scale" if request.serving.burstable_types else unscaled
-    if request.is_rare and plan.scaling is None:
-        fixed = fixed or "calls are rare: the fleet keeps its number"
-    yield Decision(
+    return Decision(
+        name="instances_at_peak",
+        value=fleet.at_peak,
+        unit="instances",
+        rule="without a measured throughput: one per client zone and at least two",
+        inputs={"client zones": zones},
+        source=_PRIVATELINK,
+        note="assumed, not derived: load-test one instance and state the throughput",
+    )
+
+
+def _min_instances(plan: Plan) -> Decision:
+    request, fleet, measured = plan.request, plan.fleet, plan.request.throughput
+    zones = len(request.client_zones)
+    unscaled = "" if request.scaling.enabled else _UNSCALED
+    return Decision(
         name="min_instances",
         value=fleet.minimum,
         unit="instances",
@@ -333,21 +383,17 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             "jumps faster than that"
         ),
     )
-    yield Decision(
-        name="initial_instances",
-        value=fleet.initial,
-        unit="instances",
-        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
-        + ("" if unscaled else "; scaling takes away what is not needed"),
-        inputs={
-            "instances at peak": fleet.at_peak,
-            "minimum": fleet.minimum,
-            "maximum": fleet.maximum,
-        },
-        overridden=request.instances.initial is not None,
-    )
+
+
+def _max_instances(plan: Plan) -> Decision:
+    request, fleet = plan.request, plan.fleet
+    zones = len(request.client_zones)
+    unscaled = "" if request.scaling.enabled else _UNSCALED
+    fixed = "burstable types do not scale" if request.serving.burstable_types else unscaled
+    if request.is_rare and plan.scaling is None:
+        fixed = fixed or "calls are rare: the fleet keeps its number"
     most = max(fleet.at_peak, fleet.minimum, fleet.initial)
-    yield Decision(
+    return Decision(
         name="max_instances",
         value=fleet.maximum,
         unit="instances",
@@ -370,107 +416,15 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         note=(f"{fixed}; " if fixed else "")
         + "your account's quota for the type must allow twice this during a blue/green update",
     )
-    held = plan.tps_after_zone_outage
-    yield Decision(
-        name="instances_left_by_zone_outage",
-        value=plan.left_by_zone_outage,
-        unit="instances",
-        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
-        inputs={
-            "instances at peak": fleet.serving_at_peak,
-            "client zones": zones,
-            "lost": plan.lost_with_a_zone,
-        },
-        source=_PRACTICES,
-        note=f"they hold {readable(held)} of {readable(measured.peak_tps)} TPS at the measured limit"
-        if measured and held is not None
-        else "",
-    )
 
 
 def _scaling(plan: Plan) -> Iterator[Decision]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
-    request, given, scaling = plan.request, plan.request.scaling, plan.scaling
-    stated_concurrency = given.concurrency_target is not None
-    if not given.enabled:
-        why = "none: scaling is off, your choice"
-    elif given.invocations_target is not None:
-        why = "target tracking on invocations per instance, because you state its target"
-    elif stated_concurrency:
-        why = (
-            "target tracking on requests in flight per instance, every 10 s, because you state "
-            "how many one instance holds"
-        )
-    elif scaling is not None and scaling.metric == CONCURRENCY_METRIC:
-        why = (
-            "target tracking on requests in flight per instance, every 10 s: an invocation counts "
-            "once, however long its answer is"
-        )
-    else:
-        why = (
-            "target tracking on invocations per instance, once one instance's throughput is "
-            "measured"
-        )
-    by_invocations = scaling is not None and scaling.metric == INVOCATIONS_METRIC
-    estimate = _by_littles_law(request)
-    yield Decision(
-        name="scaling_metric",
-        value=scaling.metric if scaling else None,
-        rule=why,
-        inputs={
-            "throughput": "measured" if request.throughput else "not measured",
-            "minimum": plan.fleet.minimum,
-            "maximum": plan.fleet.maximum,
-        },
-        source=_POLICY,
-        overridden=not given.enabled or stated_concurrency or given.invocations_target is not None,
-        note="answers differ in length, so requests in flight say more than requests per minute: "
-        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
-        f"target of about {estimate}"
-        if by_invocations and request.is_generative and estimate
-        else "",
-    )
+    given, scaling = plan.request.scaling, plan.scaling
+    yield _scaling_metric(plan)
     if scaling is None:
         return
-    measured = request.throughput
-    if by_invocations and given.invocations_target is not None:
-        planned = measured.target_invocations_per_instance if measured else None
-        yield Decision(
-            name="scaling_target",
-            value=scaling.target,
-            unit="invocations per instance per minute",
-            rule="your number: the invocations per minute that scaling keeps one instance at",
-            source=_LOAD_TEST,
-            overridden=True,
-            note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
-        )
-    elif by_invocations:
-        assert measured is not None
-        yield Decision(
-            name="scaling_target",
-            value=scaling.target,
-            unit="invocations per instance per minute",
-            rule="TPS per instance x safety factor x 60",
-            inputs={
-                "TPS per instance": measured.tps_per_instance,
-                "safety factor": measured.safety_factor,
-            },
-            source=_LOAD_TEST,
-            note="at saturation the target would be "
-            + readable(float(stated(measured.tps_per_instance) * 60)),
-        )
-    elif not stated_concurrency and plan.tokens and plan.tokens.in_flight:
-        yield explain_in_flight(plan.tokens.in_flight)
-    else:
-        yield Decision(
-            name="scaling_target",
-            value=scaling.target,
-            unit="requests in flight per instance",
-            rule="your number: the requests in flight that scaling keeps one instance at",
-            source=_CONCURRENCY,
-            overridden=True,
-            note=f"measured throughput x target would be about {estimate}" if estimate else "",
-        )
+    yield _scaling_target(plan, scaling)
     yield Decision(
         name="scale_out_cooldown",
         unit="seconds",
@@ -507,6 +461,93 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             source=_STEPS,
             overridden=True,
         )
+
+
+def _scaling_metric(plan: Plan) -> Decision:
+    request, given, scaling = plan.request, plan.request.scaling, plan.scaling
+    stated_concurrency = given.concurrency_target is not None
+    if not given.enabled:
+        why = "none: scaling is off, your choice"
+    elif given.invocations_target is not None:
+        why = "target tracking on invocations per instance, because you state its target"
+    elif stated_concurrency:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s, because you state "
+            "how many one instance holds"
+        )
+    elif scaling is not None and scaling.metric == CONCURRENCY_METRIC:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s: an invocation counts "
+            "once, however long its answer is"
+        )
+    else:
+        why = (
+            "target tracking on invocations per instance, once one instance's throughput is "
+            "measured"
+        )
+    by_invocations = scaling is not None and scaling.metric == INVOCATIONS_METRIC
+    estimate = _by_littles_law(request)
+    return Decision(
+        name="scaling_metric",
+        value=scaling.metric if scaling else None,
+        rule=why,
+        inputs={
+            "throughput": "measured" if request.throughput else "not measured",
+            "minimum": plan.fleet.minimum,
+            "maximum": plan.fleet.maximum,
+        },
+        source=_POLICY,
+        overridden=not given.enabled or stated_concurrency or given.invocations_target is not None,
+        note="answers differ in length, so requests in flight say more than requests per minute: "
+        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
+        f"target of about {estimate}"
+        if by_invocations and request.is_generative and estimate
+        else "",
+    )
+
+
+def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
+    request, given = plan.request, plan.request.scaling
+    by_invocations = scaling.metric == INVOCATIONS_METRIC
+    estimate = _by_littles_law(request)
+    measured = request.throughput
+    if by_invocations and given.invocations_target is not None:
+        planned = measured.target_invocations_per_instance if measured else None
+        return Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="your number: the invocations per minute that scaling keeps one instance at",
+            source=_LOAD_TEST,
+            overridden=True,
+            note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
+        )
+    if by_invocations:
+        assert measured is not None
+        return Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="TPS per instance x safety factor x 60",
+            inputs={
+                "TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor,
+            },
+            source=_LOAD_TEST,
+            note="at saturation the target would be "
+            + readable(float(stated(measured.tps_per_instance) * 60)),
+        )
+    if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
+        return explain_in_flight(plan.tokens.in_flight)
+    return Decision(
+        name="scaling_target",
+        value=scaling.target,
+        unit="requests in flight per instance",
+        rule="your number: the requests in flight that scaling keeps one instance at",
+        source=_CONCURRENCY,
+        overridden=True,
+        note=f"measured throughput x target would be about {estimate}" if estimate else "",
+    )
 
 
 def _by_littles_law(request: EndpointRequest) -> str:

@@ -13,7 +13,7 @@ from ..facts.durations import seconds_of
 from ..options.capacity import counted_instances
 from ..options.deployment import DeploymentPolicy
 from ..options.throughput import MeasuredThroughput
-from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
+from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan, ScalingPolicy
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
@@ -294,11 +294,7 @@ def model_of_plan(
             got=plan.request.tokens.text, allowed="an endpoint without tokens", where="tokens"
         )
     assumed: list[str] = []
-    targets = tuple(
-        ModelTarget(float(each.statistic[1:]), each.target / 1000, each.milliseconds / 1000)
-        for each in plan.alarms
-        if each.metric == "ModelLatency" and each.statistic in _COUNTED
-    )
+    targets = _targets(plan)
     target = next((each.model for each in targets if each.percentile == 99.0), None)
     measured = _measured(throughput, load_test, assumed)
     before = len(assumed)
@@ -313,12 +309,7 @@ def model_of_plan(
             f"an instance holds {readable(measured, 4)} requests per second: "
             f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle"
         )
-    if peak_tps is None:
-        if throughput is None:
-            raise THROUGHPUT_NEEDED.error(
-                got="no peak", where="throughput", allowed="throughput in the settings, or --tps"
-            )
-        peak_tps = throughput.peak_tps
+    peak_tps = _peak(throughput) if peak_tps is None else peak_tps
     fleet, policy = plan.fleet, plan.scaling
     if instances is not None:
         count = instances
@@ -334,13 +325,7 @@ def model_of_plan(
             f"{own * count:,.0f} requests per second are the most that {counted_instances(count)} "
             "can serve"
         )
-    routing = routing or plan.routing
-    if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
-        routing = "LEAST_OUTSTANDING_REQUESTS"
-        assumed.append(
-            "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls back to, "
-            "without its cache"
-        )
+    routing = _simulated_routing(routing or plan.routing, assumed)
     starts = float(start.seconds if start else plan.request.start_seconds)
     return SimulatedEndpoint(
         service=service,
@@ -354,10 +339,7 @@ def model_of_plan(
         routing=routing,
         tps_per_instance=measured,
         safety_factor=throughput.safety_factor if throughput else 0.5,
-        cooldowns=(
-            float(policy.scale_out_seconds if policy else SCALE_OUT_SECONDS),
-            float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS),
-        ),
+        cooldowns=_cooldowns(policy),
         scales=policy is not None,
         invocations_target=plan.request.scaling.invocations_target,
         concurrency_target=(
@@ -376,6 +358,40 @@ def model_of_plan(
         assumed=tuple(assumed),
         assumed_service=of_service,
     )
+
+
+def _targets(plan: Plan) -> tuple[ModelTarget, ...]:
+    """What the model may take of the callers' targets."""
+    return tuple(
+        ModelTarget(float(each.statistic[1:]), each.target / 1000, each.milliseconds / 1000)
+        for each in plan.alarms
+        if each.metric == "ModelLatency" and each.statistic in _COUNTED
+    )
+
+
+def _peak(throughput: MeasuredThroughput | None) -> float:
+    if throughput is None:
+        raise THROUGHPUT_NEEDED.error(
+            got="no peak", where="throughput", allowed="throughput in the settings, or --tps"
+        )
+    return throughput.peak_tps
+
+
+def _simulated_routing(routing: str, assumed: list[str]) -> str:
+    if routing != "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
+        return routing
+    assumed.append(
+        "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls back to, "
+        "without its cache"
+    )
+    return "LEAST_OUTSTANDING_REQUESTS"
+
+
+def _cooldowns(policy: ScalingPolicy | None) -> tuple[float, float]:
+    """Seconds after scaling out and in."""
+    if policy is None:
+        return float(SCALE_OUT_SECONDS), float(SCALE_IN_SECONDS)
+    return float(policy.scale_out_seconds), float(policy.scale_in_seconds)
 
 
 def _measured(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -114,21 +115,6 @@ def serve(
         return
 
     typer.echo("# Starting", err=True)
-
-    def announce(aws: LocalAws) -> None:
-        for uri in image or ():
-            aws.add_image(uri)
-        for name, value in aws.exports().items():
-            typer.echo(f"export {name}={value}")
-        zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
-        for zone in sorted(each["ZoneId"] for each in zones):
-            typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
-        typer.echo(
-            f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
-            f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.",
-            err=True,
-        )
-
     with _explained():
         from .images import check_image
         from .model_servers import parse_model_server
@@ -146,10 +132,28 @@ def serve(
         with _refusing("--clock-speed"):
             options = replace(options, model_servers=servers, clock_speed=clock_speed)
         try:
-            serve_until(_stopped_by_signals(), region, port, options, announce)
+            serve_until(
+                _stopped_by_signals(), region, port, options, partial(_announce, image or ())
+            )
         except LocalAwsError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from None
+
+
+def _announce(images: Sequence[str], aws: LocalAws) -> None:
+    """Add the images, and print what clients of the local AWS need."""
+    for uri in images:
+        aws.add_image(uri)
+    for name, value in aws.exports().items():
+        typer.echo(f"export {name}={value}")
+    zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    for zone in sorted(each["ZoneId"] for each in zones):
+        typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
+    typer.echo(
+        f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
+        f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.",
+        err=True,
+    )
 
 
 def _stopped_by_signals() -> threading.Event:

@@ -290,24 +290,11 @@ def judge(
     if client_bound and by_errors != "broken":
         kept = kept and not unsent
         return Judgement("client-bound", tuple(client_bound), bounds, kept=kept, goodput=good)
-    broken: list[str] = []
-    unclear: list[str] = []
+    broken, unclear, held = _against(goal, bounds, good, overloaded)
     if by_errors:
         kinds = f": {most_frequent(errors)}" if errors else ""
         said = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
-        (broken if by_errors == "broken" else unclear).append(said)
-    for name, each in bounds.items():
-        target = goal.targets[name]
-        if each.low > target or (overloaded and each.value > target):
-            broken.append(f"{name} {_span(each)} misses {milliseconds(1000 * target, 6)}")
-        elif not each.high <= target:
-            unclear.append(f"{name} {_span(each)} may miss {milliseconds(1000 * target, 6)}")
-    if good is not None and wanted is not None:
-        said = f"goodput {_share(good)}"
-        if good.high < wanted:
-            broken.append(f"{said} misses {readable(100 * wanted)} %")
-        elif good.low < wanted:
-            unclear.append(f"{said} may miss {readable(100 * wanted)} %")
+        (broken if by_errors == "broken" else unclear).insert(0, said)
     if broken:
         return Judgement(
             "broken", tuple(broken), bounds, by_errors == "broken", rising, goodput=good
@@ -318,15 +305,36 @@ def judge(
         unclear.append("ever more requests were under way: answers did not keep pace")
     if unclear:
         return Judgement("unclear", tuple(unclear), bounds, False, overloaded, kept, good)
-    held = [
-        f"{name} {_span(each)} keeps {milliseconds(1000 * goal.targets[name], 6)}"
-        for name, each in bounds.items()
-    ]
-    if good is not None and wanted is not None:
-        held.append(f"goodput {_share(good)} keeps {readable(100 * wanted)} %")
     return Judgement(
         "held", tuple(held) or ("no more errors than allowed",), bounds, kept=True, goodput=good
     )
+
+
+def _against(
+    goal: LatencyGoal, bounds: Mapping[str, Bounds], good: ShareBounds | None, overloaded: bool
+) -> tuple[list[str], list[str], list[str]]:
+    """What misses the goal, what may miss it, and what keeps it, in words."""
+    broken: list[str] = []
+    unclear: list[str] = []
+    held: list[str] = []
+    for name, each in bounds.items():
+        target = goal.targets[name]
+        said, limit = f"{name} {_span(each)}", milliseconds(1000 * target, 6)
+        if each.low > target or (overloaded and each.value > target):
+            broken.append(f"{said} misses {limit}")
+        elif not each.high <= target:
+            unclear.append(f"{said} may miss {limit}")
+        else:
+            held.append(f"{said} keeps {limit}")
+    if good is not None and goal.goodput is not None:
+        said, limit = f"goodput {_share(good)}", f"{readable(100 * goal.goodput)} %"
+        if good.high < goal.goodput:
+            broken.append(f"{said} misses {limit}")
+        elif good.low < goal.goodput:
+            unclear.append(f"{said} may miss {limit}")
+        else:
+            held.append(f"{said} keeps {limit}")
+    return broken, unclear, held
 
 
 def _bounds(

@@ -343,71 +343,56 @@ def _waiting(
     if at_once:
         evidence.append(f"an instance works on about {at_once} at once; the others wait")
     model = window.get("ModelLatency.Average")
-    broken = step.judgement.outcome == "broken"
-    severity: Severity = "limit" if broken else "risk"
-    if model is None:
-        yield Verdict(
-            "queueing",
-            severity,
-            "Requests wait for each other",
-            tuple(evidence),
-            "More instances or more workers per instance.",
+    if model is not None:
+        evidence.append(
+            f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
+            f"client's {milliseconds(1000 * now, 4)}"
         )
-        return
-    before = metrics.of(alone.result)
-    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * base)
-    grown = model - model_alone
-    overhead = window.get("OverheadLatency.Average")
-    overhead_alone = before.get("OverheadLatency.Average")
-    evidence.append(
-        f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
-        f"client's {milliseconds(1000 * now, 4)}"
-    )
-    if grown >= 0.5 * wait:
+    kind, title, further, advice = _where_it_waits(window, metrics.of(alone.result), base, wait)
+    severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
+    yield Verdict(kind, severity, title, (*evidence, *further), advice)
+
+
+def _where_it_waits(
+    window: StepMetrics, before: StepMetrics, alone: float, wait: float
+) -> tuple[str, str, tuple[str, ...], str]:
+    """Kind, title, evidence and advice of a wait of so many milliseconds more than alone."""
+    title = "Requests wait for each other"
+    model = window.get("ModelLatency.Average")
+    if model is None:
+        return "queueing", title, (), "More instances or more workers per instance."
+    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * alone)
+    if model - model_alone >= 0.5 * wait:
         used = _used(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
-        yield Verdict(
-            "queueing",
-            severity,
-            "Requests wait inside the instances",
-            tuple(evidence),
+        advice = (
             "The hardware is not full: give the container more workers."
             if idle
-            else "More instances, or larger ones.",
+            else "More instances, or larger ones."
         )
-    elif (
+        return "queueing", "Requests wait inside the instances", (), advice
+    overhead = window.get("OverheadLatency.Average")
+    overhead_alone = before.get("OverheadLatency.Average")
+    if (
         overhead is not None
         and overhead_alone
         and overhead > _GREW * overhead_alone
-        and (overhead - overhead_alone >= 0.5 * wait)
+        and overhead - overhead_alone >= 0.5 * wait
     ):
-        yield Verdict(
-            "overhead",
-            severity,
-            "SageMaker's own overhead rose with the load",
-            (
-                *evidence,
-                f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone",
-            ),
-            "Compare routing strategies, and ask AWS Support.",
+        told = (
+            f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone"
         )
-    elif not window.shared:
-        yield Verdict(
-            "before-the-model",
-            severity,
-            "Requests wait before they reach the model",
-            tuple(evidence),
-            "Look at the network between the callers and SageMaker, at "
-            "connections that are not kept, and at the load generator.",
-        )
-    else:
-        yield Verdict(
-            "queueing",
-            severity,
-            "Requests wait for each other",
-            tuple(evidence),
-            "Longer steps (two minutes) tell CloudWatch's minutes apart.",
-        )
+        advice = "Compare routing strategies, and ask AWS Support."
+        return "overhead", "SageMaker's own overhead rose with the load", (told,), advice
+    if window.shared:
+        return "queueing", title, (), "Longer steps (two minutes) tell CloudWatch's minutes apart."
+    return (
+        "before-the-model",
+        "Requests wait before they reach the model",
+        (),
+        "Look at the network between the callers and SageMaker, at "
+        "connections that are not kept, and at the load generator.",
+    )
 
 
 def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
