@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.findings import kind, kinds
+from low_latency_endpoint.operate.diagnose import causes
+from low_latency_endpoint.operate.diagnose.causes import kinds
 
 from .faults import FAULTS, Fault
 
@@ -77,5 +78,7 @@ def test_a_kind_of_finding_is_complete(made: Any) -> None:
 
 
 def test_an_id_is_taken_once() -> None:
-    with pytest.raises(ValueError, match="LLD102 is already registered"):
-        kind("LLD102", "again", "", "")
+    row = "LLD102 Once [high, metrics]\n    when: ever\n    path: a\n"
+    assert set(causes.read_rows(row)) == {"LLD102"}
+    with pytest.raises(ValueError, match="LLD102"):
+        causes.read_rows(row + row)

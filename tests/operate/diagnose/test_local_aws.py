@@ -109,7 +109,7 @@ def test_time_outs_count_as_aws_counts_them(
     diagnosed: Diagnosed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real requests that reach the time limit, which is shorter here: no 5XX, only model errors."""
-    monkeypatch.setattr(failures, "_LIMITS_MS", ((250, 2000),))
+    monkeypatch.setattr(failures, "TIME_LIMITS_MS", ((250, 2000),))
     options = RuntimeOptions(clock_speed=0, clock_start=time.time() - 7200, invocation_timeout=0.25)
     slow = SimulatedModelServer(service_time=ServiceTime.constant(2), concurrency=16)
     with LocalAws.in_process(model_servers={"*": slow}, runtime=options) as aws:

@@ -15,7 +15,8 @@ from ...plan.plan import Plan
 from ...plan.serving import Serving
 from ...report.numbers import plain_number, readable
 from .findings import Remedy
-from .view import SATURATED_PERCENT, TrackedMetric, VariantView
+from .thresholds import SATURATED_PERCENT
+from .view import TrackedMetric, VariantView
 
 #: A fleet this many times as large as ever served or may serve is not advised (assumed).
 _PROPORTION = 4

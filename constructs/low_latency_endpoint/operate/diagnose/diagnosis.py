@@ -14,8 +14,8 @@ from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
 from .onset import onsets
+from .thresholds import PERIODS
 from .tokens import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
-from .view import PERIODS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.drift import (
-    DRIFT_PAGE,
     POLICY,
     REVERT,
     TARGET,
@@ -22,19 +21,10 @@ from ...account.drift import (
 )
 from ...account.scaling import tracked_metric
 from ...account.stacks import StackEndpoint, owner_of, stack_endpoints, template_resources
-from ...errors import AWS_DOCS
-from .findings import BY_HAND, Evidence, Finding, Remedy, kind
+from .causes import finding
+from .findings import Evidence, Finding, Remedy
 from .measurements import DeployedSettings, Measurements, ObservedDrift
 
-DRIFTED = kind(
-    "LLD704",
-    "The account has drifted from what is deployed",
-    (
-        "limits, policies or suspension of scaling, alarms, or the endpoint's configuration and "
-        "weights are not as the stack's template says, and the stack is complete"
-    ),
-    AWS_DOCS + DRIFT_PAGE,
-)
 _SET_TO = re.compile(r"(m(?:in|ax))imum capacity was set to (\d+)")
 #: The properties that a setting becomes in the template: a change of one says nothing of the setting.
 _PROPERTY = {
@@ -103,24 +93,19 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
     return found
 
 
-def drifted(measurements: Measurements) -> Iterator[Finding]:
+def drifted(m: Measurements) -> Iterator[Finding]:
     """At most one finding."""
-    m = measurements
     if not m.drifts:
         return
     reverted = [each for each in m.drifts if REVERT in each.drift.repair]
     others = dict.fromkeys(each.drift.repair for each in m.drifts if each not in reverted)
-    yield Finding(
-        DRIFTED,
-        "",
-        tuple(_evidence(m, each) for each in m.drifts),
-        "high",
-        (BY_HAND, "account beside the template"),
-        (Remedy(REVERT, "puts it back; without the option a deployment leaves it", command=True),)
-        if reverted
-        else (),
-        " ".join((*others, "What shall stay belongs into the settings: change them, and deploy.")),
+    why = "puts it back; without the option a deployment leaves it"
+    yield finding(
+        "LLD704",
+        *(_evidence(m, each) for each in m.drifts),
+        first=[Remedy(REVERT, why, command=True)] if reverted else (),
         risk=True,
+        repairs="".join(f"{each} " for each in others),
     )
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ...account.metrics import Series
-from ...errors import AWS_DOCS
 from ...report.numbers import milliseconds
-from .findings import GUIDE, Evidence, Finding, Remedy, kind
+from .causes import finding
+from .findings import Evidence, Finding, Remedy
 from .measurements import Activity, Measurements
 from .silent_path import no_path
-from .view import WARMING, VariantView
-
-#: Share of slow periods that must lie after the starts for these to explain them.
-MOST = 0.8
+from .thresholds import LOOK_BACK, MOST, NEW_VERSION, WARMING
+from .view import VariantView
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,7 +54,9 @@ def instance_starts(view: VariantView) -> list[Start]:
         Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
         for rise in view.whole.rises
     ]
-    for start in (*counted, *_first_seen(view)):
+    arrivals = sorted(view.whole.arrivals.items(), key=lambda item: item[1])
+    seen_first = [Start(time, time, f"the start of {name}") for name, time in arrivals]
+    for start in (*counted, *seen_first):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
             found.append(start)
             told.append((start.first, start.last))
@@ -108,58 +108,17 @@ def _capacity_before(view: VariantView, activity: Activity) -> float | None:
         return max(earlier, key=lambda a: a.start).capacity
     # The period in which it began may hold the new instances already.
     seen = view.whole.instances.between(
-        activity.start - timedelta(minutes=15), activity.start - view.period + timedelta.resolution
+        activity.start - LOOK_BACK, activity.start - view.period + timedelta.resolution
     )
     return round(seen.points[seen.times[-1]]) if seen else None
 
 
-def _first_seen(view: VariantView) -> Iterator[Start]:
-    for name, time in sorted(view.whole.arrivals.items(), key=lambda item: item[1]):
-        yield Start(time, time, f"the start of {name}")
-
-
-EARLY_ERRORS = kind(
-    "LLD408",
-    "New instances answer with errors until their model is loaded",
-    (
-        "four fifths of the failing periods (1 % of the requests) come within 10 minutes after "
-        "instances start, none before, and they end"
-    ),
-    GUIDE + "your-algorithms-inference-code.html",
-)
-COLD_MODEL = kind(
-    "LLD121",
-    "New instances answer slowly until they are warm",
-    (
-        "four fifths of the slow periods come within 10 minutes after instances start (by "
-        "scale-out, deployment, or their count or first metrics), and none before"
-    ),
-    GUIDE + "deployment-best-practices.html",
-)
-UPDATE_FAILED = kind(
-    "LLD701",
-    "The last deployment failed or was rolled back",
-    "the endpoint is Failed, UpdateRollbackFailed or RollingBack, or names a reason",
-    GUIDE + "deployment-guardrails.html",
-)
-NEW_VERSION = kind(
-    "LLD702",
-    "Slow since a deployment: the new version itself is slower",
-    ("slow from a deployment to the end of the window, not before; p50 at least 1.3 times higher"),
-    GUIDE + "deployment-guardrails.html",
-)
-OUT_OF_SERVICE = kind(
-    "LLD705",
-    "The endpoint is out of service",
-    "its status is OutOfService",
-    AWS_DOCS + "/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
-)
-MISSING = kind(
-    "LLD703",
-    "Fewer instances serve than are wanted",
-    "InService with fewer instances than wanted",
-    GUIDE + "deployment-best-practices.html",
-)
+def deployed_near(view: VariantView, time: datetime, after: timedelta) -> bool:
+    """Whether a deployment was under way then, or over for at most so long."""
+    return any(
+        each.time - 2 * view.period <= time <= each.done + after
+        for each in view.measurements.deployments
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,116 +174,47 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
         yield Event(time, "alarm", text, None, state, tuple(names), silent)
 
 
-def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
+def endpoint_state(m: Measurements) -> Iterator[Finding]:
     """Failed deployments, and instances that are wanted and not there."""
-    status, reason = measurements.status, measurements.failure_reason
-    if reason or status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
-        text = f"the endpoint is {status}" + (f': "{reason}"' if reason else "")
-        yield Finding(
-            UPDATE_FAILED,
-            "",
-            (Evidence(text),),
-            "high",
-            ("deployments", "failed"),
-            (
-                Remedy("startup_health_check_timeout", "if the container did not answer in time"),
-                Remedy("model_data_download_timeout", "if the model did not arrive in time"),
-                Remedy("deployment.rollback_on_alarms", value="true"),
-            ),
-            "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
-        )
+    if m.failure_reason or m.status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
+        because = f': "{m.failure_reason}"' if m.failure_reason else ""
+        yield finding("LLD701", f"the endpoint is {m.status}{because}")
         return
-    if status == "OutOfService":
-        yield Finding(
-            OUT_OF_SERVICE,
-            "",
-            (Evidence("the endpoint is OutOfService: it takes no requests"),),
-            "high",
-            ("deployments", "out of service"),
-            besides="Its log in /aws/sagemaker/Endpoints/<name> says why; then deploy again.",
-        )
-    yield from no_path(measurements)
-    for variant in measurements.variants:
+    if m.status == "OutOfService":
+        yield finding("LLD705", "the endpoint is OutOfService: it takes no requests")
+    yield from no_path(m)
+    for variant in m.variants:
         wanted, there = variant.desired_instances, variant.current_instances
-        if status == "InService" and wanted and there is not None and there < wanted:
-            yield Finding(
-                MISSING,
-                variant.name,
-                (
-                    Evidence(
-                        f"{there} of {wanted} instances in service while the endpoint is InService",
-                        measurements.end,
-                        measurements.end,
-                    ),
-                ),
-                "medium",
-                ("deployments", "instances missing"),
-                (
-                    Remedy("instance_type", "a type with more supply"),
-                    Remedy("capacity_reservation_arn", "reserved instances come"),
-                ),
-                "Look again in some minutes: instances that are starting count as missing too.",
-            )
+        if m.status == "InService" and wanted and there is not None and there < wanted:
+            words = f"{there} of {wanted} instances in service while the endpoint is InService"
+            yield finding("LLD703", Evidence(words, m.end, m.end), variant=variant.name)
 
 
 def new_version(view: VariantView) -> Iterator[Finding]:
     """Slow from a deployment to the end of the window, and not before."""
-    slow = view.slow_times
-    for each in view.measurements.deployments:
-        if each.first or not slow:
+    slow, m = view.slow_times, view.measurements
+    for each in m.deployments:
+        if each.first or not slow or m.end - each.done <= WARMING + 3 * view.period:
             continue
         after = [t for t in slow if t > each.time - view.period]
-        before = view.typical.between(view.measurements.start, each.time)
-        since = view.typical.between(each.time, view.measurements.end)
-        lasted = view.measurements.end - each.done > WARMING + 3 * view.period
+        was = view.typical.between(m.start, each.time).median
+        since = view.typical.between(each.time, m.end)
         # Around the threshold the slow periods come in several time windows.
         late = [t for t in view.whole.slow_times if t > each.done + WARMING]
         judged_late = [t for t in since.times if t > each.done + WARMING]
-        if (
-            len(after) < 0.9 * len(slow)
-            or not before
-            or not lasted
-            or len(late) < 0.5 * len(judged_late)
-        ):
+        lasted = len(late) >= 0.5 * len(judged_late)
+        if was is None or len(after) < 0.9 * len(slow) or not lasted:
             continue
-        was, now = before.median, since.median
-        assert was is not None
-        assert now is not None
-        at = view.measurements.clock(each.time)
-        if now < 1.3 * was:
+        now = since.median
+        if now is None or now < NEW_VERSION * was:
             continue
-        yield view.finding(
-            NEW_VERSION,
-            "high",
-            ("ModelLatency high", "instances not saturated", "since a deployment"),
-            *view.slow_evidence(),
-            Evidence(
-                f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
-                f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
-                f"deployed then ({each.how})",
-                each.time,
-                view.measurements.end,
-            ),
-            remedies=[
-                Remedy("containers[].image", "back to the version before"),
-                Remedy("containers[].data", "back to the model before"),
-                Remedy(
-                    "alarms.model_latency",
-                    "a threshold below what was missed, so that alarms roll back",
-                ),
-                Remedy("deployment.rollback_on_alarms", value="true"),
-                Remedy("deployment.canary.wait", "longer than the alarm takes to see it", "10m"),
-            ],
-            besides="Roll back: deploy the version before. Then compare both versions outside of "
-            "SageMaker with the same requests.",
+        words = (
+            f"median of the typical ModelLatency {milliseconds(was)} before {m.clock(each.time)}, "
+            f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
+            f"deployed then ({each.how})"
         )
+        yield view.cause("LLD702", *view.slow_evidence(), Evidence(words, each.time, m.end))
         return
-
-
-_NOT_YET = (
-    "It has not recovered yet: look again 10 minutes after the start. If it is slow then, and a "
-    "deployment was the start, roll back. "
-)
 
 
 def cold_start(view: VariantView) -> Iterator[Finding]:
@@ -336,46 +226,34 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     rest = view.typical.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
-    yield view.finding(
-        COLD_MODEL,
-        "high" if recovered else "medium",
-        ("ModelLatency high", "instances not saturated", "after new instances started"),
+    words = f"slow {within_minutes(view, found)}{usual}"
+    cold = view.cause(
+        "LLD121",
         *view.slow_evidence(),
-        Evidence(
-            f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
-            found[0].first,
-            slow[-1] + view.period,
-        ),
-        remedies=[
-            *colder(found, "cold", " at the rise of traffic"),
-            Remedy("containers[].environment", "have the server load and compile before /ping"),
-        ],
-        besides=(
-            ("" if recovered else _NOT_YET)
-            + "Warm the model before /ping answers, or send requests before callers do."
-        ),
+        Evidence(words, found[0].first, slow[-1] + view.period),
+        confidence="high" if recovered else "medium",
+        first=colder(found, "cold", " at the rise of traffic"),
     )
+    not_yet = (
+        "It has not recovered yet: look again 10 minutes after the start. If it is slow then, and a "
+        "deployment was the start, roll back. "
+    )
+    yield cold if recovered else replace(cold, besides=not_yet + cold.besides)
 
 
 def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Finding | None:
     """Errors only in the minutes after new instances began to serve, and not for good."""
-    came = view.get("Invocations", "Sum")
-    times = [t for t in came.times if failed.points.get(t, 0) >= 0.01 * came.points[t] > 0]
+    came, times = view.get("Invocations", "Sum"), view.failing(failed)
     found = after_starts(view, times)
     if not found or times[-1] == came.times[-1]:
         return None
-    return view.finding(
-        EARLY_ERRORS,
-        "high",
-        ("errors", "after new instances started"),
-        evidence,
-        f"errors within {WARMING.seconds // 60} minutes of {named(view, found)}, none before",
-        times=times,
-        remedies=[
-            Remedy("containers[].environment", "answer /ping with 200 once the model is loaded"),
-            *colder(found, "new", " at the rise of traffic"),
-        ],
-    )
+    words = f"errors {within_minutes(view, found)}, none before"
+    more = colder(found, "new", " at the rise of traffic")
+    return view.cause("LLD408", evidence, words, times=times, more=more)
+
+
+def within_minutes(view: VariantView, found: list[Start]) -> str:
+    return f"within {WARMING.seconds // 60} minutes of {named(view, found)}"
 
 
 def named(view: VariantView, found: list[Start]) -> str:
@@ -393,10 +271,7 @@ def named(view: VariantView, found: list[Start]) -> str:
 def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:
     """What makes starts rarer, or lets fewer requests meet them."""
     if any(start.deployment for start in found):
-        yield Remedy(
-            "deployment.canary",
-            f"a small part of the requests meets the {fleet} fleet",
-            "{size_percent: 10, wait: 10m}",
-        )
+        why = f"a small part of the requests meets the {fleet} fleet"
+        yield Remedy("deployment.canary", why, "{size_percent: 10, wait: 10m}")
     if not all(start.deployment for start in found):
         yield Remedy("instances.min", f"more at all times: fewer starts{when}")

@@ -1,61 +1,18 @@
-"""Findings: what each means, once, under a stable id; what was measured, per case.
-
-A finding's id is contract, as an error's code is: LLD1xx model latency, LLD2xx overhead, LLD3xx
-multi-model, LLD4xx errors, LLD5xx skew, LLD6xx traffic, LLD7xx deployments, LLD8xx client.
-"""
+"""A finding: a cause with what was measured of it, and what to change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from ...errors import AWS_DOCS
-
 Confidence = Literal["high", "medium", "low"]
 
-KNOWLEDGE_CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
-LOAD_TESTING = (
-    "https://aws.amazon.com/blogs/machine-learning/"
-    "best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/"
-)
-ROUTING = (
-    "https://aws.amazon.com/blogs/machine-learning/minimize-real-time-inference-latency-by-"
-    "using-amazon-sagemaker-routing-strategies/"
-)
-GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
-MONITORING = GUIDE + "monitoring-cloudwatch.html"
-SCALING = GUIDE + "endpoint-auto-scaling.html"
 #: Where the path of a finding begins that is about a number that somebody stated.
 STATED_NUMBER = "contradicted by what was measured"
 #: The same of what is not as it was deployed.
 BY_HAND = "changed by hand"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingKind:
-    """What a finding means, apart from any one case, and when it is given."""
-
-    id: str
-    title: str
-    when: str
-    source: str
-
-
-_KINDS: dict[str, FindingKind] = {}
-
-
-def kind(id: str, title: str, when: str, source: str) -> FindingKind:
-    """Register a kind of finding; an id can be registered once."""
-    if id in _KINDS:
-        raise ValueError(f"finding {id} is already registered: {_KINDS[id].title}")
-    _KINDS[id] = made = FindingKind(id, title, when, source)
-    return made
-
-
-def kinds() -> Iterator[FindingKind]:
-    return iter(sorted(_KINDS.values(), key=lambda made: made.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +51,20 @@ class Remedy:
         if self.command:
             return {"command": self.key, "why": self.why}
         return {"key": self.key, "value": self.value or None, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """What a finding means, apart from any one case, when it is given, and what to do."""
+
+    id: str
+    title: str
+    when: str
+    source: str
+    confidence: Confidence
+    path: tuple[str, ...]
+    changes: tuple[Remedy, ...] = ()
+    besides: str = ""
 
 
 @dataclass(frozen=True, slots=True)

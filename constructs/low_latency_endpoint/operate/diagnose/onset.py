@@ -8,7 +8,8 @@ from datetime import datetime
 
 from ...account.metrics import Series
 from .measurements import Measurements
-from .view import ERROR_RATE, PERIODS, SLOW_OF_PERIODS, VariantView, runs
+from .thresholds import ERROR_RATE, PERIODS, SLOW_OF_PERIODS
+from .view import VariantView, runs
 
 ERRORS = "errors"
 

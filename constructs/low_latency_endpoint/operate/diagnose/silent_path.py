@@ -8,19 +8,9 @@ from collections.abc import Iterator
 from ...account.calls import Account
 from ...account.network import adopted_interface_endpoint, https_sources
 from ...account.stacks import stack_ids, template_resources
-from ...errors import AWS_DOCS
-from .findings import Evidence, Finding, kind
+from .causes import finding
+from .findings import Finding
 from .measurements import Measurements
-
-NO_PATH = kind(
-    "LLD606",
-    "No request arrives, and the way to the endpoint is closed",
-    (
-        "no request in the window, and the stack's interface endpoint is gone, not available, "
-        "without the private DNS that the template states, or lets nobody in on port 443"
-    ),
-    AWS_DOCS + "/vpc/latest/privatelink/interface-endpoints.html",
-)
 
 
 def broken_paths(account: Account, stack: str) -> list[str]:
@@ -48,12 +38,4 @@ def _broken(account: Account, id: str, resource: object) -> Iterator[str]:
 def no_path(m: Measurements) -> Iterator[Finding]:
     """At most one finding."""
     if m.broken_paths:
-        yield Finding(
-            NO_PATH,
-            "",
-            tuple(map(Evidence, m.broken_paths)),
-            "high",
-            ("traffic", "none"),
-            besides=f"`low-latency verify {m.plan.stack if m.plan else 'STACK'}` says what puts it "
-            "back.",
-        )
+        yield finding("LLD606", *m.broken_paths, stack=m.plan.stack if m.plan else "STACK")

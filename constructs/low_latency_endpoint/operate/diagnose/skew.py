@@ -8,27 +8,9 @@ from datetime import datetime
 from ...account.metrics import MetricSeries, Series, median
 from ...report.numbers import milliseconds, percent
 from .events import after_starts, instance_starts
-from .findings import GUIDE, ROUTING, Evidence, Finding, Remedy, kind
-from .view import SLOW_OF_PERIODS, WARMING, VariantView
-
-SLOW_INSTANCE = kind(
-    "LLD501",
-    "One instance is slower than the others",
-    (
-        "one instance's metrics show twice the latency of the others; its first 10 minutes do not "
-        "count unless most are as new"
-    ),
-    ROUTING,
-)
-SLOW_ZONE = kind(
-    "LLD503",
-    "One Availability Zone is slower than the others",
-    "one zone's metrics show 1.5 times the latency of the others",
-    GUIDE + "realtime-endpoints-privatelink.html",
-)
-
-_FACTOR = 2.0
-_ZONE_FACTOR = 1.5
+from .findings import Evidence, Finding, Remedy
+from .thresholds import SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
+from .view import VariantView
 
 
 def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
@@ -43,7 +25,7 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
     times = view.slow_times or view.get("ModelLatency", "Average").times
     warm = _warm_times(view, times)
     instances = _latencies(view.variant.instances, times, warm)
-    slow = _apart(instances, _FACTOR)
+    slow = _apart(instances, SLOW_INSTANCE)
     if slow and len(slow) < max(2, (len(instances) + 1) // 2):
         if not full or _fast_enough(view, view.variant.instances, instances, slow):
             yield _instance(view, times, instances, slow)
@@ -51,7 +33,7 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
     if after_starts(view, times):
         return  # a zone with more of the new instances is slow with them
     zones = _latencies(view.variant.zones, times, {})
-    slow = _apart(zones, _ZONE_FACTOR)
+    slow = _apart(zones, SLOW_ZONE)
     if len(slow) == 1 and (not full or _fast_enough(view, view.variant.zones, zones, slow)):
         yield _zone(view, times, zones, slow[0])
 
@@ -76,7 +58,7 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
             t for t in times if any(first - view.period < t <= first + WARMING for first in since)
         }
     served = {
-        name: series.get(("ModelLatency", "Average"), Series()).points
+        name: _of(series, "ModelLatency", "Average").points
         for name, series in view.variant.instances.items()
     }
     fair = set()
@@ -93,10 +75,8 @@ def _latencies(
     """Mean latency by part, of those with data in enough of these periods."""
     found = {}
     for name, series in parts.items():
-        latency: Series = series.get(("ModelLatency", "Average"), Series()).only(
-            of_each.get(name, times)
-        )
-        mean = latency.weighted_mean(series.get(("Invocations", "Sum"), Series()))
+        latency = _of(series, "ModelLatency", "Average").only(of_each.get(name, times))
+        mean = latency.weighted_mean(_of(series, "Invocations", "Sum"))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
             found[name] = mean
     return found
@@ -111,8 +91,7 @@ def _fast_enough(
         statistic = "p99" if high else "Average"
         values = []
         for name in means:
-            series = parts[name].get(("ModelLatency", statistic), Series())
-            value = series.only(each.values.points).median
+            value = _of(parts[name], "ModelLatency", statistic).only(each.values.points).median
             if name not in slow and value is not None:
                 values.append(value)
         typical = median(values)
@@ -135,94 +114,70 @@ def _apart(means: dict[str, float], factor: float) -> list[str]:
     return sorted(found, key=lambda name: -means[name])
 
 
+def _compared(means: dict[str, float], slow: list[str], rest: str) -> str:
+    """The slowest beside the others."""
+    others = median(mean for name, mean in means.items() if name not in slow)
+    assert others is not None
+    return (
+        f"{slow[0]}: ModelLatency {milliseconds(means[slow[0]])} on average, "
+        f"{rest} {milliseconds(others)}"
+    )
+
+
 def _share(parts: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
+    """Its share of the requests."""
     sums = {
-        part: series.get(("Invocations", "Sum"), Series()).only(times).sum
-        for part, series in parts.items()
+        part: _of(series, "Invocations", "Sum").only(times).sum for part, series in parts.items()
     }
     total = sum(sums.values())
     return sums[name] / total if total else None
 
 
+def _share_words(share: float | None, of: int) -> str:
+    return (
+        ""
+        if share is None
+        else f"; it had {percent(share)} of the requests, {percent(1 / of)} is even"
+    )
+
+
 def _instance(
     view: VariantView, times: list[datetime], means: dict[str, float], slow: list[str]
 ) -> Finding:
-    worst = slow[0]
-    others = median(v for name, v in means.items() if name not in slow)
-    assert others is not None
-    rest = len(means) - len(slow)
-    text = (
-        f"{worst}: ModelLatency {milliseconds(means[worst])} on average, "
-        f"{f'the {rest} others' if rest > 1 else 'the other'} {milliseconds(others)}"
-    )
-    share = _share(view.variant.instances, worst, times)
-    if share is not None:
-        text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
-    series: MetricSeries = view.variant.instances[worst]
-    cpu = series.get(("CPUUtilization", "Average"), Series()).only(times).mean
+    parts, rest = view.variant.instances, len(means) - len(slow)
+    text = _compared(means, slow, f"the {rest} others" if rest > 1 else "the other")
+    text += _share_words(_share(parts, slow[0], times), len(means))
+    cpu = _of(parts[slow[0]], "CPUUtilization", "Average").only(times).mean
     if cpu is not None:
         text += f"; its CPU at {cpu:.0f} %"
     if len(slow) > 1:
         also = [f"{name} {milliseconds(means[name])}" for name in slow[1:4]]
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
-    routing = view.variant.routing
-    default = "" if view.variant.routing_stated else ", AWS's default"
-    changes = (
-        (
-            Remedy(
-                "routing",
-                "fewer requests go to an instance that takes longer",
-                "least_outstanding_requests",
-            ),
-        )
-        if routing == "RANDOM"
-        else ()
-    )
-    return view.finding(
-        SLOW_INSTANCE,
-        "high",
-        ("ModelLatency high", "instances differ"),
+    why = "fewer requests go to an instance that takes longer"
+    routing = [Remedy("routing", why, "least_outstanding_requests")]
+    return view.cause(
+        "LLD501",
         *view.slow_evidence(),
         text,
-        Evidence(f"routing strategy {routing}{default}"),
+        Evidence(view.routing_words),
         times=times,
-        remedies=changes,
-        besides=(
-            "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
-            "look at what that instance is asked (sessions, prefixes) and at its log stream."
-        ),
+        first=routing if view.variant.routing == "RANDOM" else (),
     )
 
 
 def _zone(view: VariantView, times: list[datetime], means: dict[str, float], worst: str) -> Finding:
-    others = median(v for name, v in means.items() if name != worst)
-    assert others is not None
-    text = (
-        f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the other zones "
-        f"{milliseconds(others)}"
-    )
+    text = _compared(means, [worst], "the other zones")
     share = _share(view.variant.zones, worst, times)
-    if share is not None:
-        text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
-    uneven = share is not None and share > 1.5 / len(means)
-    changes = [
-        Remedy(
-            "instances.min",
-            "two instances in each zone: a zone then rests on more than one",
-            str(2 * len(means)),
-        )
-    ]
-    if uneven:
-        changes.append(Remedy("client_zones.ids", "stack-level: all zones that callers run in"))
-    changes.append(Remedy("alarms.zone_imbalance", "says so when it happens again", "1.5"))
-    return view.finding(
-        SLOW_ZONE,
-        "high" if uneven else "medium",
-        ("ModelLatency high", "zones differ"),
-        *view.slow_evidence(),
-        text,
-        times=times,
-        remedies=changes,
-        besides="Callers that use the zonal names of one zone only send everything there.",
-    )
+    text += _share_words(share, len(means))
+    why = "two instances in each zone: a zone then rests on more than one"
+    first, confidence = [Remedy("instances.min", why, str(2 * len(means)))], "medium"
+    if share is not None and share > SLOW_ZONE / len(means):
+        first.append(Remedy("client_zones.ids", "stack-level: all zones that callers run in"))
+        confidence = "high"
+    shown = view.slow_evidence()
+    return view.cause("LLD503", *shown, text, times=times, confidence=confidence, first=first)
+
+
+def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
+    return series.get((metric, statistic), Series())

@@ -6,23 +6,12 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import AWS_DOCS
 from ...facts.metrics import metrics
 from ...report.numbers import milliseconds, readable
-from .findings import STATED_NUMBER, Evidence, Finding, kind
+from .causes import finding
+from .findings import Finding
 from .measurements import AlarmReading, Measurements, PlanFacts, VariantReading
 
-CANNOT_BE_MEANT = kind(
-    "LLD604",
-    "An alarm cannot be meant as it is written",
-    (
-        "its namespace, dimensions, variant, statistic, unit or period are none that SageMaker "
-        "publishes; all but the fastest quarter of latencies are 32 times its threshold (10 times, "
-        "below 1 ms), which is at most 60 s in the next unit and not the plan's; or it is above 60 s "
-        "and 32 times the latencies"
-    ),
-    AWS_DOCS + "/sagemaker/latest/dg/monitoring-cloudwatch.html",
-)
 #: Nearer to a factor of 1,000 than to one; milliseconds that an invocation may take.
 _ODD, _LIMIT_MS = 1000**0.5, 60_000
 
@@ -86,15 +75,5 @@ def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanF
 
 def stated_alarms(measurements: Measurements) -> Iterator[Finding]:
     """At most one finding."""
-    doubted = [each for each in measurements.alarms or () if each.doubt]
-    if doubted:
-        yield Finding(
-            CANNOT_BE_MEANT,
-            "",
-            tuple(Evidence(f"{each.name}: {each.doubt}") for each in doubted),
-            "high",
-            (STATED_NUMBER, "alarms"),
-            besides="CloudWatch's latencies are in microseconds, and an alarm without data never "
-            "fires. Nothing here is judged by such an alarm: put it right.",
-            risk=True,
-        )
+    if doubted := [each for each in measurements.alarms or () if each.doubt]:
+        yield finding("LLD604", *(f"{each.name}: {each.doubt}" for each in doubted), risk=True)

@@ -21,16 +21,18 @@ from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import growing_queue, slow_container
 from .stated_alarms import stated_alarms
+from .thresholds import (
+    ENOUGH_REQUESTS,
+    LATE_MS,
+    MOST,
+    NEARLY_FULL_PERCENT,
+    PERIODS,
+    SLOW_OF_PERIODS,
+    SPARSE_SHARE,
+)
 from .tokens import has_tokens, token_times
-from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
+from .view import VariantView, runs, times_of
 
-#: Percent down to which instances that were full are still close to it, before and after. AWS: 60
-#: to 70 is good (the load-testing post).
-_NEARLY_FULL_PERCENT = 70.0
-#: Share of a time window that must lie in clearly full or clearly not full parts to be split.
-_CLEAR = 0.8
-#: Requests that usually take a tenth of the time limit are slow by what makes others reach it.
-_LATE_MS = 6000
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -68,7 +70,7 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
         return [part]
     full = [view.saturation([time]) is not None for time in part]
     nearly = [
-        flag or max(view.utilization([time]).values(), default=0) >= _NEARLY_FULL_PERCENT
+        flag or max(view.utilization([time]).values(), default=0) >= NEARLY_FULL_PERCENT
         for flag, time in zip(full, part, strict=True)
     ]
     # The way up to full instances and down from them belongs to them.
@@ -81,7 +83,7 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
         for flag, group in groupby(zip(full, part, strict=True), key=lambda each: each[0])
     ]
     clear = [(flag, piece) for flag, piece in pieces if len(piece) >= PERIODS]
-    if sum(len(piece) for _, piece in clear) < _CLEAR * len(part):
+    if sum(len(piece) for _, piece in clear) < MOST * len(part):
         return [part]
     joined = [
         (flag, [time for _, piece in group for time in piece])
@@ -171,7 +173,7 @@ def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) ->
     late = any(each.id == "LLD405" for each in failing)
     typical = view.typical.only(view.slow_times).median or 0
     by_limit = (
-        ("LLD112", "LLD113", "LLD123", "LLD502") if typical >= _LATE_MS else ("LLD113", "LLD502")
+        ("LLD112", "LLD113", "LLD123", "LLD502") if typical >= LATE_MS else ("LLD113", "LLD502")
     )
     for finding in slow:
         more = [text for each in failing if each.id == finding.id for text in each.evidence]
@@ -205,7 +207,7 @@ def _cause(view: VariantView) -> Iterator[Finding]:
 
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
     full = {time for part in parts if view.saturation(part) for time in part}
-    times = sorted({time for slow in view.slow_overhead for time in slow.values.points} - full)
+    times = [time for time in times_of(view.slow_overhead) if time not in full]
     parts = slow_windows(view, times)
     if times and not full:
         parts = parts or [times]

@@ -7,18 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, readable
-from .findings import Confidence, Evidence, Finding, FindingKind, Remedy
-from .measurements import (
-    Activity,
-    Measurements,
-    Rise,
-    ScalingReading,
-    VariantReading,
-    rises,
-    serving,
+from .causes import finding
+from .findings import Evidence, Finding
+from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
+from .thresholds import (
+    ADVISED_PERCENT,
+    ENOUGH_REQUESTS,
+    ERROR_RATE,
+    IDLE_PERCENT,
+    PERIODS,
+    SATURATED_PERCENT,
+    SCALES_IN,
+    SLOW_OF_PERIODS,
+    SPARSE_SHARE,
 )
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
@@ -61,37 +66,6 @@ class TrackedMetric:
         return f"{value:{form}} {self.unit} against a target of {self.target:{form}}"
 
 
-def tracked_unit(scaling: ScalingReading | None) -> str | None:
-    """Which of the two a policy tracks; ``None`` when it tracks neither, or nothing."""
-    if scaling is None or not scaling.target:
-        return None
-    if "InvocationsPerInstance" in scaling.metric:
-        return INVOCATIONS
-    return IN_FLIGHT if "ConcurrentRequests" in scaling.metric else None
-
-
-#: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
-#: (the load-testing post).
-SATURATED_PERCENT = 85.0
-#: AWS: 60 to 70 percent is good (the same post).
-ADVISED_PERCENT = 65.0
-#: Target tracking's alarm for scaling in waits so long (AWS: fifteen datapoints of a minute).
-SCALES_IN = timedelta(minutes=15)
-#: Below this, "it's not your hardware but something at the container or model level" (same post).
-IDLE_PERCENT = 50.0
-FULL_MEMORY_PERCENT = 90.0
-#: Requests in a period from which a high percentile says more than its slowest request.
-ENOUGH_REQUESTS = 20
-#: As the library's own alarms: three of five periods.
-PERIODS, SLOW_OF_PERIODS = 5, 3
-#: As the library's own alarm on errors: a share of the requests.
-ERROR_RATE = 0.01
-#: With few requests a percentile is their maximum: then a quarter of all periods must be slow.
-SPARSE_SHARE = 0.25
-#: Model servers, caches and JIT compilers settle within minutes of a start.
-WARMING = timedelta(minutes=10)
-
-
 def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:
     """First and last of the times without a longer gap.
 
@@ -127,6 +101,10 @@ class SlowPeriods:
         return max(self.values.points.items(), key=lambda item: item[1])
 
 
+def times_of(slow: Iterable[SlowPeriods]) -> list[datetime]:
+    return sorted({time for each in slow for time in each.values.points})
+
+
 @dataclass(frozen=True)
 class VariantView:
     """A variant in its measurements; ``window`` limits slow and full periods, nothing else."""
@@ -150,25 +128,19 @@ class VariantView:
         """The view of the whole window."""
         return self.parent or self
 
-    def finding(
+    def cause(
         self,
-        kind: FindingKind,
-        confidence: Confidence,
-        path: tuple[str, ...],
+        id: str,
         *evidence: Evidence | str,
         times: list[datetime] | None = None,
-        remedies: Iterable[Remedy] = (),
-        besides: str = "",
-        risk: bool = False,
+        **more: Any,  # as finding() takes them
     ) -> Finding:
-        """One cause that measurements point to: words are of these periods, else of the slow ones."""
-        shown = tuple(
+        """A cause that measurements point to: words are of these periods, else of the slow ones."""
+        shown = (
             self.over(times or self.bad_times, each) if isinstance(each, str) else each
             for each in evidence
         )
-        return Finding(
-            kind, self.variant.name, shown, confidence, path, tuple(remedies), besides, risk
-        )
+        return finding(id, *shown, variant=self.variant.name, **more)
 
     def over(self, times: list[datetime], text: str) -> Evidence:
         """What was measured from the first to the last of these periods."""
@@ -200,7 +172,7 @@ class VariantView:
     @cached_property
     def slow_times(self) -> list[datetime]:
         """Periods in which any statistic of ModelLatency was above its threshold."""
-        return sorted({time for slow in self.slow_model for time in slow.values.points})
+        return times_of(self.slow_model)
 
     @property
     def has_model_threshold(self) -> bool:
@@ -274,6 +246,11 @@ class VariantView:
         """What a request usually takes: the median, else the mean."""
         return self.get("ModelLatency", "p50") or self.get("ModelLatency", "Average")
 
+    def when_slow(self, statistic: str) -> float | None:
+        """A statistic of ModelLatency in the slow periods, by their requests."""
+        series = self.get("ModelLatency", statistic).only(self.slow_times)
+        return series.weighted_mean(self.get("ModelLatency", "SampleCount"))
+
     def in_work(self, times: Iterable[datetime]) -> float | None:
         """Requests on an instance at once, in the mean: their rate times their time (Little)."""
         wanted = list(times)
@@ -323,6 +300,15 @@ class VariantView:
         return Series({time: value / seconds for time, value in series.points.items()})
 
     @cached_property
+    def requests(self) -> Series:
+        return self.get("Invocations", "Sum") or self.get("ModelLatency", "SampleCount")
+
+    def failing(self, failed: Series) -> list[datetime]:
+        """When a share of the requests failed that counts."""
+        came = self.requests
+        return [t for t in came.times if failed.points.get(t, 0) >= ERROR_RATE * came.points[t] > 0]
+
+    @cached_property
     def failed_share(self) -> Series:
         """Share of the requests that failed on SageMaker's side or the container's."""
         kinds = ("Invocation5XXErrors", "InvocationModelErrors")
@@ -370,11 +356,14 @@ class VariantView:
     @cached_property
     def stated(self) -> TrackedMetric | None:
         """What scaling tracks, with the target that somebody stated; ``None`` without either."""
-        unit, scaling = tracked_unit(self.variant.scaling), self.variant.scaling
-        if unit is None or scaling is None or scaling.target is None:
+        scaling = self.variant.scaling
+        if scaling is None or not scaling.target:
             return None
-        series = self.load if unit == INVOCATIONS else self.in_flight
-        return TrackedMetric(series, scaling.target, unit)
+        if "InvocationsPerInstance" in scaling.metric:
+            return TrackedMetric(self.load, scaling.target, INVOCATIONS)
+        if "ConcurrentRequests" in scaling.metric:
+            return TrackedMetric(self.in_flight, scaling.target, IN_FLIGHT)
+        return None
 
     @property
     def load_target(self) -> float | None:
@@ -444,6 +433,11 @@ class VariantView:
             ", ".join(f"{name} at {value:.0f} %" for name, value in used.items())
             + " of the whole instance"
         )
+
+    @property
+    def routing_words(self) -> str:
+        default = "" if self.variant.routing_stated else ", AWS's default"
+        return f"routing strategy {self.variant.routing}{default}"
 
     @cached_property
     def busy_times(self) -> list[datetime]:

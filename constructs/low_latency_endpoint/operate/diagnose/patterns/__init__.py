@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..view import VariantView
-from .after_idle import after_idle
-from .flapping import flapping
-from .growing import growing
-from .lost_instances import lost_instances
-from .periodic import periodic
-from .saw_tooth import saw_tooth
-from .scattered import scattered
-from .yardstick import Pattern
+from .fleet import flapping, lost_instances
+from .growth import growing, saw_tooth
+from .pattern import Pattern
+from .recurring import after_idle, periodic, scattered
 
 __all__ = ["Pattern", "patterns"]
 

@@ -1,20 +1,21 @@
-"""What counts as slow when one looks over time, and how many requests it hits."""
+"""A pattern over time: what counts as slow in it, and how many requests it hits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ....account.metrics import Series
 from ....report.numbers import milliseconds, percent
 from ..findings import Finding
+from ..thresholds import MANY_TIMES, SAME_LOAD
 from ..view import VariantView
 
-#: Without a stated limit the endpoint's own fast periods are the measure.
-MANY_TIMES = 3.0
 #: Requests that are at least this slow when the percentile is.
 _SHARES = {"p50": 0.5, "p90": 0.1, "p99": 0.01}
+MINUTE = timedelta(minutes=1)
+CONTAINER_ERRORS = ("Invocation5XXErrors", "InvocationModelErrors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Judged:
     def slow(self) -> list[datetime]:
         """Periods above the limit, a single one too."""
         return sorted(time for time, value in self.series.points.items() if value > self.limit)
+
+    @property
+    def allowed(self) -> float | None:
+        """Share of the requests that may take longer: 1 % by a p99; ``None`` of no percentile."""
+        return 1 - float(self.statistic[1:]) / 100 if self.statistic.startswith("p") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +60,7 @@ def judged(view: VariantView) -> list[Judged]:
     if found or view.has_model_threshold:
         return found
     for statistic in ("p99", "p90", "p50", "Average"):
-        series = _left(view, statistic)
-        if series:
+        if series := _left(view, statistic):
             fast = sorted(series.points.values())[len(series) // 4]
             return [Judged(statistic, series, MANY_TIMES * fast, False)]
     return []
@@ -70,13 +75,9 @@ def all_slow(view: VariantView) -> list[datetime]:
     return sorted({time for each in judged(view) for time in each.slow})
 
 
-def requests(view: VariantView) -> Series:
-    return view.get("Invocations", "Sum") or view.get("ModelLatency", "SampleCount")
-
-
 def share(view: VariantView, times: Iterable[datetime]) -> float:
     """Share of the window's requests that came at these times."""
-    counts = requests(view)
+    counts = view.requests
     return counts.only(times).sum / counts.sum if counts.sum else 0.0
 
 
@@ -86,7 +87,7 @@ def kept(view: VariantView, slow: Iterable[datetime]) -> bool:
     A p99 of 160 ms lets one request in a hundred take longer: it is lost when more of all requests
     did, by the percentiles of each slow period.
     """
-    times, counts = set(slow), requests(view)
+    times, counts = set(slow), view.requests
     for each in judged(view):
         if not each.stated:
             continue
@@ -94,10 +95,9 @@ def kept(view: VariantView, slow: Iterable[datetime]) -> bool:
             mean = each.series.weighted_mean(counts)
             if mean is not None and mean > each.limit:
                 return False
-        elif each.statistic.startswith("p"):
-            allowed = 1 - float(each.statistic[1:]) / 100
-            over = sum(counts.points.get(time, 0) * _least_slow(view, time, each) for time in times)
-            if counts.sum and over / counts.sum > allowed * 1.000001:
+        elif each.allowed is not None:
+            over = _late_requests(view, times, each)
+            if counts.sum and over / counts.sum > each.allowed * 1.000001:
                 return False
         elif each.statistic == "Maximum" and times & set(each.slow):
             return False
@@ -105,18 +105,17 @@ def kept(view: VariantView, slow: Iterable[datetime]) -> bool:
     return not times & set(view.slow_times)
 
 
-def _least_slow(view: VariantView, time: datetime, each: Judged) -> float:
-    """Share of one period's requests that certainly took longer than the limit."""
-    known = {**_SHARES}
-    if each.statistic.startswith("p"):
-        known[each.statistic] = 1 - float(each.statistic[1:]) / 100
-    return max(
-        (
-            part
-            for statistic, part in known.items()
-            if view.get("ModelLatency", statistic).points.get(time, 0) > each.limit
-        ),
-        default=0.0,
+def _late_requests(view: VariantView, times: Iterable[datetime], each: Judged) -> float:
+    """How many requests certainly took longer than the limit, by the percentiles of each period."""
+    counts = view.requests.points
+    shares = _SHARES if each.allowed is None else _SHARES | {each.statistic: each.allowed}
+    above = [
+        (share, {t for t, v in view.get("ModelLatency", name).points.items() if v > each.limit})
+        for name, share in shares.items()
+    ]
+    return sum(
+        counts.get(time, 0) * max((share for share, late in above if time in late), default=0.0)
+        for time in times
     )
 
 
@@ -124,27 +123,19 @@ def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
     """The share of requests that it hits, in words, and how surely."""
     times = set(times)
     text = f"{percent(share(view, times))} of all requests came then"
-    limits = judged(view)
-    if not limits:
-        return text
-    each = limits[0]
-    counts = requests(view)
-    part = sum(counts.points.get(t, 0) * _least_slow(view, t, each) for t in times)
-    known = counts.only(times).sum
-    if not part or not known:
-        return text
-    measure = f"took longer than {milliseconds(each.limit)}"
-    return f"{text}; at least {percent(part / known)} of these {measure}"
+    for each in judged(view)[:1]:
+        part, known = _late_requests(view, times, each), view.requests.only(times).sum
+        if part and known:
+            measure = f"took longer than {milliseconds(each.limit)}"
+            text += f"; at least {percent(part / known)} of these {measure}"
+    return text
 
 
 def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
     """Latency at these times and otherwise, in words, of the first judged statistic and p50."""
-    inside = set(times)
-    names = dict.fromkeys([*(each.statistic for each in judged(view)[:1]), "p50"])
     parts = []
-    for name in names:
-        series = _left(view, name)
-        then, rest = series.only(inside).median, series.without(inside).median
+    for name in dict.fromkeys([*(each.statistic for each in judged(view)[:1]), "p50"]):
+        then, rest = _medians(_left(view, name), times)
         if then is not None and rest is not None:
             parts.append(f"{name} {milliseconds(then)} then, {milliseconds(rest)} otherwise")
     return "; ".join(parts)
@@ -152,6 +143,26 @@ def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
 
 def ratio(series: Series, times: Iterable[datetime]) -> float | None:
     """Median at these times over the median of the rest; ``None`` without either."""
-    inside = set(times)
-    then, rest = series.only(inside).median, series.without(inside).median
+    then, rest = _medians(series, times)
     return then / rest if then is not None and rest else None
+
+
+def _medians(series: Series, times: Iterable[datetime]) -> tuple[float | None, float | None]:
+    inside = set(times)
+    return series.only(inside).median, series.without(inside).median
+
+
+def load_then(view: VariantView, times: Iterable[datetime]) -> float | None:
+    """How many times the load at these times is that of the rest."""
+    return ratio(view.load or view.requests, times)
+
+
+def load_words(load: float | None, more: str = "") -> str:
+    """Whether the load is what makes it slow."""
+    if load is None or load < SAME_LOAD:
+        return "the load is the same then and otherwise"
+    return f"{load:.1f} times the load then{more}"
+
+
+def same_load(before: float | None, after: float | None) -> bool:
+    return bool(before and after and 1 / SAME_LOAD <= after / before <= SAME_LOAD)

@@ -1,0 +1,198 @@
+"""The fleet itself: scaling that goes out and in, and instances that go away at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from ....account.metrics import median
+from ....report.numbers import percent, readable
+from ..events import after_starts, deployed_near
+from ..findings import Evidence
+from ..thresholds import LOOK_BACK, MOST, OLD_FLEET, PERIODS, SAME_LOAD, TURNS_APART, WARMING
+from ..view import VariantView
+from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kept, same_load, share
+
+#: Turns of scaling that follow another within an hour.
+_TURNS = 2
+#: The smallest part of a fleet that a zone is: one of six.
+_PART = 0.15
+#: Periods before and after that are compared.
+_BEFORE, _AFTER = 10, 3
+#: Periods within which it is at once: after a pause nobody knows when they went.
+_AT_ONCE = 5
+
+
+def flapping(view: VariantView) -> Iterator[Pattern]:
+    """At most one finding: the starts, and what is slow or fails because of them, are its work."""
+    done = [
+        each
+        for each in sorted(view.activities, key=lambda activity: activity.start)
+        if each.status == "Successful" and each.capacity is not None
+    ]
+    before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
+    sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
+    outward = [more > fewer for fewer, more in pairwise(sizes)]
+    steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
+    turns = [later for (_, one), (later, other) in pairwise(steps) if one != other]
+    turns = [b for a, b in pairwise(turns) if b.start - a.start <= TURNS_APART]
+    loads = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
+    came = [each for each in loads if each]
+    if len(came) < _TURNS or max(came) > SAME_LOAD * min(came):
+        return
+    counts, slow = view.instances, all_slow(view)
+    fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
+    if not after_starts(view, slow) and len(fewer) < MOST * len(slow):
+        slow = []
+    errors = [view.get(metric, "Sum").points for metric in reversed(CONTAINER_ERRORS)]
+    failing = [time for points in errors for time, count in points.items() if count]
+    explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
+    apart = (turns[-1].start - turns[0].start) / (len(turns) - 1) / MINUTE
+    text = (
+        f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "
+        f"{apart:.0f} min apart, at {readable(min(came), 3)} to {readable(max(came), 3)} requests a second"
+    )
+    finding = view.cause(
+        "LLD122",
+        f"{text}; {hit_words(view, slow)}" if slow else text,
+        times=[done[0].start, done[-1].start],
+        risk=not explains or (not failing and kept(view, slow)),
+        most=f"{max(sizes):.0f}",
+    )
+    yield Pattern(finding, explains, errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """At ``time`` the instances that served fell from ``before`` to ``left``, until ``until``."""
+
+    time: datetime
+    until: datetime
+    before: int
+    left: int
+
+
+def lost_instances(view: VariantView) -> Iterator[Pattern]:
+    """Each loss at the same load that made requests slow, instances full, or answers fail."""
+    for loss in _losses(view):
+        end = min(loss.until + WARMING, view.measurements.end)
+        explained = [t for t in view.requests.times if loss.time - view.period <= t <= end]
+        slow = _consequence(view, loss, explained)
+        if slow is not None:
+            yield _lost(view, loss, explained, slow)
+            view = view.without(explained)
+
+
+def _losses(view: VariantView) -> Iterator[Loss]:
+    counts = view.instances
+    times = [t for t in counts.times if t not in view.explained]
+    index = 3
+    while index < len(times) - 1:
+        before = median(counts.points[t] for t in times[max(0, index - 5) : index])
+        after = [counts.points[t] for t in times[index : index + _AFTER]]
+        assert before is not None
+        count, left = round(before), round(median(after) or 0)
+        gone = count - left
+        if (
+            gone < 1
+            or gone < _PART * count
+            or len(after) < 2
+            or times[index] - times[index - 1] > _AT_ONCE * view.period
+            or round(counts.points[times[index]]) > count - 0.5
+            or round(counts.points[times[index - 1]]) < count
+            or not _load_stays(view, times, index)
+            or _meant(view, times[index], left)
+        ):
+            index += 1
+            continue
+        back = next(
+            (
+                n
+                for n in range(index + 1, len(times))
+                if all(round(counts.points[t]) >= count for t in times[n : n + 2])
+            ),
+            len(times) - 1,
+        )
+        yield Loss(times[index], times[back], count, left)
+        index = back + 1
+
+
+def _load_stays(view: VariantView, times: list[datetime], index: int) -> bool:
+    around = times[max(0, index - _BEFORE) : index], times[index : index + _BEFORE]
+    return same_load(*(view.requests.only(part).median for part in around))
+
+
+def _meant(view: VariantView, time: datetime, left: int) -> bool:
+    """Whether scaling or a deployment took them away."""
+    return deployed_near(view, time, OLD_FLEET) or any(
+        each.capacity is not None
+        and each.capacity <= left
+        and not each.failed
+        and each.start <= time + view.period
+        and (each.end or each.start) >= time - LOOK_BACK
+        for each in view.activities
+    )
+
+
+def _consequence(view: VariantView, loss: Loss, explained: list[datetime]) -> list[datetime] | None:
+    """Slow or full periods since the loss, and not as many before; ``None`` without."""
+    begin, end = loss.time - _BEFORE * view.period, loss.time - view.period
+    before = view.requests.between(begin, end).times
+    failing = view.failing(view.get("Invocation5XXErrors", "Sum"))
+    slow = set(all_slow(view))
+    for bad in (slow, set(view.busy_times), set(failing)):
+        since = [t for t in explained if t in bad]
+        earlier = [t for t in before if t in bad]
+        often = len(since) / len(explained) if explained else 0
+        if len(since) >= 3 and len(earlier) <= 0.5 * often * len(before):
+            return [t for t in since if t in slow]
+    return None
+
+
+def _lost(
+    view: VariantView, loss: Loss, explained: list[datetime], slow: list[datetime]
+) -> Pattern:
+    m, scaling, zone = view.measurements, view.variant.scaling, _zone(view, loss)
+    asked = "whether scaling asked for it is unknown"
+    if scaling is not None and scaling.activities is not None:
+        asked = "scaling asked for no fewer"
+    back = "not back at the end of the window"
+    if loss.until < explained[-1] or loss.until < m.end - 2 * view.period:
+        back = f"back at {m.clock(loss.until)}"
+    words = f"{loss.before - loss.left} of {loss.before} instances stopped serving at "
+    words += m.clock(loss.time) + (f", with zone {zone}" if zone else "") + f"; {back}; {asked}"
+    span, seconds = _BEFORE * view.period, view.period.total_seconds()
+    was, now = (
+        (view.requests.between(begin, begin + span).median or 0) / seconds
+        for begin in (loss.time - span, loss.time)
+    )
+    hit = hit_words(view, slow) if slow else f"{percent(share(view, explained))} of all requests"
+    zones = len(view.variant.zones)
+    finding = view.cause(
+        "LLD135",
+        Evidence(words, loss.time, loss.until),
+        Evidence(
+            f"{readable(was, 3)} requests a second before, {readable(now, 3)} after; "
+            f"{view.utilization_words(explained)} since"
+        ),
+        hit,
+        times=explained,
+        confidence="high" if zone or (scaling is not None and scaling.activities) else "medium",
+        risk=bool(slow) and kept(view, slow),
+        now=f"; now {zones}" if zones else "",
+    )
+    return Pattern(finding, frozenset(explained), errors=True)
+
+
+def _zone(view: VariantView, loss: Loss) -> str:
+    """The zone whose requests ended with the instances."""
+    since = loss.time + view.period, max(loss.until, loss.time + 4 * view.period)
+    periods = max(len(view.instances.between(*since)), 1)
+    for name, metrics in view.variant.zones.items():
+        if served := metrics.get(("Invocations", "Sum")):
+            before = served.between(loss.time - _BEFORE * view.period, loss.time).median
+            if before and served.between(*since).sum <= 0.1 * before * periods:
+                return name
+    return ""

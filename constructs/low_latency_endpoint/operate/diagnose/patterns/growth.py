@@ -1,0 +1,251 @@
+"""What grows until something gives: latency at the same load, and memory until instances restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from ....account.metrics import Series, median
+from ....report.numbers import milliseconds, readable
+from ..events import deployed_near
+from ..findings import Evidence
+from ..slow_container import workers_stated_too_few
+from ..thresholds import ERROR_RATE, LEAST_ERRORS, NO_TREND, PERIODS, SAME_LOAD, WARMING, WAVES
+from ..view import VariantView, runs
+from .pattern import CONTAINER_ERRORS, MINUTE, Judged, Pattern, all_slow, hit_words, judged, kept
+from .trend import Creep, creep, kendall
+
+#: Share of the limit from which growth that is still within it is worth a word.
+_NEAR = 0.5
+#: Percent of memory, in the mean of the instances, from which it is nearly full, and how much it
+#: must climb and fall: instances fill one after another, so the mean stays below their own.
+_NEARLY_FULL, _SWING = 80.0, 20.0
+#: A fall is as abrupt as a restart, in periods; a climb takes this many times longer.
+_ABRUPT, _LONGER = 3, 2
+#: Teeth at least, and the share of them that restarts explain.
+_TEETH, _RESTARTS = 2, 0.6
+
+
+def growing(view: VariantView) -> Iterator[Pattern]:
+    """At most one finding, of the first judged statistic that creeps: leaks, caches, fragmentation."""
+    window = view.measurements.start, view.measurements.end
+    since = max((d.done + WARMING for d in view.measurements.deployments), default=window[0])
+    for each in judged(view):
+        for begin in dict.fromkeys((window[0], since)):
+            series = each.series.between(begin, window[1])
+            found = creep([series.points[time] for time in series.times])
+            if found is None or found.high < _NEAR * each.limit:
+                continue
+            times = series.times[found.first : found.last + 1]
+            # Where workers are too few, the queue grows, and did from the beginning.
+            if not _load_differs(view, times) and not workers_stated_too_few(
+                view, times[: len(times) // 3]
+            ):
+                yield _growing(view, each, found, times)
+                return
+
+
+def _load_differs(view: VariantView, times: list[datetime]) -> bool:
+    load = view.load or view.requests
+    change = _change(load, times)
+    if change is None:
+        return True
+    # A load that goes up and down may end higher than it began, and still not be what grows.
+    known = [load.points[time] for time in times if time in load.points]
+    wave = abs(kendall(known[:: max(1, len(known) // 50)])) <= NO_TREND
+    most = WAVES if wave else SAME_LOAD
+    return not 1 / most <= change <= most
+
+
+def _slow_with_it(view: VariantView, times: list[datetime]) -> list[datetime]:
+    """Slow periods of the growth, and those right before and after it at the same load."""
+    slow, load, gap = all_slow(view), view.load or view.requests, PERIODS * view.period
+    usual = load.only(times).median or 0
+    near = [
+        (first, last)
+        for first, last in runs(slow, gap)
+        if first <= times[-1] + gap and last >= times[0]
+    ]
+    return [
+        time
+        for time in slow
+        if any(first <= time <= last for first, last in near)
+        and (times[0] <= time <= times[-1] or load.points.get(time, 0) <= SAME_LOAD * usual)
+    ]
+
+
+def _thirds(series: Series, times: list[datetime]) -> tuple[float, float] | None:
+    """Medians of the first and the last third."""
+    known = [series.points[time] for time in times if time in series.points]
+    third = len(known) // 3
+    first, last = median(known[:third]), median(known[-third:]) if third else None
+    return None if first is None or last is None else (first, last)
+
+
+def _change(series: Series, times: list[datetime]) -> float | None:
+    ends = _thirds(series, times)
+    return ends[1] / ends[0] if ends and ends[0] else None
+
+
+def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime]) -> Pattern:
+    slow = _slow_with_it(view, times)
+    hours = (times[-1] - times[0] + view.period) / timedelta(hours=1)
+    length = f"{readable(hours, 2)} h" if hours >= 2 else f"{60 * hours:.0f} min"
+    used = [
+        f"{name} from {ends[0]:.0f} to {ends[1]:.0f} %"
+        for name, metric in (("CPU", "CPUUtilization"), ("memory", "MemoryUtilization"))
+        if (ends := _thirds(view.get(metric, "Average"), times))
+    ]
+    change = _change(view.load or view.requests, times)
+    beside = f"load per instance at the end {change:.2f} times that at the beginning; "
+    beside += ", ".join(used or ["no utilization published"])
+    beside += f"; {hit_words(view, slow)}" if slow else ""
+    leaks = (_change(view.get("MemoryUtilization", "Average"), times) or 0) > SAME_LOAD
+    finding = view.cause(
+        "LLD133",
+        f"ModelLatency {each.statistic} grew from {milliseconds(found.low)} to "
+        f"{milliseconds(found.high)} in {length}, {found.high / found.low:.1f} times; it "
+        f"rises in {100 * (1 + found.tau) / 2:.0f} % of all pairs of stretches",
+        Evidence(beside, times[0], max([*slow, times[-1]]) + view.period),
+        times=times,
+        confidence="high" if each.stated else "medium",
+        risk=not slow or kept(view, slow),
+        memory="Memory grows too: a leak."
+        if leaks
+        else "Memory does not grow: look for a list, table, log or number of connections that does.",
+    )
+    return Pattern(finding, frozenset(slow))
+
+
+@dataclass(frozen=True, slots=True)
+class Tooth:
+    """Memory climbed from ``low`` at ``begin`` to ``high``, and fell at ``fall``."""
+
+    begin: datetime
+    fall: datetime
+    end: datetime
+    low: float
+    high: float
+    climbed: bool
+
+
+def saw_tooth(view: VariantView) -> Iterator[Pattern]:
+    """At most one finding: several teeth, most of them with what a restart leaves in metrics."""
+    memory = _smooth(view.get("MemoryUtilization", "Average"))
+    falls = [tooth for tooth in _falls(memory) if not deployed_near(view, tooth.fall, WARMING)]
+    teeth = [tooth for tooth in falls if tooth.climbed]
+    signs = [sign for tooth in teeth if (sign := _restarted(view, tooth))]
+    if len(teeth) < _TEETH or len(signs) < max(_TEETH, _RESTARTS * len(teeth)):
+        return
+    explained = set(_explained(view, falls, memory))
+    slow = [time for time in all_slow(view) if time in explained]
+    shown = ", ".join(view.measurements.clock(tooth.fall) for tooth in teeth[-4:])
+    failed = sum(view.get(metric, "Sum").only(explained).sum for metric in CONTAINER_ERRORS)
+    hit = [hit_words(view, slow)] if slow else []
+    hit += [f"{failed:,.0f} errors of the container then"] if failed else []
+    span = (slow[0], slow[-1] + view.period) if slow else ()
+    every = median((later.fall - one.fall) / MINUTE for one, later in pairwise(teeth))
+    highs = [tooth.high for tooth in teeth]
+    finding = view.cause(
+        "LLD134",
+        Evidence(
+            f"memory climbed to {min(highs):.0f}-{max(highs):.0f} % and fell to "
+            f"{min(_low_after(memory, tooth) for tooth in teeth):.0f} % at once, "
+            f"{len(teeth)} times, some {every:.0f} min apart ({shown})",
+            teeth[0].begin,
+            teeth[-1].end,
+        ),
+        Evidence(
+            f"in {len(signs)} of them {', '.join(sorted(set(signs)))} at the fall: "
+            "instances restarted"
+        ),
+        *([Evidence("; ".join(hit), *span)] if hit else []),
+        risk=not failed and (not slow or kept(view, slow)),
+    )
+    yield Pattern(finding, frozenset(explained), errors=True)
+
+
+def _smooth(series: Series) -> Series:
+    """Medians of three: a single period says nothing, and edges stay where they are."""
+    times = series.times
+    return Series(
+        {
+            time: median(series.points[t] for t in times[max(n - 1, 0) : n + 2]) or 0.0
+            for n, time in enumerate(times)
+        }
+    )
+
+
+def _falls(memory: Series) -> list[Tooth]:
+    """Abrupt falls from nearly full; with the climb before, where it is in the window."""
+    times = memory.times
+    found: list[Tooth] = []
+    if not times:
+        return found
+    low = high = 0  # indices of the lowest value since the last fall, and of the highest since it
+    for index, time in enumerate(times):
+        value = memory.points[time]
+        if value > memory.points[times[high]]:
+            high = index
+        top = memory.points[times[high]]
+        # The last period before the fall: it may stay near the top for a while.
+        if top - value < _SWING:
+            if value < memory.points[times[low]] and index > high:
+                low = high = index
+            continue
+        edge = max(
+            n
+            for n in range(high, index + 1)
+            if memory.points[times[n]] >= top - 0.25 * (top - value)
+        )
+        bottom = memory.points[times[low]]
+        abrupt = index - edge <= _ABRUPT
+        climbed = top - bottom >= _SWING and edge - low >= _LONGER * (index - edge)
+        if top >= _NEARLY_FULL and abrupt:
+            found.append(Tooth(times[low], times[edge], time, bottom, top, climbed))
+        low = high = index
+    return found
+
+
+def _low_after(memory: Series, tooth: Tooth) -> float:
+    after = [memory.points[t] for t in memory.times if t >= tooth.end][:3]
+    return min(after, default=tooth.low)
+
+
+def _restarted(view: VariantView, tooth: Tooth) -> str:
+    """What speaks for a restart at the fall: fewer instances, no answers, errors."""
+    around = (tooth.fall - 2 * view.period, tooth.end + 5 * view.period)
+    counts = view.instances
+    before = counts.between(tooth.fall - 15 * view.period, tooth.fall - 2 * view.period).median
+    during = counts.between(*around)
+    if before is not None and during and min(during.points.values()) <= round(before) - 0.5:
+        return "fewer instances served"
+    errors = [view.get(metric, "Sum").between(*around).sum for metric in CONTAINER_ERRORS]
+    requests, came = view.requests, view.requests.between(*around)
+    if came.sum and max(errors) >= max(LEAST_ERRORS, ERROR_RATE * came.sum):
+        return "the container failed"
+    silent = round((around[1] - around[0]) / view.period) - len(came)
+    steady = len(requests) > 0.8 * len(view.get("MemoryUtilization", "Average"))
+    return "no request was answered" if silent and requests.median and steady else ""
+
+
+def _explained(view: VariantView, falls: list[Tooth], memory: Series) -> Iterator[datetime]:
+    """From the upper three quarters of each climb until new instances are warm."""
+    load, usual = view.load, view.load.median or 0
+    low = median(_low_after(memory, tooth) for tooth in falls) or 0.0
+    high = median(tooth.high for tooth in falls) or 100.0
+    near = [(tooth.fall - 2 * view.period, tooth.end + WARMING) for tooth in falls]
+    first = view.measurements.start
+    if memory.points[memory.times[0]] <= low + 0.25 * (high - low):
+        near.append((first, first + WARMING))  # a fall right before the window
+    much = low
+    for time in view.requests.times:
+        much = memory.points.get(time, much)  # a datapoint that is missing is as the one before
+        if any(begin <= time <= end for begin, end in near):
+            yield time
+            continue
+        busier = usual and load.points.get(time, 0) >= SAME_LOAD * usual
+        if much >= low + 0.25 * (high - low) and not busier:
+            yield time

@@ -1,0 +1,226 @@
+"""Slow again and again: at regular intervals, after pauses, or in single periods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from ....account.metrics import median
+from ....report.numbers import readable
+from ..events import after_starts
+from ..findings import Evidence
+from ..thresholds import (
+    ENOUGH_REQUESTS,
+    LONGER_PAUSE,
+    PAUSE,
+    PERIODS,
+    SAME_LOAD,
+    SLOWER,
+    SLOWER_AFTER_PAUSE,
+    WARMING,
+)
+from ..view import VariantView, runs
+from .pattern import (
+    CONTAINER_ERRORS,
+    MINUTE,
+    Judged,
+    Pattern,
+    all_slow,
+    hit_words,
+    judged,
+    kept,
+    load_then,
+    load_words,
+    ratio,
+    share,
+    then_and_otherwise,
+)
+from .rhythm import KEPT, Rhythm, rhythm
+
+#: With few requests a percentile is the slowest of them: more cycles are needed.
+_SPARSE_CYCLES = 10
+_BESIDE = 0.5  # periods from the rhythm's place
+#: Of one pause alone so many slow periods, and no more than this share of the others is slow.
+_SLOW_AFTER_ONE, _SLOW_ELSEWHERE, _BY_CHANCE = 2, 0.1, 0.3
+#: Share of all requests that came in single slow periods: a few are anyone's.
+_SHARE = 0.1
+
+
+def periodic(view: VariantView) -> Iterator[Pattern]:
+    """At most one rhythm, the most significant of any judged statistic: of a job, or of callers."""
+    found = [(made, each) for each in judged(view) if (made := _rhythm(view, each)) is not None]
+    if not found:
+        return
+    made, each = min(found, key=lambda pair: pair[0].chance)
+    times = sorted(view.measurements.start + n * view.period for n in made.bins)
+    load = load_then(view, times)
+    bursts = load is not None and load >= SAME_LOAD
+    if (
+        after_starts(view, times)  # new instances come in a rhythm: they are the cause
+        # The curve of a day, say: the instances and their scaling are the cause.
+        or (bursts and len(made.bins) / made.hits > PERIODS)
+        or (ratio(each.series, times) or 0) < SLOWER
+    ):
+        return
+    onsets = sorted(set(times) - {time + view.period for time in times})
+    shown = ", ".join(map(view.measurements.clock, onsets[:4]))
+    minutes = made.period * view.period / MINUTE
+    every = f"{readable(minutes, 3)} min" if minutes < 120 else f"{readable(minutes / 60, 3)} h"
+    chance = (
+        "in less than one of a million windows"
+        if made.chance < 1e-6
+        else f"in at most one of {1 / made.chance:,.0f} windows"
+    )
+    utilization = view.utilization_words(times)
+    failed = view.get(CONTAINER_ERRORS[1], "Sum") or view.get(CONTAINER_ERRORS[0], "Sum")
+    if count := failed.only(times).sum:
+        utilization += f", {count:,.0f} errors of the container"
+    rest = sorted(set(view.requests.points) - set(times))
+    work = load_words(load, ": callers come in bursts")
+    finding = view.cause(
+        "LLD131",
+        f"slow every {every} ({shown} and on), in {made.hits} of {made.cycles} cycles; by chance {chance}",
+        Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
+        Evidence(f"{work}; {utilization} then, {view.utilization_words(rest)} otherwise"),
+        times=times,
+        confidence="high" if each.stated else "medium",
+        risk=kept(view, times),
+    )
+    if bursts:
+        spread = "Spread the callers' schedule over time, or queue their bursts: the endpoint holds their mean."
+        finding = replace(finding, changes=(), besides=spread)
+    yield Pattern(finding, frozenset(times), errors=True)
+
+
+def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
+    slow, any_slow = set(each.slow), set(all_slow(view))
+    counts, start = view.requests, view.measurements.start
+    numbered = {round((time - start) / view.period): time for time in each.series.times}
+    made = rhythm(list(numbered), [n for n, time in numbered.items() if time in slow])
+    if made is None:
+        return None
+    typical = sorted(counts.points.get(numbered[n], 0) for n in made.bins)[len(made.bins) // 2]
+    if typical < ENOUGH_REQUESTS and made.hits < _SPARSE_CYCLES:
+        return None
+    # Slow in any statistic belongs to it.
+    beside = {n + step for n in made.bins for step in (-1, 1)} if made.period > 3 else set()
+    wide = {n for n in beside if numbered.get(n) in any_slow}
+    # So does what comes in the rhythm where this statistic has no datapoint.
+    first, length = min(made.bins), made.period
+    missing = {
+        n
+        for n in (round((time - start) / view.period) for time in any_slow)
+        if n not in numbered and abs((n - first + length / 2) % length - length / 2) <= _BESIDE
+    }
+    return replace(made, bins=made.bins | wide | missing)
+
+
+def after_idle(view: VariantView) -> Iterator[Pattern]:
+    """At most one finding, over several pauses or a clear one: what went cold while nobody asked."""
+    pauses, slow = _pauses(view), set(all_slow(view))
+    if not pauses or not slow:
+        return
+    first = {resumed: _first_slow(view, resumed, slow) for _, resumed in pauses}
+    cold = [times for times in first.values() if times]
+    times = sorted(time for each in cold for time in each)
+    if not times or after_starts(view, times) or len(cold) < KEPT * len(pauses):
+        return
+    served = [t for t, count in view.requests.points.items() if count > 0]
+    near = {t for _, resumed in pauses for t in served if resumed <= t < resumed + 2 * WARMING}
+    others = [t for t in served if t not in near]
+    elsewhere = sum(t in slow for t in others) / len(others) if others else 1.0
+    # By chance slow periods follow a pause as often as they come elsewhere.
+    if not others or elsewhere > _BY_CHANCE:
+        return
+    if len(cold) == 1 and (len(times) < _SLOW_AFTER_ONE or elsewhere > _SLOW_ELSEWHERE):
+        return
+    if (ratio(judged(view)[0].series, times) or 0) < SLOWER_AFTER_PAUSE:
+        return
+    if (load_then(view, times) or 0) >= SAME_LOAD and view.saturation(times):
+        return  # a spike, not the pause
+    clock = view.measurements.clock
+    shown = ", ".join(f"{clock(since)}-{clock(resumed)}" for since, resumed in pauses[:3])
+    shown += f" and {len(pauses) - 3} more" if len(pauses) > 3 else ""
+    longest = max(map(len, cold)) * view.period / MINUTE
+    among = f"after {len(cold)} of {len(pauses)} pauses" if len(pauses) > 1 else "after a pause"
+    finding = view.cause(
+        "LLD132",
+        f"slow for up to {longest:.0f} min {among} without requests ({shown}); "
+        f"slow in {100 * elsewhere:.0f} % of the periods otherwise",
+        Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
+        Evidence(
+            f"no new instances then; {view.utilization_words(times)} on "
+            f"{view.variant.instance_type}"
+        ),
+        times=times,
+        confidence="high" if len(cold) > 1 else "medium",
+        risk=kept(view, times),
+    )
+    yield Pattern(finding, frozenset(times))
+
+
+def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
+    """From when to when no request came; the one that the window begins with too."""
+    served = sorted(t for t, count in view.requests.points.items() if count > 0)
+    if len(served) < 2:
+        return []
+    gaps = sorted(later - one for one, later in pairwise(served))
+    least = max(PAUSE, LONGER_PAUSE * gaps[len(gaps) // 2])
+    begun = [(view.measurements.start, served[0])]
+    begun += [(one + view.period, later) for one, later in pairwise(served)]
+    # Where CloudWatch lost a stretch, the instances' own metrics are missing too.
+    hosts = view.get("CPUUtilization", "Average") or view.get("MemoryUtilization", "Average")
+    return [
+        (since, until)
+        for since, until in begun
+        if until - since >= least
+        and (not hosts or len(hosts.between(since, until)) >= 0.5 * ((until - since) / view.period))
+    ]
+
+
+def _first_slow(view: VariantView, resumed: datetime, slow: set[datetime]) -> list[datetime]:
+    """Slow periods from the first ones after a pause on, until one is fast for two periods."""
+    found: list[datetime] = []
+    misses = 0
+    served = sorted(t for t in view.requests.points if t >= resumed)
+    for time in served:
+        if time - resumed > 2 * WARMING or misses >= 2:
+            break
+        misses = 0 if time in slow else misses + 1
+        found += [time] if time in slow else []
+    # Slow for longer than anything takes to warm up: then the pause is not all.
+    still = [t for t in served if t > resumed + 2 * WARMING and t in slow]
+    if found and still and still[0] - found[-1] <= 2 * view.period and misses < 2:
+        return []
+    return found
+
+
+def scattered(view: VariantView) -> Iterator[Pattern]:
+    """Slow periods that are never three of five, which alarms see, and hit many requests."""
+    slow = all_slow(view)
+    apart = runs(slow, view.period)
+    typical = median(view.requests.points.get(time, 0) for time in slow) or 0
+    if (
+        view.slow_times
+        or len(apart) < PERIODS
+        or typical < ENOUGH_REQUESTS
+        or share(view, slow) < _SHARE
+        or after_starts(view, slow)
+        or (ratio(judged(view)[0].series, slow) or 0) < SLOWER
+    ):
+        return
+    gaps = [(later[0] - one[0]) / MINUTE for one, later in pairwise(apart)]
+    work = load_words(load_then(view, slow))
+    finding = view.cause(
+        "LLD136",
+        f"slow {len(apart)} times, for {readable(len(slow) / len(apart), 2)} periods in the mean, "
+        f"{min(gaps):.0f} to {max(gaps):.0f} min apart, in no rhythm; never in "
+        "three of five periods, which is what alarms see",
+        Evidence(f"{then_and_otherwise(view, slow)}; {hit_words(view, slow)}"),
+        Evidence(f"{work}; {view.utilization_words(slow)} then"),
+        times=slow,
+        risk=kept(view, slow),
+    )
+    yield Pattern(finding, frozenset(slow))

@@ -1,0 +1,55 @@
+"""The thresholds of all causes: what "full", "slow", "the same load" or "after a start" means."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+# How often a period must be slow. As the library's own alarms: three of five.
+PERIODS, SLOW_OF_PERIODS = 5, 3
+ENOUGH_REQUESTS = 20  # in a period: a high percentile says more than its slowest request
+SPARSE_SHARE = 0.25  # of all periods, with fewer requests: a percentile is their maximum then
+MOST = 0.8  # share of slow periods that one reason must explain
+
+# Errors, as shares of the requests.
+ERROR_RATE = 0.01  # as the library's own alarm on errors
+LEAST_ERRORS = 5
+CACHE_HITS = 0.95
+
+# Percent of the whole instance. AWS's post on load testing: 60 to 70 is good, from 80 to 90 take more
+# or larger instances, and below 50 "it's not your hardware but something at the container or model
+# level".
+SATURATED_PERCENT, NEARLY_FULL_PERCENT = 85.0, 70.0
+ADVISED_PERCENT, IDLE_PERCENT, IDLE_GPU_PERCENT = 65.0, 50.0, 3.0
+FULL_MEMORY_PERCENT, FULL_DISK_PERCENT = 90.0, 90.0
+FULL_CACHE_PERCENT, PREEMPTING_PERCENT = 90.0, 97.0  # of the KV cache
+#: Percent of each vCPU by size of T2, without credits (AWS: CPU credits and baseline utilization).
+T2_BASELINES = {"medium": 20.0, "large": 30.0, "xlarge": 22.5, "2xlarge": 17.0}
+
+# How long something takes.
+WARMING = timedelta(minutes=10)  # model servers, caches and compilers settle after a start
+SCALING_REACTS = timedelta(minutes=10)  # an alarm takes three, an instance several more to start
+SCALES_IN = timedelta(minutes=15)  # target tracking's alarm (AWS: fifteen datapoints of a minute)
+OLD_FLEET = timedelta(hours=1)  # a blue/green deployment keeps the old one for a while
+PAUSE, LONGER_PAUSE = timedelta(minutes=5), 5  # and so many times the usual distance of requests
+TURNS_APART = timedelta(hours=1)  # of scaling that flaps: a day has two
+LOOK_BACK = timedelta(minutes=15)  # what began before the window may still be felt in it
+DEPLOYMENT = timedelta(hours=8)  # longest from a configuration's creation to the deployment's end
+
+# Load, as a ratio.
+SAME_LOAD = 1.25  # up to which it is the same; from which a rhythm is the callers'
+WAVES, NO_TREND = 1.6, 0.3  # the same of a load that goes up and down: Kendall's tau at most
+SAME_RATE = 1.1  # rate or utilization is the same
+MORE_ARRIVALS, EVEN = 1.2, 0.06  # what comes differs by more, and what a limit lets in by less
+SPIKE = 3.0  # times the median traffic
+TARGET_EXCEEDED = 3.0  # nobody mistakes it for noise; for less an update may hold scaling back
+INFREQUENT = 5.0  # requests a minute; AWS names no number
+
+# Latency and what waits, as ratios.
+DOUBLED, TAIL, GROWN_QUEUE, NEW_VERSION = 2.0, 3.0, 1.5, 1.3
+SLOWER, SLOWER_AFTER_PAUSE = 2.0, 1.5  # than otherwise
+SLOW_INSTANCE, SLOW_ZONE, SLOW_HOST = 2.0, 1.5, 2.0  # times the others
+MANY_TIMES = 3.0  # the endpoint's own fast periods, where no limit is stated
+FEW_CPUS, WHOLE, WAITING = 4, 0.1, 1.5  # a whole number of so many CPUs, and so many more in work
+OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
+LATE_MS = 6000  # a tenth of the time limit: slow by what makes others reach it
+TIME_LIMITS_MS = ((58_000, 62_000), (470_000, 490_000))  # 60 s; of a stream 8 minutes
