@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache
@@ -16,6 +16,7 @@ import uvloop
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.without_event_loop import run_without_loop
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
@@ -44,6 +45,15 @@ def options(**more: Any) -> dict[str, Any]:
         "read_timeout": PATIENCE,
         **more,
     }
+
+
+def run_core(kind: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """The result of a coroutine of the clients' core, run as the client of this kind does."""
+    return run_without_loop(call()) if kind == "threads" else asyncio.run(_in_time(call()))
+
+
+async def _in_time(found: Awaitable[Any]) -> Any:
+    return await asyncio.wait_for(found, 30)
 
 
 class Caller:
@@ -81,11 +91,7 @@ class Caller:
         """The result of what a method of the client returns."""
         if not inspect.isawaitable(found):
             return found
-
-        async def inside(found: Awaitable[Any]) -> Any:
-            return await asyncio.wait_for(found, 30)
-
-        return self._runner.run(inside(found))
+        return self._runner.run(_in_time(found))
 
     def call(self, method: str, *given: Any, **parameters: Any) -> Any:
         """What a method of the client gives in the end."""

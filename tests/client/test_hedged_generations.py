@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from botocore.exceptions import ConnectionClosedError
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.client_timing import ClientCounts
-from low_latency_endpoint.client.generation_streams import raced_in_tasks, raced_in_threads
 from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
-from low_latency_endpoint.client.hedging import Claim, Hedging, HedgingState, RaceLost, Watch
+from low_latency_endpoint.client.hedging import (
+    Claim,
+    Hedging,
+    HedgingState,
+    RaceLost,
+    TaskRace,
+    ThreadRace,
+    raced,
+)
 from low_latency_endpoint.errors import ConfigurationError
 
-from .callers import Caller, options
+from .callers import Caller, options, run_core
 from .model_stream_server import (
     BOTH,
     CUT,
@@ -168,14 +175,14 @@ class Connection:
 def test_a_racer_that_has_given_its_connection_back_ends_no_other_call() -> None:
     mine, others = Connection(), Connection()
     claim = Claim(Future())
-    claim.watch(others)  # type: ignore[arg-type]
+    claim.watch(others)
     claim.watch(None)
-    claim.watch(mine)  # type: ignore[arg-type]
+    claim.watch(mine)
     claim.cancel()
     assert (mine.ends, others.ends) == (1, 0)
     late = Connection()
     with pytest.raises(RaceLost):
-        claim.watch(late)  # type: ignore[arg-type]
+        claim.watch(late)
     assert late.ends == 1
 
 
@@ -189,52 +196,38 @@ class Begun:
         self.closed.set()
 
 
-def racing() -> tuple[HedgingState, ClientCounts]:
-    counts = ClientCounts()
-    return HedgingState(SOON["hedging"], timedelta(seconds=1), counts), counts
+@pytest.mark.parametrize(
+    ("kind", "waits", "winner"), [("threads", [True, False], 1), ("asyncio", [True, True], 0)]
+)
+def test_a_loser_whose_first_token_came_as_well_is_closed(
+    kind: str, waits: list[bool], winner: int
+) -> None:
+    """In threads long after the winner's, in tasks in the same turn of the event loop."""
+    counts, made, over = ClientCounts(), list[Begun](), threading.Event()
+    state = HedgingState(SOON["hedging"], timedelta(seconds=1), counts)
 
+    async def inside() -> Any:
+        both = asyncio.Event() if kind == "asyncio" else None
 
-def test_a_loser_whose_first_token_came_as_well_is_closed() -> None:
-    state, counts = racing()
-    made: list[Begun] = []
-    done = threading.Event()
-
-    def begin(claim: Claim) -> Any:
-        claim.watch(cast(Any, Connection()))
-        made.append(mine := Begun())
-        if len(made) == 1:
-            done.wait(20)
-        return mine
-
-    with ThreadPoolExecutor(2) as threads:
-        won = raced_in_threads(begin, state, threads, counts)
-        done.set()
-    assert won is made[1]  # type: ignore[comparison-overlap]
-    assert made[0].closed.wait(20)
-    assert not made[1].closed.is_set()
-    assert (counts.hedges_won, counts.generations_cancelled) == (1, 1)
-
-
-def test_of_two_first_tokens_at_once_one_is_closed() -> None:
-    state, counts = racing()
-    made: list[Begun] = []
-
-    async def inside() -> None:
-        both = asyncio.Event()
-
-        async def begin(sent: Watch) -> Any:
-            sent(True)
+        async def begin(claim: Claim) -> Any:
+            claim.watch(Connection())
             made.append(mine := Begun())
-            if len(made) == 2:
-                both.set()
-            await both.wait()
+            if both is not None:
+                if len(made) == 2:
+                    both.set()
+                await both.wait()
+            elif waits[len(made) - 1]:
+                over.wait(20)
             return mine
 
-        assert await raced_in_tasks(begin, state, counts, lambda: False) is made[0]  # type: ignore[comparison-overlap]
+        race = TaskRace() if kind == "asyncio" else ThreadRace()
+        return await raced(begin, state, race, lambda: False, counts)
 
-    asyncio.run(inside())
-    assert [one.closed.is_set() for one in made] == [False, True]
-    assert (counts.hedges_won, counts.generations_cancelled) == (0, 1)
+    assert run_core(kind, inside) is made[winner]
+    over.set()
+    assert made[1 - winner].closed.wait(20)
+    assert not made[winner].closed.is_set()
+    assert (counts.hedges_won, counts.generations_cancelled) == (winner, 1)
 
 
 def test_the_percentile_is_of_first_tokens_not_of_whole_calls() -> None:

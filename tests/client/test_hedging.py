@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
+from low_latency_endpoint.client.async_http import AsyncPool
+from low_latency_endpoint.client.blocking_http import BlockingPool
 from low_latency_endpoint.client.client_timing import ClientCounts
 from low_latency_endpoint.client.hedging import (
     Claim,
     Hedging,
     HedgingState,
-    Watch,
-    hedged_in_tasks,
-    hedged_in_threads,
+    TaskRace,
+    ThreadRace,
+    hedged,
 )
 from tests.refusals import refused
+
+from .callers import run_core
 
 TARGET = timedelta(milliseconds=20)
 
@@ -68,115 +69,80 @@ def test_mistakes_are_coded(arguments: dict[str, object], code: str) -> None:
         Hedging(**arguments)  # type: ignore[arg-type]
 
 
-class Calls:
-    """What the first, second, ... call does: ``wait`` for the release, fail, or answer."""
+class Copies:
+    """What the first, second, ... copy does: after so many seconds it fails or answers."""
 
-    def __init__(self, *does: str) -> None:
-        self.does = list(does)
-        self.release = threading.Event()
+    def __init__(self, kind: str, *does: tuple[float, str]) -> None:
+        self.does, self.ended = list(does), list[str]()
+        self.sleep = AsyncPool.sleep if kind == "asyncio" else BlockingPool.sleep
 
-    def __call__(self, claim: Claim) -> str:
-        todo = self.does.pop(0)
+    async def __call__(self, claim: Claim) -> str:
+        seconds, result = self.does.pop(0)
         claim.watch(self)
-        if todo.startswith("wait"):
-            self.release.wait(20)
-        if todo.endswith("fail"):
-            raise ValueError(todo)
-        return todo
-
-
-@pytest.mark.parametrize(
-    ("does", "budget_left", "expected"),
-    [
-        (("wait", "second"), True, "second"),
-        (("fail", "never"), True, "fail"),
-        (("wait", "never"), False, "wait"),
-        (("wait", "fail"), True, "wait"),
-        (("wait-fail", "fail"), True, "wait-fail"),
-    ],
-)
-def test_in_threads(does: tuple[str, str], budget_left: bool, expected: str) -> None:
-    calls, made = Calls(*does), state(delay=timedelta(milliseconds=5))
-    if not budget_left:
-        assert made.allow()
-    if expected.startswith("wait"):
-        threading.Timer(0.05, calls.release.set).start()
-    with ThreadPoolExecutor(2) as threads:
         try:
-            found = hedged_in_threads(calls, made, threads)
-        except ValueError as error:
-            found = str(error)
-        finally:
-            calls.release.set()
-    assert found == expected
-    assert calls.does == [call for call in does if call == "never"]
-
-
-def task(seconds: float, result: str, cancelled: list[str]) -> Callable[[Watch], object]:
-    async def call(sent: Watch) -> str:
-        sent(result)
-        try:
-            await asyncio.sleep(seconds)
+            await self.sleep(seconds)
         except asyncio.CancelledError:
-            cancelled.append(result)
+            self.ended.append(result)
             raise
         if result.endswith("fail"):
             raise ValueError(result)
         return result
 
-    return call
 
-
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 @pytest.mark.parametrize(
-    ("first", "second", "expected", "cancelled"),
+    ("first", "second", "full", "expected", "cancelled"),
     [
-        ((20, "first"), (0.001, "second"), "second", ["first"]),
-        ((0.05, "first"), (20, "second"), "first", ["second"]),
-        ((0.05, "first"), (0.001, "second-fail"), "first", []),
-        ((0.05, "first-fail"), (0.001, "second-fail"), "first-fail", []),
-        ((0.05, "first-fail"), (0.1, "second"), "second", []),
+        ((0.5, "first"), (0.001, "second"), "", "second", ["first"]),
+        ((0.05, "first"), (0.5, "second"), "", "first", ["second"]),
+        ((0.05, "first"), (0.001, "second-fail"), "", "first", []),
+        ((0.05, "first-fail"), (0.001, "second-fail"), "", "first-fail", []),
+        ((0.05, "first-fail"), (0.1, "second"), "", "second", []),
+        ((0, "first-fail"), (0, "never"), "", "first-fail", []),
+        ((0.05, "first"), (0, "never"), "budget", "first", []),
+        ((0.05, "first"), (0, "never"), "connections", "first", []),
     ],
 )
-def test_in_tasks(
-    first: tuple[float, str], second: tuple[float, str], expected: str, cancelled: list[str]
+def test_which_copy_answers(
+    kind: str,
+    first: tuple[float, str],
+    second: tuple[float, str],
+    full: str,
+    expected: str,
+    cancelled: list[str],
 ) -> None:
-    seen: list[str] = []
-    calls = [task(*first, seen), task(*second, seen)]
+    """In tasks the other one is cancelled; in threads it runs to its end."""
+    copies, made = Copies(kind, first, second), state(delay=timedelta(milliseconds=5))
+    if full == "budget":
+        assert made.allow()
 
-    async def run() -> object:
+    async def call() -> str:
+        race = TaskRace() if kind == "asyncio" else ThreadRace()
         try:
-            return await hedged_in_tasks(
-                lambda sent: calls.pop(0)(sent),
-                state(delay=timedelta(milliseconds=5)),
-                lambda: False,
-            )  # type: ignore
+            return await hedged(copies, made, race, lambda: full == "connections")
         except ValueError as error:
             return str(error)
         finally:
-            await asyncio.sleep(0.01)
+            if kind == "asyncio":
+                await asyncio.sleep(0.01)
 
-    assert asyncio.run(run()) == expected
-    assert seen == cancelled
+    assert run_core(kind, call) == expected
+    assert copies.ended == (cancelled if kind == "asyncio" else [])
+    assert copies.does == ([second] if second[1] == "never" else [])
 
 
 def test_a_cancelled_caller_cancels_both() -> None:
-    seen: list[str] = []
-    calls = [task(20, "first", seen), task(20, "second", seen)]
+    copies = Copies("asyncio", (20, "first"), (20, "second"))
 
     async def run() -> None:
-        outer = asyncio.ensure_future(
-            hedged_in_tasks(
-                lambda sent: calls.pop(0)(sent),
-                state(delay=timedelta(milliseconds=5)),
-                lambda: False,
-            )
-        )  # type: ignore
-        while calls:
+        made = state(delay=timedelta(milliseconds=5))
+        outer = asyncio.ensure_future(hedged(copies, made, TaskRace(), lambda: False))
+        while copies.does:
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.01)
         outer.cancel()
         await asyncio.wait([outer])
         await asyncio.sleep(0)
 
-    asyncio.run(run())
-    assert sorted(seen) == ["first", "second"]
+    run_core("asyncio", run)
+    assert sorted(copies.ended) == ["first", "second"]

@@ -20,7 +20,7 @@ from botocore.exceptions import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client import runtime_wire
+from low_latency_endpoint.client import answer_streams
 from low_latency_endpoint.client.generations import GenerationCutError, GenerationFailedError
 
 from .callers import PATIENCE, Caller
@@ -219,7 +219,7 @@ def test_an_event_without_end_ends(caller: Caller, server: AnsweringServer) -> N
 def test_a_trickling_stream_ends(
     kind: str, server: AnsweringServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime_wire, "LONGEST_STREAM", timedelta(seconds=0.5))
+    monkeypatch.setattr(answer_streams, "LONGEST_STREAM", timedelta(seconds=0.5))
     server.pieces, server.pause = [STREAM, *[bytes([one]) for one in part(MEBIBYTE)[:400]]], 0.02
     with Caller(kind, url=server.url) as caller:
         began = time.monotonic()

@@ -15,7 +15,6 @@ import io
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -32,8 +31,9 @@ from .call_attempts import Attempts, CallRules, is_idempotent
 from .client_base import ClientOptions, Fields, is_proxied, opened_ahead
 from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
-from .hedging import Claim, HedgingState, hedged_in_threads, hedging_threads
+from .hedging import Claim, HedgingState, ThreadRace, hedged
 from .runtime_wire import check_header_values
+from .without_event_loop import run_without_loop
 from .zonal_route import ZonalRoute, checked_origin
 
 _log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class Handlers:
         self._hedging = hedging
         self._rules = CallRules(client.timing, client.counts, self._regional, client.route)
         self._closed = False
-        self._threads: ThreadPoolExecutor | None = None
+        self._race: ThreadRace | None = None
         # botocore names events after the service's ID; clients know theirs.
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
@@ -203,7 +203,7 @@ class Handlers:
         if connections is not None and not _take_over(client, connections):
             self._connections = None
         if hedging is not None:
-            self._threads = hedging_threads()
+            self._race = ThreadRace()
             plain = client.invoke_endpoint
             client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
         start_anew_after_fork(self)
@@ -212,8 +212,8 @@ class Handlers:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
         if self._connections is not None:
             self._connections.leave_to_parent()
-        if self._threads is not None:
-            self._threads = hedging_threads()
+        if self._race is not None:
+            self._race = ThreadRace()
         self._rules.start_anew()
 
     def preconnect(self, number: int) -> int:
@@ -222,16 +222,17 @@ class Handlers:
             raise CLIENT_CLOSED.error(got="preconnect() after close()", allowed="before it")
         if self._connections is None:
             return 0
-        return opened_ahead(
+        ahead = opened_ahead(
             self._connections.open, self._route, self._regional, number, self._counts
         )
+        return run_without_loop(ahead)
 
     def close(self) -> None:
         self._closed = True
         if self._connections is not None:
             self._connections.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._race is not None:
+            self._race.close()
 
     def take_idempotent(
         self, params: Mapping[str, Any], context: dict[str, Any], **_: Any
@@ -276,13 +277,13 @@ class Handlers:
         if self._closed or not is_idempotent(parameters):
             return plain(**parameters)
         assert self._hedging is not None
-        assert self._threads is not None
+        assert self._race is not None
 
-        def call(claim: Claim) -> Any:
+        async def call(claim: Claim) -> Any:
             claim.watch(self)  # urllib3 does not say when the connection is there
             return _read(plain(**parameters))
 
-        return hedged_in_threads(call, self._hedging, self._threads)
+        return run_without_loop(hedged(call, self._hedging, self._race, lambda: False))
 
 
 def _take_over(client: Any, connections: Urllib3Connections) -> bool:

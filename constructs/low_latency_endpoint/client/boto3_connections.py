@@ -95,7 +95,7 @@ class Urllib3Connections(URLLib3Session):  # type: ignore[misc]  # untyped botoc
             self._pools[origin] = pool = self._manager.connection_from_url(origin)
         return pool
 
-    def open(self, origin: str, number: int) -> int:
+    async def open(self, origin: str, number: int) -> int:
         """Open connections and put them into the pool; returns how many are open.
 
         Uses two methods that urllib3 keeps for its own subclasses; where they are gone, nothing is

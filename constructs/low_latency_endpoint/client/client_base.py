@@ -1,10 +1,10 @@
-"""What the clients have in common: their options, and all of our own two but how they wait."""
+"""What the clients have in common before they call: options, credentials, zone, rules."""
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -26,12 +26,9 @@ from .client_timing import (
     socket_options,
 )
 from .client_zone import ClientZone
-from .generation_requests import NOT_TWICE, generation_body, with_conversation
-from .generations import Limits, limits_of
 from .hedging import Hedging, HedgingState
 from .renewed_credentials import RenewedCredentials
 from .runtime_wire import Wire, body_bytes
-from .sessions import NEW_SESSION, OPENED_BY_STREAM
 from .sigv4 import Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route, is_this_machine
@@ -172,19 +169,8 @@ class ClientOptions:
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationCall:
-    """One call of ``stream()``, checked; its hedging is ``None`` unless it was asked for."""
-
-    parameters: dict[str, Any]
-    body: bytes
-    limits: Limits
-    idempotent: bool
-    hedging: HedgingState | None
-
-
-def opened_ahead(
-    open: Callable[[str, int], int],
+async def opened_ahead(
+    open: Callable[[str, int], Awaitable[int]],
     route: ZonalRoute | None,
     regional: str,
     number: int,
@@ -193,9 +179,9 @@ def opened_ahead(
     """Open connections where calls go first, and one to the other name: checked and warm."""
     opened = 0
     if route is not None:
-        opened += open(route.zonal, number)
+        opened += await open(route.zonal, number)
         number = 1 if opened else number
-    opened += open(regional, number)
+    opened += await open(regional, number)
     counts.add("connections_opened", opened)
     return opened
 
@@ -286,30 +272,6 @@ class ClientBase:
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
         return idempotent, body_bytes(parameters.pop("Body", None))
-
-    def _generation(
-        self,
-        first_token_timeout: timedelta | None,
-        gap_timeout: timedelta | None,
-        total_timeout: timedelta | None,
-        conversation: str | None,
-        hedge_generations: bool,
-        parameters: dict[str, Any],
-    ) -> GenerationCall:
-        limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
-        given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
-        body = generation_body(given.pop("Body", None))
-        if given.get("SessionId") == NEW_SESSION:
-            raise OPENED_BY_STREAM.error(got=NEW_SESSION, allowed="the ID of an open session")
-        idempotent = bool(given.pop("Idempotent", False))
-        hedging = self._generation_hedging if hedge_generations else None
-        if hedge_generations and (hedging is None or given.get("SessionId")):
-            raise NOT_TWICE.error(
-                got="a SessionId" if hedging else "a client without hedging",
-                allowed="a client with hedging=Hedging(...), a call without SessionId",
-                where="hedge_generations",
-            )
-        return GenerationCall(given, body, limits, idempotent, hedging)
 
     def _check_proxy(self, url: str) -> None:
         """Refuse one that would be passed by; to this machine there is no need of any."""

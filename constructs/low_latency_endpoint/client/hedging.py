@@ -12,18 +12,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..facts.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
+from .without_event_loop import run_without_loop
 
 T = TypeVar("T")
-Watch = Callable[[Any], None]
-Moment = Future[float] | asyncio.Future[float]  # of the first sending, by time.monotonic()
 
 _WINDOW = 1_000  # most recent calls that the percentile is of
 _ENOUGH = 100  # below this a percentile says nothing
@@ -115,9 +114,14 @@ class HedgingState:
         self._counts.add("hedges_won")
 
 
-def hedging_threads() -> ThreadPoolExecutor:
-    """Threads for as many calls as there are: one that waits for a thread would look late."""
-    return ThreadPoolExecutor(_MOST_THREADS, "hedging")
+class CanClose(Protocol):
+    """A generation."""
+
+    def close(self) -> None:
+        """Give its connection back, or hang up."""
+
+
+Closes = TypeVar("Closes", bound=CanClose)
 
 
 class RaceLost(Exception):
@@ -125,22 +129,23 @@ class RaceLost(Exception):
 
 
 class Claim:
-    """The connection of one copy of a call, so that another thread can end it."""
+    """One copy of a call: when a request first went out, and its connection, to end it by."""
 
-    def __init__(self, sent: Moment) -> None:
+    def __init__(self, sent: Any) -> None:
         self._lock = threading.Lock()
         self._connection: Any = None
         self._lost = False
-        self._note = noting(sent)
+        self._sent = sent
 
     def watch(self, connection: Any) -> None:
-        """Take note of the connection before the request goes out on it."""
+        """For :attr:`.call_attempts.Attempts.watch`: before a request goes out."""
         with self._lock:
             if connection is not None and self._lost:
                 connection.abort()
                 raise RaceLost
             self._connection = connection
-        self._note(connection)
+        if connection is not None and not self._sent.done():
+            self._sent.set_result(time.monotonic())
 
     def cancel(self) -> None:
         """End what the copy has begun, and let it begin nothing more."""
@@ -150,96 +155,133 @@ class Claim:
                 self._connection.interrupt()
 
 
-def noting(sent: Moment) -> Watch:
-    """For :attr:`.call_attempts.Attempts.watch`: note when a request first goes out."""
+class ThreadRace:
+    """Copies run in threads; one whose answer nobody needs any more runs to its end."""
 
-    def watch(connection: Any) -> None:
-        if connection is not None and not sent.done():
-            sent.set_result(time.monotonic())
+    future: Callable[[], Any] = Future
 
-    return watch
+    def __init__(self) -> None:
+        # For as many calls as there are: one that waits for a thread would look late.
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "hedging")
+
+    def start(self, copy: Coroutine[Any, Any, T]) -> Any:
+        """Begin a copy; its future."""
+        return self._threads.submit(run_without_loop, copy)
+
+    async def first(self, copies: Iterable[Any], seconds: float | None = None) -> None:
+        """Wait until one is done."""
+        wait(copies, seconds, FIRST_COMPLETED)
+
+    def drop(self, claim: Claim, copy: Any) -> None:
+        """Its connection is kept when it has its answer."""
+
+    def end(self, claim: Claim, copy: Any) -> None:
+        """Hang up."""
+        claim.cancel()
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _since(sent: Moment) -> float | None:
-    return time.monotonic() - sent.result() if sent.done() else None
+class TaskRace:
+    """Copies run as tasks of the running event loop, and are cancelled."""
+
+    def future(self) -> Any:
+        """One that a :class:`Claim` sets."""
+        return asyncio.get_running_loop().create_future()
+
+    def start(self, copy: Coroutine[Any, Any, T]) -> Any:
+        """Begin a copy; its future."""
+        return asyncio.ensure_future(copy)
+
+    async def first(self, copies: Iterable[Any], seconds: float | None = None) -> None:
+        """Wait until one is done."""
+        await asyncio.wait(copies, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
+    def drop(self, claim: Claim, copy: Any) -> None:
+        """Its connection is closed at the loop's next turn."""
+        copy.cancel()
+
+    end = drop
+
+    def close(self) -> None:
+        """The event loop ends its tasks."""
 
 
-def hedged_in_threads(
-    call: Callable[[Claim], T],
+async def hedged(
+    call: Callable[[Claim], Coroutine[Any, Any, T]],
     hedging: HedgingState,
-    threads: ThreadPoolExecutor,
-    drop: Callable[[Claim, Future[T]], None] = lambda *_: None,
+    race: ThreadRace | TaskRace,
+    is_full: Callable[[], bool],
+    drop: Callable[[Claim, Any], None] | None = None,
 ) -> T:
-    """The first good result of one or two calls; the other is dropped, or runs to its end.
+    """The first good result of one or two calls; the other is dropped.
 
-    When both fail, the first call's own error is raised.
+    When both fail, the first call's own error is raised. No second copy waits: none is made while
+    the connections are full.
     """
-    sent: Future[float] = Future()
+    sent = race.future()
     claims = [Claim(sent)]
-    futures = [threads.submit(call, claims[0])]
-    either: tuple[Future[Any], ...] = (*futures, sent)
-    kept: Future[T] | None = None
+    copies = [race.start(call(claims[0]))]
+    kept = None
     try:
-        wait(either, return_when=FIRST_COMPLETED)
-        done, _ = wait(futures, hedging.delay_seconds)
-        winner = futures[0]
-        if not done and hedging.allow():
+        await race.first((*copies, sent))
+        await race.first(copies, hedging.delay_seconds)
+        if not copies[0].done() and not is_full() and hedging.allow():
             claims.append(Claim(sent))
-            futures.append(threads.submit(call, claims[1]))
-            winner = first_good(*futures)
-            if winner is futures[1]:
-                hedging.won()
-        result = winner.result()
+            copies.append(race.start(call(claims[1])))
+        winner = await _first_good(copies, race)
+        if winner is not copies[0]:
+            hedging.won()
+        result: T = winner.result()
         kept = winner
         return result
     finally:
-        hedging.record(_since(sent))
-        for claim, future in zip(claims, futures, strict=True):
-            if future is not kept:
-                drop(claim, future)
+        hedging.record(time.monotonic() - sent.result() if sent.done() else None)
+        for claim, copy in zip(claims, copies, strict=True):
+            if copy is not kept and not _failed(copy):
+                (drop or race.drop)(claim, copy)
 
 
-def first_good(first: Future[T], second: Future[T]) -> Future[T]:
-    """The first of two to end well; the first one when both fail."""
-    done, waiting = wait((first, second), return_when=FIRST_COMPLETED)
-    for future in (*(one for one in (first, second) if one in done), *waiting):
-        if future.exception() is None:  # waits for the one that is still under way
-            return future
-    return first
+async def _first_good(copies: list[Any], race: ThreadRace | TaskRace) -> Any:
+    """The first to end well; the first copy when all fail."""
+    waiting = copies
+    while waiting:
+        await race.first(waiting)
+        for copy in copies:
+            if copy.done() and not _failed(copy):
+                return copy
+        waiting = [copy for copy in copies if not copy.done()]
+    return copies[0]
 
 
-async def hedged_in_tasks(
-    call: Callable[[Watch], Awaitable[T]],
+def _failed(copy: Any) -> bool:
+    return copy.done() and (copy.cancelled() or copy.exception() is not None)
+
+
+async def raced(
+    begin: Callable[[Claim], Coroutine[Any, Any, Closes]],
     hedging: HedgingState,
-    full: Callable[[], bool],
-    drop: Callable[[asyncio.Future[T]], Any] = lambda task: task.cancel(),
-) -> T:
-    """As :func:`hedged_in_threads`; no second copy waits: not while the connections are ``full``."""
-    sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-    tasks = [asyncio.ensure_future(call(noting(sent)))]
-    either: tuple[asyncio.Future[Any], ...] = (*tasks, sent)
-    kept: asyncio.Future[T] | None = None
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
-        winner = tasks[0]
-        if not done and not full() and hedging.allow():
-            tasks.append(asyncio.ensure_future(call(noting(sent))))
-            waiting = set(tasks)
-            while waiting:
-                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                good = [task for task in tasks if task not in waiting and not task.exception()]
-                if good:
-                    winner = good[0]
-                    break
-            if winner is tasks[1]:
-                hedging.won()
-        result = await winner
-        kept = winner
-        return result
-    finally:
-        hedging.record(_since(sent))
-        for task in tasks:
-            failed = task.done() and (task.cancelled() or task.exception() is not None)
-            if task is not kept and not failed:
-                drop(task)
+    race: ThreadRace | TaskRace,
+    is_full: Callable[[], bool],
+    counts: ClientCounts,
+) -> Closes:
+    """The generation whose first token comes first, of one or two; the other is hung up on.
+
+    Hedging a generation costs more than hedging a call: both instances' accelerators work until one
+    hears that nobody listens any more, if it ever does (no page of AWS's says that SageMaker passes
+    a caller's hang-up on). So it happens on request only, and ends with the first token.
+    """
+
+    def drop(claim: Claim, copy: Any) -> None:
+        counts.add("generations_cancelled")
+        race.end(claim, copy)
+        copy.add_done_callback(_close_result)
+
+    return await hedged(begin, hedging, race, is_full, drop)
+
+
+def _close_result(copy: Any) -> None:
+    if not _failed(copy):
+        copy.result().close()  # its first token came as well

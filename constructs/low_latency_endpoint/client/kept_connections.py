@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import select
 import socket
+import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -42,24 +43,27 @@ C = TypeVar("C", bound=Kept)
 
 
 class KeptConnections(Generic[C]):
-    """Idle connections by origin, those used last at the end. Not safe across threads."""
+    """Idle connections by origin, those used last at the end; safe across threads."""
 
     def __init__(self, most: int | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
         self._most = most
         self._by_origin: dict[str, list[C]] = {}
         self._wary_until: dict[str, float] = {}
+        self._lock = threading.RLock()  # abort() of a connection comes back here
+        self._closed = False
 
     def put(self, origin: str, connection: C, now: float) -> None:
         """Keep a connection whose exchange is over."""
-        kept = self._by_origin.get(origin)
-        if kept is None:
-            self._by_origin[origin] = kept = []
-        if self._most is not None and len(kept) >= self._most:
-            connection.abort()
-            return
-        connection.idle_since = now
-        kept.append(connection)
+        with self._lock:
+            kept = self._by_origin.get(origin)
+            if kept is None:
+                self._by_origin[origin] = kept = []
+            if self._closed or (self._most is not None and len(kept) >= self._most):
+                connection.abort()
+                return
+            connection.idle_since = now
+            kept.append(connection)
 
     def take(self, origin: str, now: float, *, sure: bool) -> tuple[C | None, float]:
         """A connection for the next request.
@@ -68,6 +72,10 @@ class KeptConnections(Generic[C]):
         has, the one that has rested longest; for a call that has to be ``sure`` not before half a
         millisecond, and none while the peer is known to end connections without a word.
         """
+        with self._lock:
+            return self._taken(origin, now, sure)
+
+    def _taken(self, origin: str, now: float, sure: bool) -> tuple[C | None, float]:
         kept = self._by_origin.get(origin)
         if not kept:
             return None, 0.0
@@ -97,16 +105,19 @@ class KeptConnections(Generic[C]):
 
     def lost(self, origin: str, connection: C, now: float) -> None:
         """Drop a connection that has ended, if it is kept."""
-        kept = self._by_origin.get(origin, [])
-        if connection in kept:
-            kept.remove(connection)
-            self.ended(origin, connection, now)
+        with self._lock:
+            kept = self._by_origin.get(origin, [])
+            if connection in kept:
+                kept.remove(connection)
+                self.ended(origin, connection, now)
 
     def close(self) -> None:
-        """Close all that are kept."""
-        for kept in self._by_origin.values():
-            while kept:
-                kept.pop().abort()
+        """Close all that are kept, and those that come later."""
+        with self._lock:
+            self._closed = True
+            for kept in self._by_origin.values():
+                while kept:
+                    kept.pop().abort()
 
 
 def peer_watch(sock: socket.socket) -> Callable[[], bool]:

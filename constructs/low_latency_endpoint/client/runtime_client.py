@@ -10,34 +10,26 @@ Needs the ``operations`` extra (boto3, httptools). A proxy is refused (LLC119).
 from __future__ import annotations
 
 import io
-import logging
-import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from botocore.exceptions import ConnectionError as NoConnectionError
-from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from botocore.response import StreamingBody
 
 from .after_fork import start_anew_after_fork
-from .blocking_http import BlockingConnection, BlockingPool
+from .answer_streams import Generation, ResponseStream
+from .blocking_http import BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
-from .call_attempts import Attempts
-from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
-from .generation_streams import Generation, raced_in_threads
-from .hedging import Claim, hedged_in_threads, hedging_threads
-from .renewed_credentials import CredentialsEnded
-from .runtime_wire import Events, Operation, Wire
+from .generations import limits_of
+from .hedging import ThreadRace
+from .runtime_calls import RuntimeCalls
 from .sessions import closing, opening, session_id
+from .without_event_loop import run_without_loop
 
 __all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
-_log = logging.getLogger(__name__)
 
-
-class RuntimeClient(ClientBase):
+class RuntimeClient(RuntimeCalls):
     """Invokes SageMaker endpoints from any number of threads; its attributes are
     :class:`~low_latency_endpoint.client.client_base.ClientBase`'s.
 
@@ -73,7 +65,7 @@ class RuntimeClient(ClientBase):
     def _begin(self) -> None:
         self._credentials.start()
         self._find_route()
-        self._threads = hedging_threads() if self._hedging is not None else None
+        self._race = ThreadRace()
         self._pool = BlockingPool(self.options)
         start_anew_after_fork(self)
         if self.options.preconnect:
@@ -87,7 +79,7 @@ class RuntimeClient(ClientBase):
             self._hedging.start_anew()
             assert self._generation_hedging is not None
             self._generation_hedging.start_anew()
-            self._threads = hedging_threads()
+        self._race = ThreadRace()
 
     def __enter__(self) -> RuntimeClient:
         return self
@@ -99,16 +91,11 @@ class RuntimeClient(ClientBase):
         """Close all connections, for good; calls under way end with an error."""
         self._pool.close()
         self._credentials.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._race.close()
 
     def preconnect(self, connections: int) -> int:
         """Open connections now, to the zone and one to the Region; returns how many are open."""
-        self._check_open()
-        opened = opened_ahead(self._pool.open, self.route, self._regional, connections, self.counts)
-        if not opened:
-            _log.warning("no connection to %s could be opened", self._regional)
-        return opened
+        return run_without_loop(self._preconnect(connections))
 
     def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
         """Invoke an endpoint.
@@ -137,28 +124,10 @@ class RuntimeClient(ClientBase):
         botocore.exceptions.ParamValidationError
             As in boto3.
         """
-        self._check_open()
-        idempotent, body = self._taken_apart(parameters)
-        started = time.monotonic()
-
-        def call(claim: Claim | None = None) -> dict[str, Any]:
-            attempts = Attempts(self._rules, idempotent, started)
-            attempts.watch = claim.watch if claim else None
-            connection = self._send(self._wire.invoke, parameters, body, attempts, stream=False)
-            reader = connection.reader
-            status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
-            self._pool.give_back(connection)
-            return self._wire.answer(
-                self._wire.invoke,
-                status,
-                headers,
-                StreamingBody(io.BytesIO(content), len(content)),
-                attempts.made,
-            )
-
-        if self._hedging is None or self._threads is None or not idempotent:
-            return call()
-        return hedged_in_threads(call, self._hedging, self._threads)
+        answer = run_without_loop(self._invoke(parameters))
+        content = answer["Body"]
+        answer["Body"] = StreamingBody(io.BytesIO(content), len(content))
+        return answer
 
     def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
         """Invoke an endpoint and get its answer part by part; never hedged.
@@ -178,19 +147,7 @@ class RuntimeClient(ClientBase):
             damaged event, an end inside an event, and an answer that is no response stream;
             ``ReadTimeoutError`` after a silence, and after 8 minutes of waiting, AWS's limit.
         """
-        self._check_open()
-        idempotent, body = self._taken_apart(parameters)
-        started = time.perf_counter()
-        attempts = Attempts(self._rules, idempotent)
-        connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
-        reader = connection.reader
-        return self._wire.answer(
-            self._wire.stream,
-            reader.status,
-            reader.headers,
-            ResponseStream(connection, self._pool, self._wire, started),
-            attempts.made,
-        )
+        return run_without_loop(self._events(ResponseStream, parameters))
 
     def stream(
         self,
@@ -241,33 +198,10 @@ class RuntimeClient(ClientBase):
         botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
             As of :meth:`invoke_endpoint`.
         """
-        self._check_open()
-        call = self._generation(
-            first_token_timeout,
-            gap_timeout,
-            total_timeout,
-            conversation,
-            hedge_generations,
-            parameters,
+        limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
+        return run_without_loop(
+            self._generate(Generation, limits, conversation, hedge_generations, parameters)
         )
-
-        def begin(claim: Claim | None = None) -> Generation:
-            attempts = Attempts(self._rules, call.idempotent)
-            attempts.first_token = call.limits.first
-            attempts.silence = float("inf")  # the limits take its place
-            attempts.watch = claim.watch if claim else None
-            generation = Generation(self._pool, self._wire, call.limits)
-            try:
-                connection = self._send(
-                    self._wire.stream, dict(call.parameters), call.body, attempts, stream=True
-                )
-            except ReadTimeoutError as error:
-                raise generation.late(self._regional) from error
-            return generation.begun(connection, attempts)
-
-        if call.hedging is None or self._threads is None:
-            return begin()
-        return raced_in_threads(begin, call.hedging, self._threads, self.counts)
 
     def open_session(self, **parameters: Any) -> str:
         """Have a container open a session, whose requests all go to its instance.
@@ -309,87 +243,7 @@ class RuntimeClient(ClientBase):
         """
         self.invoke_endpoint(**closing(session, parameters))
 
-    def _send(
-        self,
-        operation: Operation,
-        parameters: dict[str, Any],
-        body: bytes,
-        attempts: Attempts,
-        *,
-        stream: bool,
-    ) -> BlockingConnection:
-        """One call with its retries; the connection holds an answer below 300."""
-        pool = self._pool
-        while True:
-            prepared = self._wire.prepare(attempts.choose(), operation, parameters)
-            error: Any
-            try:
-                connection = pool.exchange(prepared, body, attempts, stream=stream)
-            except CredentialsEnded:
-                for seconds in self._credentials.waits(attempts.deadline):
-                    time.sleep(seconds)
-                continue
-            except (HTTPClientError, NoConnectionError) as problem:
-                pause = attempts.failed(problem)
-                error = problem
-            else:
-                reader = connection.reader
-                if reader.status < 300:
-                    attempts.answered(reader.status)
-                    return connection
-                body_of_error = b"".join(reader.parts)
-                error = self._wire.error(
-                    operation, reader.status, reader.headers, body_of_error, attempts.made + 1
-                )
-                pause = attempts.answered(
-                    reader.status, str(error.response.get("Error", {}).get("Code"))
-                )
-                if attempts.watch is not None:
-                    attempts.watch(None)
-                pool.give_back(connection)
-            if pause is None or pool.closed:
-                raise error
-            time.sleep(pause)
-
-    def _check_open(self) -> None:
+    def _open_pool(self) -> BlockingPool:
         if self._pool.closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
-
-
-class ResponseStream(Events):
-    """Events of a response stream, as they come: ``{"PayloadPart": {"Bytes": b"..."}}``.
-
-    Iterate once, to the end or inside ``with``, so that the connection is free again.
-    """
-
-    def __init__(
-        self, connection: BlockingConnection, pool: BlockingPool, wire: Wire, started: float
-    ) -> None:
-        super().__init__(wire, connection.reader.headers, started)
-        self._connection: BlockingConnection | None = connection
-        self._pool = pool
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        try:
-            while self._connection is not None:
-                asked = time.monotonic()
-                data = self._connection.part(asked + self._left)
-                self._left -= time.monotonic() - asked
-                if not data:
-                    self._buffer.check_end()
-                    return
-                yield from self._complete(data)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Give the connection back, or close it when the stream was not read to its end."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._pool.give_back(connection)
-
-    def __enter__(self) -> ResponseStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return self._pool

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -229,29 +228,6 @@ class EventBuffer(EventStreamBuffer):  # type: ignore[misc]  # untyped botocore
             raise self.error(
                 f"the answer ended inside an event, {self.unread} bytes after its start"
             )
-
-
-class Events:
-    """The events of one response stream, as its bytes come.
-
-    Attributes
-    ----------
-    time_to_first_byte : timedelta or None
-        From the call to the first event; ``None`` until it came.
-    """
-
-    def __init__(self, wire: Wire, headers: Mapping[str, str], started: float) -> None:
-        self._wire, self._started = wire, started
-        self._buffer = EventBuffer(headers)
-        self._left = LONGEST_STREAM.total_seconds()
-        self.time_to_first_byte: timedelta | None = None
-
-    def _complete(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """boto3's events that are complete with these bytes."""
-        for event in self._wire.events(self._buffer, data):
-            if self.time_to_first_byte is None:
-                self.time_to_first_byte = timedelta(seconds=time.perf_counter() - self._started)
-            yield event
 
 
 def check_header_values(headers: Mapping[str, Any]) -> None:

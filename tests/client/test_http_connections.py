@@ -1,10 +1,11 @@
-"""The HTTP of the asyncio client, byte by byte, and what it does with a bad peer."""
+"""The HTTP of both clients, byte by byte, and what it does with a bad peer."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -19,13 +20,16 @@ from botocore.exceptions import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client.async_http import HttpPool
+from low_latency_endpoint.client.async_http import AsyncPool
+from low_latency_endpoint.client.blocking_http import BlockingPool
 from low_latency_endpoint.client.call_attempts import Attempts, CallRules
 from low_latency_endpoint.client.client_base import ClientOptions
 from low_latency_endpoint.client.client_timing import CallTiming, ClientCounts
 from low_latency_endpoint.client.kept_connections import KeptConnections
 
+from .callers import run_core
 from .test_http_answers import pieces
+from .threaded_server import ThreadedServer
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
 END = b"\r\n\r\n"
@@ -42,10 +46,11 @@ class Request:
         return REQUEST
 
 
-class Peer:
+class Peer(ThreadedServer):
     """Answers each request with the next script: pieces of bytes; ``None`` closes."""
 
     def __init__(self, *scripts: list[bytes | None]) -> None:
+        super().__init__()
         self.scripts = list(scripts)
         self.connections = 0
 
@@ -56,7 +61,6 @@ class Peer:
                 await reader.readuntil(END)
                 for piece in self.scripts.pop(0):
                     if piece is None:
-                        writer.close()
                         return
                     writer.write(piece)
                     await writer.drain()
@@ -68,32 +72,43 @@ class Peer:
             writer.close()
 
 
-def with_peer(peer: Peer, use: Callable[[HttpPool, str], Awaitable[Any]], **more: Any) -> Any:
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+Use = Callable[[Any, str], Coroutine[Any, Any, Any]]
+
+
+def with_peer(kind: str, peer: Peer, use: Use, **more: Any) -> Any:
+    with peer:
+        return with_pool(kind, use, peer.url, **more)
+
+
+def with_pool(
+    kind: str,
+    use: Use,
+    origin: str,
+    limit: int = 4,
+    connect: float = 10,
+    read: float = 10,
+    idle: float = 60,
+) -> Any:
     async def run() -> Any:
-        server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        pool = pool_of(**more)
-        try:
-            return await asyncio.wait_for(use(pool, f"http://127.0.0.1:{port}"), 20)
-        finally:
-            pool.close()
-            server.close()
-            await server.wait_closed()
-
-    return asyncio.run(run())
-
-
-def pool_of(limit: int = 4, connect: float = 10, read: float = 10, idle: float = 60) -> HttpPool:
-    pool = HttpPool(
-        ClientOptions(
+        options = ClientOptions(
             latency_target=timedelta(seconds=1),
             concurrency=limit,
             connect_timeout=timedelta(seconds=connect),
             read_timeout=timedelta(seconds=read),
         )
-    )
-    pool._kept = KeptConnections(idle_seconds=idle)
-    return pool
+        pool: Any = BlockingPool(options) if kind == "threads" else AsyncPool(options)
+        pool._kept = KeptConnections(idle_seconds=idle)
+        try:
+            return await use(pool, origin)
+        finally:
+            pool.close()
+
+    return run_core(kind, run)
 
 
 def attempts(origin: str, seconds: float = 30, *, idempotent: bool = True) -> Attempts:
@@ -110,12 +125,15 @@ def attempts(origin: str, seconds: float = 30, *, idempotent: bool = True) -> At
     return Attempts(rules, idempotent)
 
 
-async def whole(pool: HttpPool, origin: str, *, stream: bool = False) -> tuple[int, bytes]:
-    answer = await pool.exchange(Request, b"", attempts(origin), stream=stream)
+async def whole(pool: Any, origin: str, *, stream: bool = False) -> tuple[int, bytes]:
+    connection = await pool.exchange(Request, b"", attempts(origin), stream=stream)
+    body = b""
     try:
-        return answer.status, await answer.read()
+        while data := await connection.part(time.monotonic() + 10):
+            body += data
+        return connection.reader.status, body
     finally:
-        answer.close()
+        pool.give_back(connection)
 
 
 def chunked(parts: list[bytes]) -> bytes:
@@ -125,7 +143,8 @@ def chunked(parts: list[bytes]) -> bytes:
     )
 
 
-@settings(max_examples=40)
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+@settings(max_examples=40, deadline=None)
 @given(
     body=st.binary(max_size=200),
     places=st.lists(st.integers(0, 400), max_size=6),
@@ -133,7 +152,7 @@ def chunked(parts: list[bytes]) -> bytes:
     stream=st.booleans(),
 )
 def test_an_answer_is_the_same_however_it_is_cut(
-    body: bytes, places: list[int], parts: list[bytes], stream: bool
+    kind: str, body: bytes, places: list[int], parts: list[bytes], stream: bool
 ) -> None:
     """A sized and a chunked answer on one connection, in arbitrary pieces."""
     sized = (
@@ -141,19 +160,19 @@ def test_an_answer_is_the_same_however_it_is_cut(
     ) + body
     peer = Peer([*pieces(sized, places)], [*pieces(chunked(parts), places)])
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         assert await whole(pool, origin, stream=stream) == (201, body)
         assert await whole(pool, origin, stream=stream) == (200, b"".join(parts))
 
-    with_peer(peer, use)
+    with_peer(kind, peer, use)
     assert peer.connections == 1
 
 
-def test_an_answer_without_a_length_ends_with_the_connection() -> None:
-    async def use(pool: HttpPool, origin: str) -> None:
+def test_an_answer_without_a_length_ends_with_the_connection(kind: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         assert await whole(pool, origin) == (200, b"all of it")
 
-    with_peer(Peer([b"HTTP/1.1 200 OK\r\n\r\nall ", b"of it", None]), use)
+    with_peer(kind, Peer([b"HTTP/1.1 200 OK\r\n\r\nall ", b"of it", None]), use)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +184,14 @@ def test_an_answer_without_a_length_ends_with_the_connection() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
     ],
 )
-def test_a_connection_that_is_to_close_is_not_used_again(head: bytes) -> None:
+def test_a_connection_that_is_to_close_is_not_used_again(kind: str, head: bytes) -> None:
     peer = Peer([head], [head])
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         await whole(pool, origin)
         await whole(pool, origin)
 
-    with_peer(peer, use)
+    with_peer(kind, peer, use)
     assert peer.connections == 2
 
 
@@ -188,56 +207,58 @@ def test_a_connection_that_is_to_close_is_not_used_again(head: bytes) -> None:
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_no_answer_or_half_of_one_is_botocores_error(
-    script: list[bytes | None], stream: bool
+    kind: str, script: list[bytes | None], stream: bool
 ) -> None:
     """Which bytes are an answer: test_http_answers.py."""
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         with pytest.raises(ConnectionClosedError):
             await whole(pool, origin, stream=stream)
 
-    with_peer(Peer(script), use)
+    with_peer(kind, Peer(script), use)
 
 
 @pytest.mark.parametrize("script", [[], [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"]])
-def test_silence_ends_after_the_read_timeout(script: list[bytes | None]) -> None:
-    async def use(pool: HttpPool, origin: str) -> None:
+def test_silence_ends_after_the_read_timeout(kind: str, script: list[bytes | None]) -> None:
+    async def use(pool: Any, origin: str) -> None:
         with pytest.raises(ReadTimeoutError):
             await whole(pool, origin)
 
-    with_peer(Peer(script), use, read=0.05)
+    with_peer(kind, Peer(script), use, read=0.05)
 
 
-def test_nobody_listens() -> None:
-    async def run() -> None:
-        with socket.socket() as closed:
-            closed.bind(("127.0.0.1", 0))
-            pool = pool_of()
-            with pytest.raises(EndpointConnectionError):
-                await pool.exchange(
-                    Request, b"", attempts(f"http://127.0.0.1:{closed.getsockname()[1]}")
-                )
-            assert await pool.open(f"http://127.0.0.1:{closed.getsockname()[1]}", 2) == 0
+def test_nobody_listens(kind: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
+        with pytest.raises(EndpointConnectionError):
+            await pool.exchange(Request, b"", attempts(origin))
+        assert await pool.open(origin, 2) == 0
 
-    asyncio.run(run())
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        with_pool(kind, use, f"http://127.0.0.1:{closed.getsockname()[1]}")
 
 
-def test_a_handshake_that_never_ends() -> None:
-    async def run() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            pool = pool_of(connect=0.05)
-            with pytest.raises(ConnectTimeoutError):
-                await pool.exchange(
-                    Request, b"", attempts(f"https://127.0.0.1:{silent.getsockname()[1]}")
-                )
+def test_a_handshake_that_never_ends(kind: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
+        assert pool._options.tls  # reads the authorities
+        with pytest.raises(ConnectTimeoutError):
+            await pool.exchange(Request, b"", attempts(origin))
 
-    asyncio.run(run())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(10)
+        with_pool(kind, use, f"https://127.0.0.1:{silent.getsockname()[1]}", connect=0.3)
+        peer, _ = silent.accept()
+        with peer:
+            peer.settimeout(10)
+            while peer.recv(4096):
+                pass  # to the end, which the client has sent
 
 
-def test_calls_beyond_the_limit_wait_and_failures_give_their_turn_back() -> None:
+@pytest.mark.parametrize("kind", ["asyncio"])
+def test_calls_beyond_the_limit_wait_and_failures_give_their_turn_back(kind: str) -> None:
     peer = Peer([None], ANSWER, ANSWER, ANSWER, ANSWER, ANSWER)
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         results = await asyncio.gather(
             *(whole(pool, origin) for _ in range(6)), return_exceptions=True
         )
@@ -246,14 +267,15 @@ def test_calls_beyond_the_limit_wait_and_failures_give_their_turn_back() -> None
             *["tuple"] * 5,
         ]
 
-    with_peer(peer, use, limit=1)
+    with_peer(kind, peer, use, limit=1)
     assert peer.connections == 2
 
 
-def test_a_cancelled_call_leaves_no_half_used_connection() -> None:
+@pytest.mark.parametrize("kind", ["asyncio"])
+def test_a_cancelled_call_leaves_no_half_used_connection(kind: str) -> None:
     peer = Peer([], ANSWER)
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         task = asyncio.ensure_future(pool.exchange(Request, b"", attempts(origin)))
         while not peer.connections:
             await asyncio.sleep(0.001)
@@ -263,45 +285,49 @@ def test_a_cancelled_call_leaves_no_half_used_connection() -> None:
             await task
         assert await whole(pool, origin) == (200, b"x")
 
-    with_peer(peer, use, limit=1)
+    with_peer(kind, peer, use, limit=1)
     assert peer.connections == 2
 
 
-def test_an_old_connection_is_not_used() -> None:
+def test_an_old_connection_is_not_used(kind: str) -> None:
     peer = Peer(ANSWER, ANSWER)
 
-    async def use(pool: HttpPool, origin: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         await whole(pool, origin)
-        await asyncio.sleep(0.02)
+        await pool.sleep(0.02)
         await whole(pool, origin)
 
-    with_peer(peer, use, idle=0.01)
+    with_peer(kind, peer, use, idle=0.01)
     assert peer.connections == 2
 
 
-def test_a_slow_reader_holds_the_sender_back() -> None:
+def test_a_slow_reader_holds_the_sender_back(kind: str) -> None:
     size = 8 * 1024 * 1024
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
     pieces: list[bytes | None] = [head, *[b"x" * 65_536] * (size // 65_536)]
 
-    async def use(pool: HttpPool, origin: str) -> None:
-        answer = await pool.exchange(Request, b"", attempts(origin), stream=True)
-        await asyncio.sleep(0.1)
-        assert answer._unread < size // 2
-        assert len(await answer.read()) == size
-        answer.close()
+    async def use(pool: Any, origin: str) -> None:
+        connection = await pool.exchange(Request, b"", attempts(origin), stream=True)
+        await pool.sleep(0.1)
+        assert sum(map(len, connection.reader.parts)) < size // 2
+        read = 0
+        while data := await connection.part(time.monotonic() + 10):
+            read += len(data)
+        assert read == size
+        pool.give_back(connection)
 
-    with_peer(Peer(pieces), use)
+    with_peer(kind, Peer(pieces), use)
 
 
-def test_the_socket_options_are_set() -> None:
-    async def use(pool: HttpPool, origin: str) -> None:
-        pool._options = replace(pool._options, keepalive=timedelta(seconds=42))
+def test_the_socket_options_are_set(kind: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
         await whole(pool, origin)
         (connection,) = pool._all
-        kept = connection._transport.get_extra_info("socket")
-        assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 42
-        assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        if kind == "threads":
+            kept = connection._socket
+        else:
+            kept = connection._transport.get_extra_info("socket")
+        for level, name, value in pool._options.sockets:
+            assert kept.getsockopt(level, name) == value
 
-    with_peer(Peer(ANSWER), use)
+    with_peer(kind, Peer(ANSWER), use)

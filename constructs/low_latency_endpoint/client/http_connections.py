@@ -1,0 +1,260 @@
+"""HTTP/1.1 for one purpose: small POSTs on kept connections, with as little work as Python allows.
+
+General clients spend most of their time on what SageMaker Runtime never asks for (cookies,
+redirects, form data, proxies). This does the rest: pooling, timeouts, streams, botocore's errors.
+How bytes are sent and waited for is up to ``async_http`` and ``blocking_http``.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from botocore.exceptions import (
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from .call_attempts import Attempts, StaleConnectionError, no_answer
+from .client_base import ClientOptions
+from .client_timing import CLIENT_CLOSED
+from .http_answers import AnswerReader, MalformedAnswer
+from .kept_connections import KeptConnections
+from .runtime_wire import Prepared
+
+NEVER = float("inf")
+# The peer's farewell or its reset, before a byte of an answer.
+_ENDS = (
+    MalformedAnswer,
+    ConnectionResetError,
+    BrokenPipeError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+)
+
+
+class Connection(ABC):
+    """One connection, one exchange at a time; the answer is in its reader."""
+
+    def __init__(self, pool: Pool[Any], origin: str) -> None:
+        self.origin = origin
+        self.idle_since = 0.0
+        self.closed = False
+        self.reader = AnswerReader()
+        self._pool = pool
+        self._read_seconds = pool.read_seconds
+        self._deadline = NEVER
+        self._reused = False
+
+    async def exchange(
+        self,
+        data: bytes,
+        deadline: float,
+        *,
+        stream: bool,
+        reused: bool,
+        silence: float | None = None,
+    ) -> None:
+        """Send a request and read its answer: to its end, or the head of a good stream.
+
+        ``silence`` is the longest of the peer in seconds, by default the read timeout.
+        """
+        reader = self.reader
+        reader.expect(stream=stream)
+        self._deadline, self._reused = deadline, reused
+        self._read_seconds = self._pool.read_seconds if silence is None else silence
+        try:
+            sent = await self._send(data)
+            while not reader.complete and not (stream and 0 < reader.status < 300):
+                await self._read()
+        except (OSError, MalformedAnswer) as error:
+            raise self._said(error) from error
+        reader.keep = reader.keep and sent
+
+    async def part(self, deadline: float) -> bytes:
+        """The next bytes of a stream's body, all that are there; empty at its end."""
+        reader = self.reader
+        self._deadline = deadline
+        try:
+            while not reader.parts and not reader.complete:
+                await self._read()
+        except (OSError, MalformedAnswer) as error:
+            raise self._said(error) from error
+        data = b"".join(reader.parts)
+        reader.parts.clear()
+        return data
+
+    def _said(self, error: Exception) -> HTTPClientError:
+        """botocore's error for what went wrong after the request went out."""
+        made: HTTPClientError
+        # The kernel's own time-out has a number: nobody acknowledges what was sent.
+        if isinstance(error, TimeoutError) and error.errno is None:
+            made = ReadTimeoutError(endpoint_url=self.origin, error=error)
+        elif self._reused and not self.reader.started and isinstance(error, _ENDS):
+            made = StaleConnectionError(endpoint_url=self.origin, error=error, request=None)
+        else:
+            made = no_answer(error, self.origin)
+        return made
+
+    @abstractmethod
+    async def _send(self, data: bytes) -> bool:
+        """Send a request; false when the peer ended the connection before it had read all."""
+
+    @abstractmethod
+    async def _read(self) -> None:
+        """Wait until more of the answer is in the reader, or raise what came in its place."""
+
+    @abstractmethod
+    def heard(self) -> bool:
+        """Whether something came on an idle connection."""
+
+    @abstractmethod
+    async def ended(self) -> bool:
+        """Whether that was the peer's end, or what nobody asked for."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """End it from outside, which wakes whoever waits for an answer."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close at once; once more does nothing."""
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Pool(ABC, Generic[C]):
+    """Kept connections by origin. More than ``most`` can be in use, but are not kept."""
+
+    def __init__(self, options: ClientOptions, most: int | None = None) -> None:
+        self.read_seconds = options.timing.read_timeout.total_seconds()
+        self.closed = False
+        self._connect_seconds = options.timing.connect_timeout.total_seconds()
+        self._options = options
+        self._most = most
+        self._start()
+
+    def _start(self) -> None:
+        self._kept: KeptConnections[C] = KeptConnections(self._most)
+        self._all: set[C] = set()  # its methods, and list() of it, are atomic across threads
+
+    async def exchange(
+        self,
+        prepare: Callable[[str], Prepared],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool = False,
+    ) -> C:
+        """Send a request and get its answer; ``give_back()`` the connection when done.
+
+        ``prepare`` takes an origin. The request is signed when the connection is there.
+        """
+        origin = attempts.choose()
+        prepared = prepare(origin)
+        connection = None if attempts.fresh else await self._take(origin, attempts)
+        reused = connection is not None
+        if connection is None:
+            left = attempts.deadline - time.monotonic()
+            connection = await self._connect(origin, min(self._connect_seconds, left))
+        try:
+            data = prepared.signed(body)
+            attempts.sending(connection)
+            await connection.exchange(
+                data, attempts.deadline, stream=stream, reused=reused, silence=attempts.silence
+            )
+        except BaseException as error:  # a signal's, a cancellation: half an answer is no use
+            connection.abort()
+            if isinstance(error, StaleConnectionError):
+                self._kept.beware(origin, time.monotonic())
+            raise
+        return connection
+
+    def give_back(self, connection: C) -> None:
+        """Take a connection whose exchange is over, or is left in the middle."""
+        if connection.reader.complete and connection.reader.keep and not connection.closed:
+            self._kept.put(connection.origin, connection, time.monotonic())
+        else:
+            connection.abort()
+
+    async def open(self, origin: str, number: int) -> int:
+        """Open connections ahead; returns how many are open. Failures are not raised."""
+        made = await self._together(
+            partial(self._connect, origin, self._options.ahead_seconds), number
+        )
+        good = [one for one in made if not isinstance(one, BaseException)]
+        for connection in good:
+            self._kept.put(origin, connection, time.monotonic())
+        return len(good)
+
+    def lost(self, connection: C) -> None:
+        """Forget a connection that has ended."""
+        self._all.discard(connection)
+        self._kept.lost(connection.origin, connection, time.monotonic())
+
+    def close(self) -> None:
+        """Close all connections, for good; what is under way ends with an error."""
+        self.closed = True
+        self._kept.close()
+        for connection in list(self._all):
+            connection.interrupt()
+
+    async def _take(self, origin: str, attempts: Attempts) -> C | None:
+        """A kept connection that the peer has not ended; ``None`` for a new one."""
+        while not self.closed:
+            connection, pause = self._kept.take(origin, time.monotonic(), sure=attempts.sure)
+            if connection is None:
+                if not pause:
+                    return None
+                await self.sleep(pause)
+            elif not connection.heard() or not await connection.ended():
+                return connection
+            else:
+                connection.abort()
+                self._kept.ended(origin, connection, time.monotonic())
+        return None
+
+    async def _connect(self, origin: str, seconds: float) -> C:
+        if self.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        try:
+            connection = await self._connected(origin, seconds)
+        except ssl.SSLError as error:
+            raise SSLError(endpoint_url=origin, error=error) from error
+        except TimeoutError as error:
+            raise ConnectTimeoutError(endpoint_url=origin, error=error) from error
+        except OSError as error:
+            raise EndpointConnectionError(endpoint_url=origin, error=error) from error
+        self._all.add(connection)
+        if self.closed:  # meanwhile
+            connection.abort()
+            raise ConnectionClosedError(endpoint_url=origin, request=None)
+        return connection
+
+    @staticmethod
+    @abstractmethod
+    async def sleep(seconds: float) -> None:
+        """Wait."""
+
+    @abstractmethod
+    def is_full(self) -> bool:
+        """Whether a request would have to wait for its turn."""
+
+    @abstractmethod
+    async def _connected(self, origin: str, seconds: float) -> C:
+        """A new connection; raises what the system does."""
+
+    @abstractmethod
+    async def _together(
+        self, start: Callable[[], Coroutine[Any, Any, C]], number: int
+    ) -> list[C | BaseException]:
+        """Results of so many at once."""
