@@ -102,7 +102,7 @@ def _steps(report: LoadTestReport) -> Iterator[Section]:
     columns = list(step_columns(steps, report))
     notes = [
         "Latency runs from the moment at which a request was due to its whole answer.",
-        *marks_in(columns),
+        *marks_in(columns, "load"),
     ]
     if any(each.shown == "kept" for each in steps):
         notes.append("kept: in what was measured, with too little to say that it held")
@@ -115,7 +115,7 @@ def _steps(report: LoadTestReport) -> Iterator[Section]:
         for each in steps
         for text in (*each.result.client_bound, *each.result.warnings)
     ]
-    told = [_generator(steps)]
+    told = [*marks_in(columns, "machines"), _generator(steps)]
     if any(column.name == PER_INSTANCE for column in columns):
         told.insert(0, f"{PER_INSTANCE}: invocations per instance and minute")
     yield Section(

@@ -159,9 +159,10 @@ def steps_table(columns: Sequence[StepColumn], group: str) -> Table:
     )
 
 
-def marks_in(columns: Sequence[StepColumn]) -> list[str]:
-    """What the marks in the cells mean."""
-    ends = {str(cell)[-1:] for column in columns for cell in column.cells}
+def marks_in(columns: Sequence[StepColumn], group: str) -> list[str]:
+    """What the marks in the cells of a table mean."""
+    shown = (column for column in columns if group in column.groups)
+    ends = {str(cell)[-1:] for column in shown for cell in column.cells}
     return [text for mark, text in _MARKS.items() if mark in ends]
 
 
