@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...account.alarms import metric_alarms
 from ...account.calls import Account, Unknown
@@ -48,10 +48,10 @@ from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .drifted import read_drift
 from .measurements import (
+    AlarmReading,
     Measurements,
     ObservedDeployment,
     PlanFacts,
-    ScalingReading,
     Threshold,
     VariantReading,
     rises,
@@ -62,6 +62,7 @@ from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, 
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
 from .silent_path import broken_paths
 from .stated_alarms import misread
+from .thresholds import DEPLOYMENT, LOOK_BACK
 from .tokens import TOKEN_TIMES
 from .tree import walk
 
@@ -73,13 +74,13 @@ METRICS_READABLE = rule(
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
 )
 
-#: Series by variant and kind, then by part.
-Shares = dict[tuple[str, str], dict[str, MetricSeries]]
 
-#: What began this long before the window may still be felt in it.
-_LOOK_BACK = timedelta(minutes=15)
-#: Longest time between a configuration's creation and the end of its deployment.
-_DEPLOYMENT = timedelta(hours=8)
+class Window(NamedTuple):
+    """Whole periods, as CloudWatch counts them."""
+
+    start: datetime
+    end: datetime
+    period: timedelta
 
 
 def diagnose(
@@ -102,114 +103,67 @@ def diagnose(
         endpoint = meant_endpoint(account, endpoint)
         found = existing_endpoint(account, endpoint)
     period = period_for(start, end, now)
-    start, end = _aligned(start, period), _aligned(end, period)
+    window = Window(_aligned(start, period), _aligned(end, period), period)
     progress("Alarms")
-    listed_alarms = account.known("alarms", metric_alarms)
-    alarms = None if listed_alarms is None else read_alarms(listed_alarms, found)
-    transitions = tuple(read_transitions(account, alarms or (), start, end))
+    alarms = account.known("alarms", lambda each: read_alarms(metric_alarms(each), found))
+    transitions = tuple(read_transitions(account, alarms or (), window.start, window.end))
     progress("Plan")
     arn = found.description["EndpointArn"]
     plan = account.known("the stack's plan", read_plan, arn)
-    drifted, deployed = account.known("what was changed by hand", read_drift, arn) or ((), {})
+    drifts, deployed = account.known("what was changed by hand", read_drift, arn) or ((), {})
+    limits = partial(_thresholds, targets or {}, plan)
     described = []
-    for name, each in found.variants.items():
-        progress(f"Variant {name}")
-        model = (
-            account.known(f"model {each.model_name}", describe_model, each.model_name)
-            if each.model_name
-            else None
-        )
-        scaling = read_scaling(account, endpoint, name, start, end)
-        thresholds = _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)
-        described.append(_described(each, model, scaling, thresholds))
-    queries = [
-        query
-        for each in described
-        for query in variant_queries(
-            endpoint,
-            each.name,
-            each.instance_type,
-            [key for key in each.thresholds if key[1] != "Rate" and key[0] not in TOKEN_TIMES],
-        )
-    ]
-    progress("List of metrics")
-    listed = account.known(
-        "metrics per instance and zone",
-        by_dimension,
-        endpoint,
-        {each.name: each.instance_type for each in described},
-    )
-    parts, configurations = listed or ([], {})
-    queries += [
-        *parts,
-        *(
-            Query((name, "configuration", name), "Invocations", "Sum", dimensions)
-            for name, dimensions in configurations.items()
-        ),
-    ]
-    with _needed():
-        series = read_queries(account, queries, start, end, period, progress)
-    shares = _shares(series)
-    variants = tuple(
+    for each in found.variants.values():
+        progress(f"Variant {each.name}")
+        described.append(_described(account, endpoint, each, window, limits(alarms, each.name)))
+    series, listed = _series(account, endpoint, described, window, progress)
+    parts = _by_part(series)
+    variants = [
         _with_tokens(
             account,
             endpoint,
             replace(
                 each,
-                series=shares.get((each.name, ""), {}).get("", {}),
-                instances=shares.get((each.name, "instance"), {}),
-                zones=shares.get((each.name, "zone"), {}),
+                series=parts.get((each.name, ""), {}).get("", {}),
+                instances=parts.get((each.name, "instance"), {}),
+                zones=parts.get((each.name, "zone"), {}),
             ),
-            (start, end, period),
+            window,
             found.publish_seconds,
             progress,
         )
         for each in described
-    )
+    ]
     if alarms:
         alarms = tuple(replace(a, doubt=a.doubt or misread(a, variants, plan)) for a in alarms)
-        limits = {v.name: alarm_thresholds(alarms, v.name) for v in variants}
-        variants = tuple(
-            replace(v, thresholds=_thresholds(targets or {}, limits[v.name], plan))
-            for v in variants
-        )
+        variants = [replace(v, thresholds=limits(alarms, v.name)) for v in variants]
     silent = not any(v.get("Invocations", "Sum").sum for v in variants)
-    broken = (
-        account.known("interface endpoint", broken_paths, plan.stack) if plan and silent else ()
-    )
+    broken = plan and silent and account.known("interface endpoint", broken_paths, plan.stack)
+    unstarted = account.known("the containers' log group", read_unstarted, found, now)
+    deployment = _deployment(found, series, variants, window)
     measurements = Measurements(
         endpoint=endpoint,
         region=region,
-        start=start,
-        end=end,
+        start=window.start,
+        end=window.end,
         period=period,
         status=found.status,
         configuration=found.configuration_name,
         failure_reason=found.failure_reason,
         data_capture_percent=_capture(found.description),
         asynchronous="AsyncInferenceConfig" in found.configuration,
-        variants=variants,
-        deployments=tuple(_deployments(found, series, variants, start, end, period)),
+        variants=tuple(variants),
+        deployments=(deployment,) if deployment else (),
         alarms=alarms,
         transitions=transitions,
         plan=plan,
         broken_paths=tuple(broken or ()),
-        drifts=drifted,
+        drifts=drifts,
         deployed=deployed,
-        unstarted=account.known("the containers' log group", read_unstarted, found, now),
+        unstarted=unstarted,
         client_latency=dict(client_latency or {}),
-        unknown=(
-            *account.unknown,
-            *(
-                Unknown(
-                    f"CPU and GPU utilization of {name}",
-                    "its instance type, by which they are scaled, could not be read",
-                )
-                for name, each in found.variants.items()
-                if not each.instance_types and "ServerlessConfig" not in each.configured
-            ),
-        ),
-        absent=tuple(_absent(listed is not None, variants)),
+        unknown=(*account.unknown, *_unscaled(found)),
+        absent=tuple(_absent(listed, variants)),
     )
     return Diagnosis(measurements, tuple(walk(measurements)))
 
@@ -227,20 +181,23 @@ def _needed() -> Iterator[None]:
 
 
 def _described(
+    account: Account,
+    endpoint: str,
     deployed: DeployedVariant,
-    model: Mapping[str, Any] | None,
-    scaling: ScalingReading | None,
+    window: Window,
     thresholds: dict[tuple[str, str], Threshold],
 ) -> VariantReading:
     """A variant without its metrics."""
-    known = model or {}
-    containers = (
-        [known["PrimaryContainer"]]
-        if known.get("PrimaryContainer")
-        else known.get("Containers", [])
-    )
+    name, model = deployed.name, None
+    containers: list[Mapping[str, Any]] = []
+    if deployed.model_name:
+        what = f"model {deployed.model_name}"
+        model = account.known(what, describe_model, deployed.model_name)
+    if model:
+        primary = model.get("PrimaryContainer")
+        containers = [primary] if primary else model.get("Containers", [])
     return VariantReading(
-        name=deployed.name,
+        name=name,
         instance_type=next(iter(deployed.instance_types), ""),
         routing=deployed.routing or "RANDOM",
         routing_stated=deployed.stated_routing is not None,
@@ -248,25 +205,46 @@ def _described(
         desired_instances=deployed.desired_instances,
         weight=deployed.running.get("CurrentWeight"),
         images=None if model is None else tuple(c.get("Image", "") for c in containers),
-        environment={
-            name: value
-            for each in containers
-            for name, value in each.get("Environment", {}).items()
-        },
+        environment={k: v for each in containers for k, v in each.get("Environment", {}).items()},
         multi_model=None
         if model is None
         else any(c.get("Mode") == "MultiModel" for c in containers),
         inference_components=bool(deployed.configured) and not deployed.model_name,
-        scaling=scaling,
+        scaling=read_scaling(account, endpoint, name, window.start, window.end),
         thresholds=thresholds,
     )
+
+
+def _series(
+    account: Account,
+    endpoint: str,
+    variants: Iterable[VariantReading],
+    window: Window,
+    progress: Callable[[str], None],
+) -> tuple[dict[Query, Series], bool]:
+    """The metrics of variants and of their parts, and whether the parts could be listed."""
+    types = {each.name: each.instance_type for each in variants}
+    queries: list[Query] = []
+    for each in variants:
+        wanted = [k for k in each.thresholds if k[1] != "Rate" and k[0] not in TOKEN_TIMES]
+        queries += variant_queries(endpoint, each.name, types[each.name], wanted)
+    progress("List of metrics")
+    listed = account.known("metrics per instance and zone", by_dimension, endpoint, types)
+    parts, configurations = listed or ([], {})
+    queries += parts
+    queries += [
+        Query((name, "configuration", name), "Invocations", "Sum", dimensions)
+        for name, dimensions in configurations.items()
+    ]
+    with _needed():
+        return read_queries(account, queries, *window, progress), listed is not None
 
 
 def _with_tokens(
     account: Account,
     endpoint: str,
     variant: VariantReading,
-    window: tuple[datetime, datetime, timedelta],
+    window: Window,
     publish_seconds: int,
     progress: Callable[[str], None],
 ) -> VariantReading:
@@ -296,11 +274,15 @@ def _capture(described: Mapping[str, Any]) -> int:
 
 
 def _thresholds(
-    targets: Mapping[str, float], alarms: dict[tuple[str, str], Threshold], plan: PlanFacts | None
+    targets: Mapping[str, float],
+    plan: PlanFacts | None,
+    alarms: tuple[AlarmReading, ...] | None,
+    variant: str,
 ) -> dict[tuple[str, str], Threshold]:
     """What was asked for on the command line, else the alarms', else the plan's."""
-    rates = {key: limit for key, limit in alarms.items() if key[1] == "Rate"}
-    latencies = {key: limit for key, limit in alarms.items() if key[1] != "Rate"}
+    stated = alarm_thresholds(alarms, variant)
+    rates = {key: limit for key, limit in stated.items() if key[1] == "Rate"}
+    latencies = {key: limit for key, limit in stated.items() if key[1] != "Rate"}
     of_tokens = token_targets(targets)
     targets = {name: value for name, value in targets.items() if "-" not in name}
     if of_tokens and not targets:
@@ -327,7 +309,7 @@ def _thresholds(
     return {**latencies, **rates}
 
 
-def _shares(series: dict[Query, Series]) -> Shares:
+def _by_part(series: dict[Query, Series]) -> dict[tuple[str, str], dict[str, MetricSeries]]:
     """Series by variant and kind, then by part; those without data are left out."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
@@ -379,52 +361,69 @@ def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bo
     )
 
 
-def _deployments(
-    found: DeployedEndpoint,
-    series: dict[Query, Series],
-    variants: Iterable[VariantReading],
-    start: datetime,
-    end: datetime,
-    period: timedelta,
-) -> Iterable[ObservedDeployment]:
-    name = found.configuration_name
+def _unscaled(found: DeployedEndpoint) -> Iterator[Unknown]:
+    for name, each in found.variants.items():
+        if not each.instance_types and "ServerlessConfig" not in each.configured:
+            why = "its instance type, by which they are scaled, could not be read"
+            yield Unknown(f"CPU and GPU utilization of {name}", why)
+
+
+def _update_ended(
+    found: DeployedEndpoint, variants: Iterable[VariantReading], period: timedelta
+) -> datetime | None:
+    """When the last update of the endpoint ended; ``None`` where scaling may have changed it since."""
     made = found.configuration.get("CreationTime")
-    changed = found.description.get("LastModifiedTime")
-    created = found.description.get("CreationTime")
-    first = bool(created and created >= start - timedelta(minutes=1))
-    until = changed if changed and made and timedelta(0) <= changed - made <= _DEPLOYMENT else None
-    if until and any(
-        a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
-        for v in variants
-        for a in (v.scaling.activities if v.scaling else None) or ()
-    ):
-        until = None  # scaling changes the endpoint too
-    if until and any(_capacity_raised(serving(v.series), until, period) for v in variants):
-        until = None  # and so does whoever sets its capacity
-    own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
-    # The series lasts, so it may also start anew after a silence. That it started with a deployment
-    # shows by requests before it, which another fleet answered.
-    before = any(
-        own and time < own.times[0] and count
-        for q, v in series.items()
-        if q.owner[1:] == ("", "") and q.metric == "Invocations"
-        for time, count in v.points.items()
+    changed: datetime | None = found.description.get("LastModifiedTime")
+    if not changed or not made or not timedelta(0) <= changed - made <= DEPLOYMENT:
+        return None
+    activities = (a for v in variants for a in (v.scaling.activities if v.scaling else None) or ())
+    scaled = any(
+        a.start <= changed <= (a.end or a.start) + timedelta(minutes=3) for a in activities
     )
-    resolved = [
+    raised = any(_capacity_raised(serving(v.series), changed, period) for v in variants)
+    return None if scaled or raised else changed
+
+
+def _first_request(
+    found: DeployedEndpoint, series: Mapping[Query, Series], window: Window
+) -> datetime | None:
+    """To the fleet of the configuration that serves, where another fleet was asked before."""
+    name = found.configuration_name
+    own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
+    if not own or own.times[0] <= window.start + timedelta(minutes=5):
+        return None
+    # The series lasts, so it may also start anew after a silence: then nothing came before.
+    whole = (v for q, v in series.items() if q.owner[1:] == ("", "") and q.metric == "Invocations")
+    before = any(c and t < own.times[0] for of in whole for t, c in of.points.items())
+    return own.times[0] if before else None
+
+
+def _deployment(
+    found: DeployedEndpoint,
+    series: Mapping[Query, Series],
+    variants: Iterable[VariantReading],
+    window: Window,
+) -> ObservedDeployment | None:
+    """The last one, where it may be felt in the window."""
+    name, since = found.configuration_name, window.start - LOOK_BACK
+    made = found.configuration.get("CreationTime")
+    created = found.description.get("CreationTime")
+    until = _update_ended(found, variants, window.period)
+    resolved = (
         image["ResolutionTime"]
         for variant in found.variants.values()
         for image in variant.running.get("DeployedImages", [])
         if "ResolutionTime" in image
-    ]
-    if own and before and own.times[0] > start + timedelta(minutes=5):
-        time, how = own.times[0], "first request to the new fleet"
-    elif made and made >= start - _LOOK_BACK:
-        time, how = made, "when its configuration was made"
-    elif resolved and min(resolved) >= start - _LOOK_BACK:
-        time, how = min(resolved), "when its image was resolved"
-    elif until and until >= start and made and made < start:
-        time, how = until, "when the update ended"
-    else:
-        return
-    if time <= end:
-        yield ObservedDeployment(time, name, how, first, until)
+    )
+    image = min(resolved, default=None)
+    signs = (
+        (_first_request(found, series, window), "first request to the new fleet"),
+        (made if made and made >= since else None, "when its configuration was made"),
+        (image if image and image >= since else None, "when its image was resolved"),
+        (until if until and until >= window.start else None, "when the update ended"),
+    )
+    time, how = next((sign for sign in signs if sign[0]), (None, ""))
+    first = bool(created and created >= window.start - timedelta(minutes=1))
+    if time is None or time > window.end:
+        return None
+    return ObservedDeployment(time, name, how, first, until)
