@@ -40,7 +40,9 @@ def rules_of(retries: int = 1, *, zonal: bool = False) -> CallRules:
 
 
 def call(rules: CallRules, *, idempotent: bool = True, started: float | None = None) -> Attempts:
-    made = Attempts(rules, idempotent, started)
+    made = Attempts(rules, idempotent)
+    if started is not None:
+        made.deadline = started + rules.longest_seconds
     made.choose()
     return made
 

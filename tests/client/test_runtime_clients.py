@@ -341,3 +341,12 @@ def test_many_different_parameters_do_not_fill_the_memory(kind: str, make: Make)
     for number in range(600):
         wire.prepare("https://h", wire.invoke, {"EndpointName": "e", "InferenceId": str(number)})
     assert len(wire._prepared) <= 512
+
+
+@pytest.mark.parametrize("kind", ["boto3", "threads"])
+def test_a_forked_child_hedges_with_its_own_locks(kind: str, make: Make) -> None:
+    client = make(hedging=Hedging()).client
+    child: Any = client._handlers if kind == "boto3" else client
+    child._hedging._lock.acquire()  # as a thread of the parent's may have done
+    child.start_anew()
+    assert not child._hedging._lock.locked()

@@ -1,23 +1,15 @@
-"""Forked children: what is this process's own starts anew there."""
+"""Forked children: clients start their connections, threads and locks anew there."""
 
 from __future__ import annotations
 
 import os
 import weakref
-from typing import Protocol
+from typing import Any
+
+_of_this_process: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-class StartsAnew(Protocol):
-    """What holds connections, threads or locks."""
-
-    def start_anew(self) -> None:
-        """In a forked child, where neither the parent's threads nor its connections are ours."""
-
-
-_of_this_process: weakref.WeakSet[StartsAnew] = weakref.WeakSet()
-
-
-def start_anew_after_fork(one: StartsAnew) -> None:
+def start_anew_after_fork(one: Any) -> None:
     """Have ``one.start_anew()`` called in each child that is forked while ``one`` lives."""
     _of_this_process.add(one)
 

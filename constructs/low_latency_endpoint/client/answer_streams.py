@@ -135,7 +135,12 @@ class GenerationStream(_Answer, Tokens):
         """Take the head of the answer, and wait for the first token."""
         self._connection = connection
         reader = connection.reader
-        self._sent(connection.origin, reader.status, reader.headers, attempts)
+        self._origin, self._began = connection.origin, attempts.sent
+        self._buffer = EventBuffer(reader.headers)
+        self.response = self._wire.answer(
+            self._wire.stream, reader.status, reader.headers, None, attempts.made
+        )
+        del self.response["Body"]
         try:
             self._ready = await self._next()
         except BaseException:
@@ -146,14 +151,14 @@ class GenerationStream(_Answer, Tokens):
         if ready := self._ready:
             self._ready = None
             return ready
-        self._wanted()
+        self._asked = time.monotonic()  # from here on the gap counts, not while the caller works
         while self._failure is None and self._connection is not None:
             try:
                 data = await self._connection.part(self._deadline())
             except HTTPClientError as error:
                 if self._done:
                     break
-                raise self._what(error) from error
+                raise self._lost(error) from error
             if parts := self._take(data) if data else self._ended():
                 return parts
             if not data:

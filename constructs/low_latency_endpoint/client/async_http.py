@@ -10,9 +10,8 @@ from typing import Any
 from .call_attempts import Attempts
 from .client_base import ClientOptions
 from .http_answers import MalformedAnswer
-from .http_connections import NEVER, Connection, Pool
+from .http_connections import NEVER, Connection, Pool, Prepare
 from .kept_connections import peer_watch
-from .runtime_wire import Prepared
 from .tls_trust import name_of
 
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read
@@ -152,12 +151,7 @@ class AsyncPool(Pool[AsyncConnection]):
         self._turns = asyncio.Semaphore(options.connections)
 
     async def exchange(
-        self,
-        prepare: Callable[[str], Prepared],
-        body: bytes,
-        attempts: Attempts,
-        *,
-        stream: bool = False,
+        self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
     ) -> AsyncConnection:
         """As of every pool; where the request goes is chosen when its turn comes."""
         if self._turns.locked():

@@ -17,10 +17,10 @@ from typing import Any
 from .answer_streams import AsyncGeneration, AsyncResponseStream
 from .async_http import AsyncPool
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
+from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import TaskRace
 from .runtime_calls import RuntimeCalls
-from .sessions import closing, opening, session_id
 
 _ENTER_SECONDS = 60.0  # for a provider's first credentials
 

@@ -15,7 +15,7 @@ from typing import Any
 from .client_base import ClientOptions
 from .http_connections import Connection, Pool
 from .kept_connections import peer_watch
-from .tls_trust import connected, name_of
+from .tls_trust import connected, name_of, only_tickets_came
 from .without_event_loop import run_without_loop
 
 _BLOCK = 64 * 1024
@@ -36,17 +36,8 @@ class BlockingConnection(Connection):
         return self._heard()
 
     async def ended(self) -> bool:
-        if not isinstance(self._socket, ssl.SSLSocket):
-            return True
-        try:
-            self._socket.settimeout(0)
-            self._socket.recv(1)
-        except ssl.SSLWantReadError:
-            self._socket.settimeout(self._timeout)
-            return False  # TLS's session tickets, which are read now
-        except OSError:
-            return True
-        return True
+        tls = self._socket
+        return not (isinstance(tls, ssl.SSLSocket) and only_tickets_came(tls))
 
     def interrupt(self) -> None:
         self.closed = True

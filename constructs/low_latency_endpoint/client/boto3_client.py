@@ -190,7 +190,7 @@ class Handlers:
         self._hedging = hedging
         self._rules = CallRules(client.timing, client.counts, self._regional, client.route)
         self._closed = False
-        self._race: ThreadRace | None = None
+        self._race = ThreadRace()
         # botocore names events after the service's ID; clients know theirs.
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
@@ -203,7 +203,6 @@ class Handlers:
         if connections is not None and not _take_over(client, connections):
             self._connections = None
         if hedging is not None:
-            self._race = ThreadRace()
             plain = client.invoke_endpoint
             client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
         start_anew_after_fork(self)
@@ -212,8 +211,9 @@ class Handlers:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
         if self._connections is not None:
             self._connections.leave_to_parent()
-        if self._race is not None:
-            self._race = ThreadRace()
+        if self._hedging is not None:
+            self._hedging.start_anew()
+        self._race = ThreadRace()
         self._rules.start_anew()
 
     def preconnect(self, number: int) -> int:
@@ -231,8 +231,7 @@ class Handlers:
         self._closed = True
         if self._connections is not None:
             self._connections.close()
-        if self._race is not None:
-            self._race.close()
+        self._race.close()
 
     def take_idempotent(
         self, params: Mapping[str, Any], context: dict[str, Any], **_: Any
@@ -277,7 +276,6 @@ class Handlers:
         if self._closed or not is_idempotent(parameters):
             return plain(**parameters)
         assert self._hedging is not None
-        assert self._race is not None
 
         async def call(claim: Claim) -> Any:
             claim.watch(self)  # urllib3 does not say when the connection is there

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +19,7 @@ from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
 from .client_base import ClientOptions
+from .tls_trust import only_tickets_came
 
 _log = logging.getLogger(__name__)
 
@@ -36,20 +36,7 @@ class _TlsConnection(HTTPSConnection):
         """Whether the next request can use it."""
         if super().is_connected:
             return True
-        sock = self.sock
-        if not isinstance(sock, ssl.SSLSocket):
-            return False
-        timeout = sock.gettimeout()
-        try:
-            sock.settimeout(0)
-            sock.recv(1)
-        except ssl.SSLWantReadError:
-            return True  # tickets, which are read now
-        except OSError:
-            return False
-        finally:
-            sock.settimeout(timeout)
-        return False  # its end, or an answer that nobody asked for
+        return isinstance(self.sock, ssl.SSLSocket) and only_tickets_came(self.sock)
 
 
 class _TlsPool(HTTPSConnectionPool):
@@ -107,25 +94,22 @@ class Urllib3Connections(URLLib3Session):  # type: ignore[misc]  # untyped botoc
         if take is None or put is None:
             _log.warning("this urllib3 opens no connections ahead of the first call")
             return 0
-        taken = [take() for _ in range(number)]
-        opened = 0
-        lock = threading.Lock()
 
-        def connect(connection: Any) -> None:
-            nonlocal opened
+        def connect(connection: Any) -> bool:
             try:
                 if not connection.is_connected:
                     connection.timeout = self._options.ahead_seconds
                     connection.connect()
-                with lock:
-                    opened += 1
             except (OSError, urllib3_errors.HTTPError) as error:
                 _log.warning("%s: %s", origin, type(error).__name__)
                 connection.close()
+                return False
+            return True
 
+        taken = [take() for _ in range(number)]
         # Few threads: the handshakes compete for this process's one interpreter lock anyway.
         with ThreadPoolExecutor(min(number, 8), "open-connections") as threads:
-            list(threads.map(connect, taken))
+            opened = sum(threads.map(connect, taken))
         for connection in taken:
             put(connection)
         return opened

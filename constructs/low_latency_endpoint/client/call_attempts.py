@@ -103,59 +103,24 @@ class CallRules:
 
 
 class Attempts:
-    """The attempts of one call.
+    """The attempts of one call; times are those of ``time.monotonic()``."""
 
-    Attributes
-    ----------
-    deadline : float
-        Of the whole call, in the seconds of ``time.monotonic()``.
-    origin : str
-        Where the attempt goes that was chosen last.
-    made : int
-        Attempts that came to their end.
-    sent : float
-        When the first request went out, as ``deadline``; 0 until then.
-    first_token : float or None
-        Seconds from there to a generation's first token, which are the deadline then.
-    fresh : bool
-        Whether the next attempt needs a new connection: a kept one failed.
-    sure : bool
-        Whether the next attempt must not meet a closed connection: none may follow it.
-    silence : float or None
-        Longest silence of the endpoint in seconds; ``None`` for the read timeout.
-    watch : callable or None
-        Told of each connection before the request goes out on it, and ``None`` when that
-        connection is no longer this call's.
-    """
-
-    __slots__ = (
-        "_failed_over",
-        "_idempotent",
-        "_rules",
-        "deadline",
-        "first_token",
-        "fresh",
-        "made",
-        "origin",
-        "sent",
-        "silence",
-        "sure",
-        "watch",
-    )
-
-    def __init__(self, rules: CallRules, idempotent: bool, started: float | None = None) -> None:
+    def __init__(self, rules: CallRules, idempotent: bool) -> None:
         rules.budget.earn()
         self._rules = rules
         self._idempotent = idempotent
         self._failed_over = False
-        self.deadline = (time.monotonic() if started is None else started) + rules.longest_seconds
-        self.origin = rules.regional
-        self.made = 0
-        self.sent = 0.0
-        self.first_token: float | None = None
-        self.fresh = False
+        self.deadline = time.monotonic() + rules.longest_seconds  # of the whole call
+        self.origin = rules.regional  # where the attempt goes that was chosen last
+        self.made = 0  # attempts that came to their end
+        self.sent = 0.0  # when the first request went out; 0 until then
+        self.first_token: float | None = None  # seconds from then, which are the deadline then
+        self.fresh = False  # the next attempt needs a new connection: a kept one failed
+        # The next attempt must not meet a closed connection: none may follow it.
         self.sure = not idempotent or not rules.timing.retries
-        self.silence: float | None = None
+        self.silence: float | None = None  # the endpoint's longest; None for the read timeout
+        # Told of each connection before the request goes out on it, and None when that connection
+        # is no longer this call's.
         self.watch: Callable[[Any], None] | None = None
 
     def choose(self) -> str:

@@ -147,12 +147,8 @@ def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | N
     if not _ec2_allowed(environment):
         return None
     address = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _EC2_ADDRESS).rstrip("/")
-    token = _request(
-        "PUT",
-        f"{address}/latest/api/token",
-        deadline,
-        {"X-aws-ec2-metadata-token-ttl-seconds": "60"},
-    )
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+    token = _get(f"{address}/latest/api/token", deadline, lifetime, "PUT")
     if not token:
         return None
     headers = {"X-aws-ec2-metadata-token": token}
@@ -173,12 +169,8 @@ def _json_object(text: str) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _get(url: str, deadline: float, headers: Mapping[str, str] | None = None) -> str:
-    return _request("GET", url, deadline, headers)
-
-
-def _request(
-    method: str, url: str, deadline: float, headers: Mapping[str, str] | None = None
+def _get(
+    url: str, deadline: float, headers: Mapping[str, str] | None = None, method: str = "GET"
 ) -> str:
     """The body of a 200, else nothing; never through a proxy."""
     left = deadline - time.monotonic()

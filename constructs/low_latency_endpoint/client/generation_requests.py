@@ -1,4 +1,4 @@
-"""What is asked of a language model: the request's body, and the router's hint."""
+"""What is asked of a language model: the request's body, the router's hint, a session."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from botocore.exceptions import ParamValidationError
 
 from ..errors import rule
 from .runtime_wire import body_bytes
-
-__all__ = ["generation_body", "prefix_aware_id", "with_conversation"]
 
 _STREAM_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html"
 NOT_STREAMED = rule(
@@ -32,6 +30,20 @@ NOT_TWICE = rule(
     fix="Make the client with hedging=Hedging(...), and hedge only calls without a session: each "
     "hedged call makes the model begin the same generation twice.",
 )
+NO_SESSION = rule(
+    "LLC117",
+    "the container opened no session",
+    fix="Set SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true for vLLM's and SGLang's images; give the Body "
+    "with which a container of your own opens one.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+OPENED_BY_STREAM = rule(
+    "LLC118",
+    "a stream cannot open a session",
+    fix="Open it with open_session(), and give the stream its ID.",
+    source=_STREAM_PAGE,
+)
+NEW_SESSION = "NEW_SESSION"
 
 
 def generation_body(body: Any) -> bytes:
@@ -90,3 +102,31 @@ def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None =
 
 def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+# Sessions: the bodies are those of AWS's own containers (vLLM, SGLang), which have them from
+# aws/model-hosting-container-standards, docs/sagemaker/04_sticky_session_routing.md.
+
+
+def opening(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the call that opens a session."""
+    return _asking("NEW_SESSION", NEW_SESSION, parameters)
+
+
+def closing(session: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the call that closes it."""
+    return _asking("CLOSE", session, parameters)
+
+
+def _asking(kind: str, session: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    body = b'{"requestType": "%b"}' % kind.encode()
+    asked = {"ContentType": "application/json", "Body": body, **parameters}
+    return dict(SessionId=session, **asked)  # a TypeError where the caller gives one, too
+
+
+def session_id(told: str | None) -> str:
+    """The ID of ``NewSessionId``, which names the session's end beside it."""
+    found = (told or "").partition(";")[0].strip()
+    if not found:
+        raise NO_SESSION.error(got="an answer without NewSessionId", allowed="one with it")
+    return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -24,21 +23,9 @@ from botocore.exceptions import (
 )
 
 from ..facts.durations import milliseconds_of
-from .call_attempts import Attempts
-from .chat_chunks import DONE, as_chunk, content_of, error_of
 from .client_timing import CLIENT_DURATION, CallTiming
 from .runtime_wire import LONGEST_STREAM, MOST_SHOWN, EventBuffer, Wire
-from .streamed_forms import StreamedForm
-
-__all__ = [
-    "GenerationCutError",
-    "GenerationFailedError",
-    "GenerationPart",
-    "GenerationTimeoutError",
-    "Limits",
-    "Tokens",
-    "limits_of",
-]
+from .streamed_forms import DONE, StreamedForm, as_chunk, content_of, error_of
 
 #: What may still come when the last event is here: the end of the answer, in the same packet
 #: mostly. A connection that does not bring it is closed instead of kept.
@@ -189,20 +176,6 @@ class Tokens:
         counted = (self.usage or {}).get("completion_tokens")
         return counted if isinstance(counted, int) else self._count
 
-    def _sent(
-        self, origin: str, status: int, headers: Mapping[str, str], attempts: Attempts
-    ) -> None:
-        """Take the head of the answer."""
-        self._origin = origin
-        self._buffer = EventBuffer(headers)
-        self._began = attempts.sent
-        self.response = self._wire.answer(self._wire.stream, status, headers, None, attempts.made)
-        del self.response["Body"]
-
-    def _wanted(self) -> None:
-        """The caller asks for the next part: from here on the gap counts, not while it works."""
-        self._asked = time.monotonic()
-
     def _deadline(self) -> float:
         """Until when the next bytes may come, in the seconds of ``time.monotonic()``."""
         if self._done:
@@ -214,20 +187,17 @@ class Tokens:
     def late(self, origin: str = "") -> GenerationTimeoutError:
         """The error for a deadline that passed."""
         limits = self._limits
-        if self.time_to_first_token is None and limits.first_token <= limits.total:
-            limit, seconds = "first_token_timeout", limits.first_token
-        elif (
-            self.time_to_first_token is None
-            or self._began + limits.total <= self._asked + limits.gap
-        ):
-            limit, seconds = "total_timeout", limits.total
-        else:
+        limit, seconds = "total_timeout", limits.total
+        if self.time_to_first_token is None:
+            if limits.first_token <= limits.total:
+                limit, seconds = "first_token_timeout", limits.first_token
+        elif self._asked + limits.gap < self._began + limits.total:
             limit, seconds = "gap_timeout", limits.gap
         return GenerationTimeoutError(
             limit=limit, seconds=seconds, tokens=self._count, endpoint_url=origin or self._origin
         )
 
-    def _what(self, error: HTTPClientError) -> GenerationTimeoutError | GenerationCutError:
+    def _lost(self, error: HTTPClientError) -> GenerationTimeoutError | GenerationCutError:
         """The error for one of the connection's after the head of the answer."""
         if isinstance(error, ReadTimeoutError):
             return self.late()
@@ -249,19 +219,14 @@ class Tokens:
                 if None in (self._reasons or {0: None}).values():
                     self._failure = self._cut(self._missing)
         except ResponseStreamingError as error:
-            self._failure = self._damaged(error, at_end=True)
-        except _Reported as error:
-            self._failure = self._failed(error)
-            if error.args[0] == _NO_CHUNK and self._reasons:
-                self._failure = self._cut("inside an event")
+            cut = self._cut if self._buffer.is_stream else self._no_chunk
+            self._failure = cut(error.kwargs["error"])
+        except GenerationFailedError as error:
+            inside = error.response["Error"]["Code"] == _NO_CHUNK and self._reasons
+            self._failure = self._cut("inside an event") if inside else error
         if self._failure is not None and not found:
             raise self._failure
         return found
-
-    def _damaged(self, error: ResponseStreamingError, *, at_end: bool = False) -> Exception:
-        if at_end and self._buffer.is_stream:
-            return self._cut(error.kwargs["error"])
-        return self._failed(_Reported(_NO_CHUNK, error.kwargs["error"]))
 
     def _take(self, data: bytes) -> list[GenerationPart]:
         """The parts that these bytes complete.
@@ -276,28 +241,24 @@ class Tokens:
                     self._first += piece[:MOST_SHOWN]
                 for payload in self._form.feed(piece):
                     self._add(found, payload)
+        except GenerationFailedError as error:
+            self._failure = error
         except EventStreamError as error:
-            self._failure = GenerationFailedError(
-                error.response, self._wire.stream.name, self._count
-            )
+            self._failure = self._failed(error.response)
         except ResponseStreamingError as error:
-            self._failure = self._damaged(error)
-        except _Reported as error:
-            self._failure = self._failed(error)
+            self._failure = self._no_chunk(error.kwargs["error"])
         return found
 
-    def _failed(self, reported: _Reported) -> GenerationFailedError:
-        code, message = reported.args
-        response = {"Error": {"Code": code, "Message": message}}
+    def _failed(self, response: dict[str, Any]) -> GenerationFailedError:
         return GenerationFailedError(response, self._wire.stream.name, self._count)
+
+    def _no_chunk(self, why: object = None) -> GenerationFailedError:
+        """Of a later event nothing is told: it is what users asked for."""
+        why = why or ("an event is no chunk" if self._reasons else self._other_form())
+        return self._failed({"Error": {"Code": _NO_CHUNK, "Message": why}})
 
     def _other_form(self) -> str:
         return f"an answer of another form: {self._first[:MOST_SHOWN].decode(errors='replace')}"
-
-    def _no_chunk(self) -> _Reported:
-        """Of a later event nothing is told: it is what users asked for."""
-        known = bool(self._reasons)
-        return _Reported(_NO_CHUNK, "an event is no chunk" if known else self._other_form())
 
     def _add(self, found: list[GenerationPart], payload: bytes) -> None:
         if self._done or payload == DONE:
@@ -317,7 +278,8 @@ class Tokens:
             raise self._no_chunk() from problem
         if error is not None:
             code = error.get("code") or error.get("type") or "Unknown"
-            raise _Reported(str(code), str(error.get("message", "")))
+            message = str(error.get("message", ""))
+            raise self._failed({"Error": {"Code": str(code), "Message": message}})
         self.usage = usage if usage and isinstance(usage, dict) else self.usage
         if text is None:
             return
@@ -325,7 +287,3 @@ class Tokens:
         if self.time_to_first_token is None:
             self.time_to_first_token = timedelta(seconds=time.monotonic() - self._began)
         found.append(GenerationPart(text, told))
-
-
-class _Reported(Exception):
-    """An error in place of a chunk: its code and its message."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..facts.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
@@ -114,16 +114,6 @@ class HedgingState:
         self._counts.add("hedges_won")
 
 
-class CanClose(Protocol):
-    """A generation."""
-
-    def close(self) -> None:
-        """Give its connection back, or hang up."""
-
-
-Closes = TypeVar("Closes", bound=CanClose)
-
-
 class RaceLost(Exception):
     """Ends a racer whose result nobody waits for."""
 
@@ -173,10 +163,10 @@ class ThreadRace:
         wait(copies, seconds, FIRST_COMPLETED)
 
     def drop(self, claim: Claim, copy: Any) -> None:
-        """Its connection is kept when it has its answer."""
+        """Let it run: its connection is kept when it has its answer."""
 
-    def end(self, claim: Claim, copy: Any) -> None:
-        """Hang up."""
+    def hang_up(self, claim: Claim, copy: Any) -> None:
+        """Close its connection now."""
         claim.cancel()
 
     def close(self) -> None:
@@ -203,7 +193,7 @@ class TaskRace:
         """Its connection is closed at the loop's next turn."""
         copy.cancel()
 
-    end = drop
+    hang_up = drop
 
     def close(self) -> None:
         """The event loop ends its tasks."""
@@ -261,12 +251,12 @@ def _failed(copy: Any) -> bool:
 
 
 async def raced(
-    begin: Callable[[Claim], Coroutine[Any, Any, Closes]],
+    begin: Callable[[Claim], Coroutine[Any, Any, T]],
     hedging: HedgingState,
     race: ThreadRace | TaskRace,
     is_full: Callable[[], bool],
     counts: ClientCounts,
-) -> Closes:
+) -> T:
     """The generation whose first token comes first, of one or two; the other is hung up on.
 
     Hedging a generation costs more than hedging a call: both instances' accelerators work until one
@@ -276,12 +266,8 @@ async def raced(
 
     def drop(claim: Claim, copy: Any) -> None:
         counts.add("generations_cancelled")
-        race.end(claim, copy)
-        copy.add_done_callback(_close_result)
+        race.hang_up(claim, copy)
+        # Its first token may have come as well.
+        copy.add_done_callback(lambda copy: _failed(copy) or copy.result().close())
 
     return await hedged(begin, hedging, race, is_full, drop)
-
-
-def _close_result(copy: Any) -> None:
-    if not _failed(copy):
-        copy.result().close()  # its first token came as well

@@ -26,24 +26,6 @@ class OversizedAnswer(MalformedAnswer):
 class AnswerReader:
     """Reads the answers of one connection, one after the other."""
 
-    __slots__ = (
-        "_checked",
-        "_expected",
-        "_fields",
-        "_left",
-        "_parser",
-        "_problem",
-        "_stream",
-        "_until_closed",
-        "_without_body",
-        "complete",
-        "headers",
-        "keep",
-        "parts",
-        "started",
-        "status",
-    )
-
     def __init__(self) -> None:
         self._parser = HttpResponseParser(self)
         self._expected = False

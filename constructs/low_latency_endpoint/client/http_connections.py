@@ -32,13 +32,8 @@ from .runtime_wire import Prepared
 
 NEVER = float("inf")
 # The peer's farewell or its reset, before a byte of an answer.
-_ENDS = (
-    MalformedAnswer,
-    ConnectionResetError,
-    BrokenPipeError,
-    ssl.SSLEOFError,
-    ssl.SSLZeroReturnError,
-)
+_ENDS = (MalformedAnswer, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+Prepare = Callable[[str], Prepared]  # of an origin
 
 
 class Connection(ABC):
@@ -55,21 +50,13 @@ class Connection(ABC):
         self._reused = False
 
     async def exchange(
-        self,
-        data: bytes,
-        deadline: float,
-        *,
-        stream: bool,
-        reused: bool,
-        silence: float | None = None,
+        self, data: bytes, attempts: Attempts, *, stream: bool, reused: bool
     ) -> None:
-        """Send a request and read its answer: to its end, or the head of a good stream.
-
-        ``silence`` is the longest of the peer in seconds, by default the read timeout.
-        """
+        """Send a request and read its answer: to its end, or the head of a good stream."""
         reader = self.reader
         reader.expect(stream=stream)
-        self._deadline, self._reused = deadline, reused
+        self._deadline, self._reused = attempts.deadline, reused
+        silence = attempts.silence
         self._read_seconds = self._pool.read_seconds if silence is None else silence
         try:
             sent = await self._send(data)
@@ -148,16 +135,11 @@ class Pool(ABC, Generic[C]):
         self._all: set[C] = set()  # its methods, and list() of it, are atomic across threads
 
     async def exchange(
-        self,
-        prepare: Callable[[str], Prepared],
-        body: bytes,
-        attempts: Attempts,
-        *,
-        stream: bool = False,
+        self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
     ) -> C:
         """Send a request and get its answer; ``give_back()`` the connection when done.
 
-        ``prepare`` takes an origin. The request is signed when the connection is there.
+        The request is signed when the connection is there.
         """
         origin = attempts.choose()
         prepared = prepare(origin)
@@ -169,9 +151,7 @@ class Pool(ABC, Generic[C]):
         try:
             data = prepared.signed(body)
             attempts.sending(connection)
-            await connection.exchange(
-                data, attempts.deadline, stream=stream, reused=reused, silence=attempts.silence
-            )
+            await connection.exchange(data, attempts, stream=stream, reused=reused)
         except BaseException as error:  # a signal's, a cancellation: half an answer is no use
             connection.abort()
             if isinstance(error, StaleConnectionError):

@@ -12,13 +12,18 @@ from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from .answer_streams import EventStream, GenerationStream
 from .call_attempts import Attempts
 from .client_base import ClientBase, opened_ahead
-from .generation_requests import NOT_TWICE, generation_body, with_conversation
+from .generation_requests import (
+    NEW_SESSION,
+    NOT_TWICE,
+    OPENED_BY_STREAM,
+    generation_body,
+    with_conversation,
+)
 from .generations import Limits
 from .hedging import Claim, TaskRace, ThreadRace, hedged, raced
 from .http_connections import Connection, Pool
 from .renewed_credentials import CredentialsEnded
 from .runtime_wire import Operation, Prepared
-from .sessions import NEW_SESSION, OPENED_BY_STREAM
 
 _log = logging.getLogger(__name__)
 Streamed = TypeVar("Streamed", bound=GenerationStream)
@@ -61,7 +66,7 @@ class RuntimeCalls(ClientBase):
         self, attempts: Attempts, parameters: dict[str, Any], body: bytes
     ) -> dict[str, Any]:
         operation = self._wire.invoke
-        connection = await self._send(operation, parameters, body, attempts, stream=False)
+        connection = await self._send(operation, parameters, body, attempts)
         reader = connection.reader
         status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
         self._open_pool().give_back(connection)
@@ -73,7 +78,7 @@ class RuntimeCalls(ClientBase):
         started = time.perf_counter()
         attempts = Attempts(self._rules, idempotent)
         operation = self._wire.stream
-        connection = await self._send(operation, parameters, body, attempts, stream=True)
+        connection = await self._send(operation, parameters, body, attempts)
         return self._wire.answer(
             operation,
             connection.reader.status,
@@ -111,7 +116,7 @@ class RuntimeCalls(ClientBase):
             attempts.watch = claim.watch if claim else None
             generation = kind(pool, self._wire, limits)
             try:
-                connection = await self._send(self._wire.stream, given, body, attempts, stream=True)
+                connection = await self._send(self._wire.stream, given, body, attempts)
             except ReadTimeoutError as error:
                 raise generation.late(self._regional) from error
             await generation.begin(connection, attempts)
@@ -122,16 +127,10 @@ class RuntimeCalls(ClientBase):
         return await raced(begin, hedging, self._race, pool.is_full, self.counts)
 
     async def _send(
-        self,
-        operation: Operation,
-        parameters: dict[str, Any],
-        body: bytes,
-        attempts: Attempts,
-        *,
-        stream: bool,
+        self, operation: Operation, parameters: dict[str, Any], body: bytes, attempts: Attempts
     ) -> Connection:
         """One call with its retries; the connection holds an answer below 300."""
-        pool = self._open_pool()
+        pool, stream = self._open_pool(), operation is self._wire.stream
 
         def prepare(origin: str) -> Prepared:
             return self._wire.prepare(origin, operation, parameters)

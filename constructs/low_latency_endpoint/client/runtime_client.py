@@ -20,10 +20,10 @@ from .answer_streams import Generation, ResponseStream
 from .blocking_http import BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
 from .client_timing import CLIENT_CLOSED
+from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import ThreadRace
 from .runtime_calls import RuntimeCalls
-from .sessions import closing, opening, session_id
 from .without_event_loop import run_without_loop
 
 __all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
@@ -75,10 +75,9 @@ class RuntimeClient(RuntimeCalls):
         """In a forked child, where neither the parent's threads nor its connections are ours."""
         self._pool.leave_to_parent()
         self._rules.start_anew()
-        if self._hedging is not None:
-            self._hedging.start_anew()
-            assert self._generation_hedging is not None
-            self._generation_hedging.start_anew()
+        for state in (self._hedging, self._generation_hedging):
+            if state is not None:
+                state.start_anew()
         self._race = ThreadRace()
 
     def __enter__(self) -> RuntimeClient:

@@ -105,16 +105,6 @@ class PreparedRequest:
     Safe across threads without a lock.
     """
 
-    __slots__ = (
-        "_date_name",
-        "_fixed",
-        "_head",
-        "_own_body_hash",
-        "_own_token",
-        "_second",
-        "_signer",
-    )
-
     def __init__(
         self, signer: Sigv4Signer, method: str, url: str, headers: list[tuple[str, str]]
     ) -> None:

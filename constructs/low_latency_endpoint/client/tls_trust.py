@@ -63,3 +63,20 @@ def connected(
         else:
             return made
     raise failure or OSError("the name has no address")
+
+
+def only_tickets_came(sock: ssl.SSLSocket) -> bool:
+    """Whether what came on an idle connection are TLS's session tickets, which this reads.
+
+    Else it is the peer's end, or an answer that nobody asked for.
+    """
+    timeout = sock.gettimeout()
+    try:
+        sock.settimeout(0)
+        sock.recv(1)
+    except ssl.SSLWantReadError:
+        sock.settimeout(timeout)
+        return True
+    except OSError:
+        return False
+    return False
