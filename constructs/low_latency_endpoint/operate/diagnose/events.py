@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 
 from ...account.metrics import Series
 from ...report.numbers import milliseconds
-from .causes import finding
 from .findings import Evidence, Finding, Remedy
 from .measurements import Activity, Measurements
-from .silent_path import no_path
 from .thresholds import LOOK_BACK, MOST, NEW_VERSION, WARMING
 from .view import VariantView
 
@@ -172,22 +170,6 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
         shown = ", ".join(dict.fromkeys(titles[name] for name in names))
         text = f"{state}{', without data' if silent else ''}: {shown}"
         yield Event(time, "alarm", text, None, state, tuple(names), silent)
-
-
-def endpoint_state(m: Measurements) -> Iterator[Finding]:
-    """Failed deployments, and instances that are wanted and not there."""
-    if m.failure_reason or m.status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
-        because = f': "{m.failure_reason}"' if m.failure_reason else ""
-        yield finding("LLD701", f"the endpoint is {m.status}{because}")
-        return
-    if m.status == "OutOfService":
-        yield finding("LLD705", "the endpoint is OutOfService: it takes no requests")
-    yield from no_path(m)
-    for variant in m.variants:
-        wanted, there = variant.desired_instances, variant.current_instances
-        if m.status == "InService" and wanted and there is not None and there < wanted:
-            words = f"{there} of {wanted} instances in service while the endpoint is InService"
-            yield finding("LLD703", Evidence(words, m.end, m.end), variant=variant.name)
 
 
 def new_version(view: VariantView) -> Iterator[Finding]:

@@ -47,6 +47,7 @@ from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .drifted import read_drift
+from .endpoint_state import broken_paths, read_unstarted
 from .measurements import (
     AlarmReading,
     Measurements,
@@ -57,10 +58,8 @@ from .measurements import (
     rises,
     serving,
 )
-from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
-from .silent_path import broken_paths
 from .stated_alarms import misread
 from .thresholds import DEPLOYMENT, LOOK_BACK
 from .tokens import TOKEN_TIMES

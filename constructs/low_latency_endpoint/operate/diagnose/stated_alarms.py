@@ -1,19 +1,15 @@
-"""Alarms that cannot be meant as they are written: they are named, and nothing is judged by them."""
+"""Alarms that cannot be meant as they are written: nothing is judged by them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ...facts.metrics import metrics
 from ...report.numbers import milliseconds, readable
-from .causes import finding
-from .findings import Finding
-from .measurements import AlarmReading, Measurements, PlanFacts, VariantReading
-
-#: Nearer to a factor of 1,000 than to one; milliseconds that an invocation may take.
-_ODD, _LIMIT_MS = 1000**0.5, 60_000
+from .measurements import AlarmReading, PlanFacts, VariantReading
+from .thresholds import LONGEST_MS, WRONG_UNIT
 
 
 def unmatched(
@@ -60,20 +56,14 @@ def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanF
     if alarm.unit != "ms" or not values or stated <= 0 or planned:
         return ""
     times = values[len(values) // 4] / stated
-    if times >= _ODD or (times >= 10 and stated <= 1):
-        factor = 1e3 if times < _ODD * 1e3 else 1e6
-    elif stated > _LIMIT_MS and times * _ODD <= 1:
+    if times >= WRONG_UNIT or (times >= 10 and stated <= 1):
+        factor = 1e3 if times < WRONG_UNIT * 1e3 else 1e6
+    elif stated > LONGEST_MS and times * WRONG_UNIT <= 1:
         factor = 1e-3
     right = stated * factor
-    if factor == 1 or right > _LIMIT_MS:
+    if factor == 1 or right > LONGEST_MS:
         return ""
     return (
         f"{alarm.metric} {alarm.statistic} above {readable(1000 * stated)} microseconds, which is "
         f"{milliseconds(stated)}; for {milliseconds(right)} it is {1000 * right:.0f}"
     )
-
-
-def stated_alarms(measurements: Measurements) -> Iterator[Finding]:
-    """At most one finding."""
-    if doubted := [each for each in measurements.alarms or () if each.doubt]:
-        yield finding("LLD604", *(f"{each.name}: {each.doubt}" for each in doubted), risk=True)

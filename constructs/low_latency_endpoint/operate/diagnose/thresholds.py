@@ -29,6 +29,7 @@ T2_BASELINES = {"medium": 20.0, "large": 30.0, "xlarge": 22.5, "2xlarge": 17.0}
 WARMING = timedelta(minutes=10)  # model servers, caches and compilers settle after a start
 SCALING_REACTS = timedelta(minutes=10)  # an alarm takes three, an instance several more to start
 SCALES_IN = timedelta(minutes=15)  # target tracking's alarm (AWS: fifteen datapoints of a minute)
+CREATING, CREATING_LONG = timedelta(minutes=10), timedelta(minutes=30)  # a large image takes long
 OLD_FLEET = timedelta(hours=1)  # a blue/green deployment keeps the old one for a while
 PAUSE, LONGER_PAUSE = timedelta(minutes=5), 5  # and so many times the usual distance of requests
 TURNS_APART = timedelta(hours=1)  # of scaling that flaps: a day has two
@@ -52,4 +53,8 @@ MANY_TIMES = 3.0  # the endpoint's own fast periods, where no limit is stated
 FEW_CPUS, WHOLE, WAITING = 4, 0.1, 1.5  # a whole number of so many CPUs, and so many more in work
 OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
 LATE_MS = 6000  # a tenth of the time limit: slow by what makes others reach it
+LONGEST_MS, WRONG_UNIT = (
+    60_000,
+    1000**0.5,
+)  # of a threshold: nearer to a factor of 1,000 than to one
 TIME_LIMITS_MS = ((58_000, 62_000), (470_000, 490_000))  # 60 s; of a stream 8 minutes

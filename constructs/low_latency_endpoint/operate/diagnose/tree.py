@@ -10,17 +10,16 @@ from itertools import groupby, pairwise
 
 from ...account.metrics import median
 from .drifted import drifted, unless_deployed
-from .events import cold_start, endpoint_state, new_version
+from .endpoint_state import endpoint_state
+from .events import cold_start, new_version
 from .failures import errors, multi_model, silence
 from .findings import Evidence, Finding, most_certain_first
 from .measurements import Measurements
-from .not_started import not_started
 from .overhead import client, overhead
 from .patterns import patterns
 from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import growing_queue, slow_container
-from .stated_alarms import stated_alarms
 from .thresholds import (
     ENOUGH_REQUESTS,
     LATE_MS,
@@ -137,8 +136,7 @@ def walk(measurements: Measurements) -> list[Finding]:
     Patterns over time come first: what explains slow periods by when they come takes them out of the
     search. Each slow time window that is left gets one cause. Errors, traffic and deployments are looked at besides.
     """
-    found = [*not_started(measurements), *endpoint_state(measurements)]
-    found += stated_alarms(measurements)
+    found = list(endpoint_state(measurements))
     for variant in measurements.variants:
         found += _variant(VariantView(measurements, variant))
     found = [unless_deployed(measurements, each) for each in found]
