@@ -37,12 +37,17 @@ LOOK_BACK = timedelta(minutes=15)  # what began before the window may still be f
 DEPLOYMENT = timedelta(hours=8)  # longest from a configuration's creation to the deployment's end
 
 # Load, as a ratio.
+# Of requests in flight CloudWatch has the maximum of a period, above what scaling sees of it.
+TOO_MUCH_LOAD, TOO_MUCH_IN_FLIGHT = 1.2, 1.5  # times the target: the load alone is too much
 SAME_LOAD = 1.25  # up to which it is the same; from which a rhythm is the callers'
 WAVES, NO_TREND = 1.6, 0.3  # the same of a load that goes up and down: Kendall's tau at most
 SAME_RATE = 1.1  # rate or utilization is the same
 MORE_ARRIVALS, EVEN = 1.2, 0.06  # what comes differs by more, and what a limit lets in by less
 SPIKE = 3.0  # times the median traffic
 TARGET_EXCEEDED = 3.0  # nobody mistakes it for noise; for less an update may hold scaling back
+PROPORTION = 4  # no fleet is advised that is so many times as large as it was or may be (assumed)
+OF_LOAD_TEST = 0.5  # full at less than this share of what a load test found: not by the load
+FILLS_A_CPU = 0.5  # requests in work on an instance at once, in the mean
 INFREQUENT = 5.0  # requests a minute; AWS names no number
 
 # Latency and what waits, as ratios.
@@ -58,3 +63,26 @@ LONGEST_MS, WRONG_UNIT = (
     1000**0.5,
 )  # of a threshold: nearer to a factor of 1,000 than to one
 TIME_LIMITS_MS = ((58_000, 62_000), (470_000, 490_000))  # 60 s; of a stream 8 minutes
+
+# Patterns over time.
+SIGNIFICANT = 0.01  # chance of a rhythm in a window without one, corrected for all rhythms tried
+CYCLES, KEPT = 4, 0.7  # of a rhythm, and the share of them (or of pauses) that must be slow
+BURSTS_EXPLAINED = 0.5  # by the rhythm: else it is one among other troubles
+SPARSE_CYCLES = 10  # with few requests a percentile is the slowest of them
+BESIDE = 0.5  # periods from the rhythm's place
+SLOW_AFTER_ONE, SLOW_ELSEWHERE = 2, 0.1  # periods after a pause alone, share of the others
+BY_CHANCE = 0.3  # share of slow periods that follow no pause
+SHARE_OF_SCATTERED = 0.1  # of all requests, in single slow periods: a few are anyone's
+TAU = 0.65  # Kendall's, of twelve blocks: by chance once in five hundred windows (z = 2.9)
+BLOCKS, LEAST_BLOCKS, BLOCK = 12, 8, 3  # blocks of a window, and periods of a block
+STEP = 0.4  # share of the whole that no rise between two blocks has: else it is a step
+NEAR_LIMIT = 0.5  # of the limit, from which growth within it is worth a word
+# Percent of memory in the mean of the instances, which fill one after another: nearly full, and by
+# how much it climbs and falls.
+TOOTH_PERCENT, SWING = 80.0, 20.0
+ABRUPT, CLIMB = 3, 2  # periods of a fall; a climb takes so many times longer
+TEETH, RESTARTS = 2, 0.6  # at least, and the share of them that restarts explain
+TURNS = 2  # of scaling, soon after another
+PART_LOST = 0.15  # of a fleet: the smallest part that a zone is, of six
+BEFORE, AFTER = 10, 3  # periods that are compared around the loss of instances
+AT_ONCE = 5  # periods: after a longer pause nobody knows when they went

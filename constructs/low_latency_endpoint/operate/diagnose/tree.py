@@ -69,7 +69,7 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
         return [part]
     full = [view.saturation([time]) is not None for time in part]
     nearly = [
-        flag or max(view.utilization([time]).values(), default=0) >= NEARLY_FULL_PERCENT
+        flag or view.used_up([time], NEARLY_FULL_PERCENT)
         for flag, time in zip(full, part, strict=True)
     ]
     # The way up to full instances and down from them belongs to them.

@@ -24,15 +24,11 @@ from .thresholds import (
     SCALES_IN,
     SLOW_OF_PERIODS,
     SPARSE_SHARE,
+    TOO_MUCH_IN_FLIGHT,
+    TOO_MUCH_LOAD,
 )
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
-
-#: How far above the target the metric is before the load alone is too much. Of requests in flight
-#: CloudWatch has the maximum of a period only, which lies above what scaling sees of it.
-_TOO_MUCH = {INVOCATIONS: 1.2, IN_FLIGHT: 1.5}
-#: The same for a risk: at the maximum, and above the target.
-_ABOVE = {INVOCATIONS: 1.0, IN_FLIGHT: 1.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,11 @@ class TrackedMetric:
 
     def too_much(self, value: float) -> bool:
         """Whether this is more than the instances were meant for, beyond any doubt."""
-        return value >= _TOO_MUCH[self.unit] * self.target
+        return value >= (TOO_MUCH_IN_FLIGHT if self.concurrency else TOO_MUCH_LOAD) * self.target
 
     def times_above(self) -> list[datetime]:
         """Periods above the target."""
-        limit = _ABOVE[self.unit] * self.target
+        limit = (TOO_MUCH_IN_FLIGHT if self.concurrency else 1) * self.target
         return sorted(time for time, value in self.series.points.items() if value >= limit)
 
     def words(self, value: float) -> str:
@@ -423,6 +419,10 @@ class VariantView:
         parts = [f"{name} at {value:.0f} % of the whole instance" for name, value in full.items()]
         parts += [overload] if overload else []
         return self.over(times, "; ".join(parts))
+
+    def used_up(self, times: list[datetime], least: float = SATURATED_PERCENT) -> bool:
+        """Whether CPU or GPU were full at these times, whatever the load was."""
+        return max(self.utilization(times).values(), default=0) >= least
 
     def utilization_words(self, times: list[datetime]) -> str:
         """CPU and GPU in words; says so where there is no data."""

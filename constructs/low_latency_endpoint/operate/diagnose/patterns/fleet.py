@@ -11,36 +11,33 @@ from ....account.metrics import median
 from ....report.numbers import percent, readable
 from ..events import after_starts, deployed_near
 from ..findings import Evidence
-from ..thresholds import LOOK_BACK, MOST, OLD_FLEET, PERIODS, SAME_LOAD, TURNS_APART, WARMING
+from ..measurements import Activity
+from ..thresholds import (
+    AFTER,
+    AT_ONCE,
+    BEFORE,
+    LOOK_BACK,
+    MOST,
+    OLD_FLEET,
+    PART_LOST,
+    PERIODS,
+    SAME_LOAD,
+    TURNS,
+    TURNS_APART,
+    WARMING,
+)
 from ..view import VariantView
 from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kept, same_load, share
-
-#: Turns of scaling that follow another within an hour.
-_TURNS = 2
-#: The smallest part of a fleet that a zone is: one of six.
-_PART = 0.15
-#: Periods before and after that are compared.
-_BEFORE, _AFTER = 10, 3
-#: Periods within which it is at once: after a pause nobody knows when they went.
-_AT_ONCE = 5
 
 
 def flapping(view: VariantView) -> Iterator[Pattern]:
     """At most one finding: the starts, and what is slow or fails because of them, are its work."""
-    done = [
-        each
-        for each in sorted(view.activities, key=lambda activity: activity.start)
-        if each.status == "Successful" and each.capacity is not None
-    ]
-    before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
-    sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
-    outward = [more > fewer for fewer, more in pairwise(sizes)]
-    steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
-    turns = [later for (_, one), (later, other) in pairwise(steps) if one != other]
-    turns = [b for a, b in pairwise(turns) if b.start - a.start <= TURNS_APART]
-    loads = [view.tps.between(a.start - PERIODS * view.period, a.start).median for a in turns]
+    done = [a for a in view.activities if a.status == "Successful" and a.capacity is not None]
+    done.sort(key=lambda activity: activity.start)
+    sizes, turns = _turns(view, done)
+    loads = [view.tps.between(t - PERIODS * view.period, t).median for t in turns]
     came = [each for each in loads if each]
-    if len(came) < _TURNS or max(came) > SAME_LOAD * min(came):
+    if len(came) < TURNS or max(came) > SAME_LOAD * min(came):
         return
     counts, slow = view.instances, all_slow(view)
     fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
@@ -49,7 +46,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     errors = [view.get(metric, "Sum").points for metric in reversed(CONTAINER_ERRORS)]
     failing = [time for points in errors for time, count in points.items() if count]
     explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
-    apart = (turns[-1].start - turns[0].start) / (len(turns) - 1) / MINUTE
+    apart = (turns[-1] - turns[0]) / (len(turns) - 1) / MINUTE
     text = (
         f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "
         f"{apart:.0f} min apart, at {readable(min(came), 3)} to {readable(max(came), 3)} requests a second"
@@ -62,6 +59,16 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
         most=f"{max(sizes):.0f}",
     )
     yield Pattern(finding, explains, errors=True)
+
+
+def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[datetime]]:
+    """The sizes of the fleet, and when scaling turned from out to in or back, soon after another."""
+    before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
+    sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
+    outward = [more > fewer for fewer, more in pairwise(sizes)]
+    steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
+    turns = [later.start for (_, one), (later, other) in pairwise(steps) if one != other]
+    return sizes, [later for one, later in pairwise(turns) if later - one <= TURNS_APART]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +98,15 @@ def _losses(view: VariantView) -> Iterator[Loss]:
     index = 3
     while index < len(times) - 1:
         before = median(counts.points[t] for t in times[max(0, index - 5) : index])
-        after = [counts.points[t] for t in times[index : index + _AFTER]]
+        after = [counts.points[t] for t in times[index : index + AFTER]]
         assert before is not None
         count, left = round(before), round(median(after) or 0)
         gone = count - left
         if (
             gone < 1
-            or gone < _PART * count
+            or gone < PART_LOST * count
             or len(after) < 2
-            or times[index] - times[index - 1] > _AT_ONCE * view.period
+            or times[index] - times[index - 1] > AT_ONCE * view.period
             or round(counts.points[times[index]]) > count - 0.5
             or round(counts.points[times[index - 1]]) < count
             or not _load_stays(view, times, index)
@@ -120,7 +127,7 @@ def _losses(view: VariantView) -> Iterator[Loss]:
 
 
 def _load_stays(view: VariantView, times: list[datetime], index: int) -> bool:
-    around = times[max(0, index - _BEFORE) : index], times[index : index + _BEFORE]
+    around = times[max(0, index - BEFORE) : index], times[index : index + BEFORE]
     return same_load(*(view.requests.only(part).median for part in around))
 
 
@@ -138,7 +145,7 @@ def _meant(view: VariantView, time: datetime, left: int) -> bool:
 
 def _consequence(view: VariantView, loss: Loss, explained: list[datetime]) -> list[datetime] | None:
     """Slow or full periods since the loss, and not as many before; ``None`` without."""
-    begin, end = loss.time - _BEFORE * view.period, loss.time - view.period
+    begin, end = loss.time - BEFORE * view.period, loss.time - view.period
     before = view.requests.between(begin, end).times
     failing = view.failing(view.get("Invocation5XXErrors", "Sum"))
     slow = set(all_slow(view))
@@ -163,7 +170,7 @@ def _lost(
         back = f"back at {m.clock(loss.until)}"
     words = f"{loss.before - loss.left} of {loss.before} instances stopped serving at "
     words += m.clock(loss.time) + (f", with zone {zone}" if zone else "") + f"; {back}; {asked}"
-    span, seconds = _BEFORE * view.period, view.period.total_seconds()
+    span, seconds = BEFORE * view.period, view.period.total_seconds()
     was, now = (
         (view.requests.between(begin, begin + span).median or 0) / seconds
         for begin in (loss.time - span, loss.time)
@@ -192,7 +199,7 @@ def _zone(view: VariantView, loss: Loss) -> str:
     periods = max(len(view.instances.between(*since)), 1)
     for name, metrics in view.variant.zones.items():
         if served := metrics.get(("Invocations", "Sum")):
-            before = served.between(loss.time - _BEFORE * view.period, loss.time).median
+            before = served.between(loss.time - BEFORE * view.period, loss.time).median
             if before and served.between(*since).sum <= 0.1 * before * periods:
                 return name
     return ""

@@ -12,20 +12,25 @@ from ....report.numbers import milliseconds, readable
 from ..events import deployed_near
 from ..findings import Evidence
 from ..slow_container import workers_stated_too_few
-from ..thresholds import ERROR_RATE, LEAST_ERRORS, NO_TREND, PERIODS, SAME_LOAD, WARMING, WAVES
+from ..thresholds import (
+    ABRUPT,
+    CLIMB,
+    ERROR_RATE,
+    LEAST_ERRORS,
+    NEAR_LIMIT,
+    NO_TREND,
+    PERIODS,
+    RESTARTS,
+    SAME_LOAD,
+    SWING,
+    TEETH,
+    TOOTH_PERCENT,
+    WARMING,
+    WAVES,
+)
 from ..view import VariantView, runs
 from .pattern import CONTAINER_ERRORS, MINUTE, Judged, Pattern, all_slow, hit_words, judged, kept
 from .trend import Creep, creep, kendall
-
-#: Share of the limit from which growth that is still within it is worth a word.
-_NEAR = 0.5
-#: Percent of memory, in the mean of the instances, from which it is nearly full, and how much it
-#: must climb and fall: instances fill one after another, so the mean stays below their own.
-_NEARLY_FULL, _SWING = 80.0, 20.0
-#: A fall is as abrupt as a restart, in periods; a climb takes this many times longer.
-_ABRUPT, _LONGER = 3, 2
-#: Teeth at least, and the share of them that restarts explain.
-_TEETH, _RESTARTS = 2, 0.6
 
 
 def growing(view: VariantView) -> Iterator[Pattern]:
@@ -36,7 +41,7 @@ def growing(view: VariantView) -> Iterator[Pattern]:
         for begin in dict.fromkeys((window[0], since)):
             series = each.series.between(begin, window[1])
             found = creep([series.points[time] for time in series.times])
-            if found is None or found.high < _NEAR * each.limit:
+            if found is None or found.high < NEAR_LIMIT * each.limit:
                 continue
             times = series.times[found.first : found.last + 1]
             # Where workers are too few, the queue grows, and did from the beginning.
@@ -137,7 +142,7 @@ def saw_tooth(view: VariantView) -> Iterator[Pattern]:
     falls = [tooth for tooth in _falls(memory) if not deployed_near(view, tooth.fall, WARMING)]
     teeth = [tooth for tooth in falls if tooth.climbed]
     signs = [sign for tooth in teeth if (sign := _restarted(view, tooth))]
-    if len(teeth) < _TEETH or len(signs) < max(_TEETH, _RESTARTS * len(teeth)):
+    if len(teeth) < TEETH or len(signs) < max(TEETH, RESTARTS * len(teeth)):
         return
     explained = set(_explained(view, falls, memory))
     slow = [time for time in all_slow(view) if time in explained]
@@ -191,7 +196,7 @@ def _falls(memory: Series) -> list[Tooth]:
             high = index
         top = memory.points[times[high]]
         # The last period before the fall: it may stay near the top for a while.
-        if top - value < _SWING:
+        if top - value < SWING:
             if value < memory.points[times[low]] and index > high:
                 low = high = index
             continue
@@ -201,9 +206,9 @@ def _falls(memory: Series) -> list[Tooth]:
             if memory.points[times[n]] >= top - 0.25 * (top - value)
         )
         bottom = memory.points[times[low]]
-        abrupt = index - edge <= _ABRUPT
-        climbed = top - bottom >= _SWING and edge - low >= _LONGER * (index - edge)
-        if top >= _NEARLY_FULL and abrupt:
+        abrupt = index - edge <= ABRUPT
+        climbed = top - bottom >= SWING and edge - low >= CLIMB * (index - edge)
+        if top >= TOOTH_PERCENT and abrupt:
             found.append(Tooth(times[low], times[edge], time, bottom, top, climbed))
         low = high = index
     return found

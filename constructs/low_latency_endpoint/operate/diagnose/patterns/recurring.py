@@ -12,13 +12,20 @@ from ....report.numbers import readable
 from ..events import after_starts
 from ..findings import Evidence
 from ..thresholds import (
+    BESIDE,
+    BY_CHANCE,
     ENOUGH_REQUESTS,
+    KEPT,
     LONGER_PAUSE,
     PAUSE,
     PERIODS,
     SAME_LOAD,
+    SHARE_OF_SCATTERED,
+    SLOW_AFTER_ONE,
+    SLOW_ELSEWHERE,
     SLOWER,
     SLOWER_AFTER_PAUSE,
+    SPARSE_CYCLES,
     WARMING,
 )
 from ..view import VariantView, runs
@@ -37,15 +44,7 @@ from .pattern import (
     share,
     then_and_otherwise,
 )
-from .rhythm import KEPT, Rhythm, rhythm
-
-#: With few requests a percentile is the slowest of them: more cycles are needed.
-_SPARSE_CYCLES = 10
-_BESIDE = 0.5  # periods from the rhythm's place
-#: Of one pause alone so many slow periods, and no more than this share of the others is slow.
-_SLOW_AFTER_ONE, _SLOW_ELSEWHERE, _BY_CHANCE = 2, 0.1, 0.3
-#: Share of all requests that came in single slow periods: a few are anyone's.
-_SHARE = 0.1
+from .rhythm import Rhythm, rhythm
 
 
 def periodic(view: VariantView) -> Iterator[Pattern]:
@@ -102,7 +101,7 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     if made is None:
         return None
     typical = sorted(counts.points.get(numbered[n], 0) for n in made.bins)[len(made.bins) // 2]
-    if typical < ENOUGH_REQUESTS and made.hits < _SPARSE_CYCLES:
+    if typical < ENOUGH_REQUESTS and made.hits < SPARSE_CYCLES:
         return None
     # Slow in any statistic belongs to it.
     beside = {n + step for n in made.bins for step in (-1, 1)} if made.period > 3 else set()
@@ -112,7 +111,7 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     missing = {
         n
         for n in (round((time - start) / view.period) for time in any_slow)
-        if n not in numbered and abs((n - first + length / 2) % length - length / 2) <= _BESIDE
+        if n not in numbered and abs((n - first + length / 2) % length - length / 2) <= BESIDE
     }
     return replace(made, bins=made.bins | wide | missing)
 
@@ -122,24 +121,21 @@ def after_idle(view: VariantView) -> Iterator[Pattern]:
     pauses, slow = _pauses(view), set(all_slow(view))
     if not pauses or not slow:
         return
-    first = {resumed: _first_slow(view, resumed, slow) for _, resumed in pauses}
-    cold = [times for times in first.values() if times]
+    cold = [times for _, resumed in pauses if (times := _first_slow(view, resumed, slow))]
     times = sorted(time for each in cold for time in each)
-    if not times or after_starts(view, times) or len(cold) < KEPT * len(pauses):
+    elsewhere = _slow_elsewhere(view, pauses, slow)
+    if (
+        not times
+        or after_starts(view, times)
+        or len(cold) < KEPT * len(pauses)
+        # By chance slow periods follow a pause as often as they come elsewhere.
+        or elsewhere > BY_CHANCE
+        or (len(cold) == 1 and (len(times) < SLOW_AFTER_ONE or elsewhere > SLOW_ELSEWHERE))
+        or (ratio(judged(view)[0].series, times) or 0) < SLOWER_AFTER_PAUSE
+        # A spike, not the pause.
+        or ((load_then(view, times) or 0) >= SAME_LOAD and view.saturation(times))
+    ):
         return
-    served = [t for t, count in view.requests.points.items() if count > 0]
-    near = {t for _, resumed in pauses for t in served if resumed <= t < resumed + 2 * WARMING}
-    others = [t for t in served if t not in near]
-    elsewhere = sum(t in slow for t in others) / len(others) if others else 1.0
-    # By chance slow periods follow a pause as often as they come elsewhere.
-    if not others or elsewhere > _BY_CHANCE:
-        return
-    if len(cold) == 1 and (len(times) < _SLOW_AFTER_ONE or elsewhere > _SLOW_ELSEWHERE):
-        return
-    if (ratio(judged(view)[0].series, times) or 0) < SLOWER_AFTER_PAUSE:
-        return
-    if (load_then(view, times) or 0) >= SAME_LOAD and view.saturation(times):
-        return  # a spike, not the pause
     clock = view.measurements.clock
     shown = ", ".join(f"{clock(since)}-{clock(resumed)}" for since, resumed in pauses[:3])
     shown += f" and {len(pauses) - 3} more" if len(pauses) > 3 else ""
@@ -159,6 +155,15 @@ def after_idle(view: VariantView) -> Iterator[Pattern]:
         risk=kept(view, times),
     )
     yield Pattern(finding, frozenset(times))
+
+
+def _slow_elsewhere(
+    view: VariantView, pauses: list[tuple[datetime, datetime]], slow: set[datetime]
+) -> float:
+    """Share of slow periods among those that follow no pause; 1 where there are none."""
+    served = [t for t, count in view.requests.points.items() if count > 0]
+    others = [t for t in served if not any(r <= t < r + 2 * WARMING for _, r in pauses)]
+    return sum(t in slow for t in others) / len(others) if others else 1.0
 
 
 def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
@@ -206,7 +211,7 @@ def scattered(view: VariantView) -> Iterator[Pattern]:
         view.slow_times
         or len(apart) < PERIODS
         or typical < ENOUGH_REQUESTS
-        or share(view, slow) < _SHARE
+        or share(view, slow) < SHARE_OF_SCATTERED
         or after_starts(view, slow)
         or (ratio(judged(view)[0].series, slow) or 0) < SLOWER
     ):

@@ -16,12 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression, median
 
-#: Chance of a rhythm in a window without one, after the correction for all rhythms tried.
-SIGNIFICANT = 0.01
-#: Cycles from which one speaks of a rhythm, and the share of them that must be slow.
-CYCLES, KEPT = 4, 0.7
-#: Share of the bursts that the rhythm must explain: else it is one among other troubles.
-EXPLAINED = 0.5
+from ..thresholds import BURSTS_EXPLAINED, CYCLES, KEPT, SIGNIFICANT
+
 _CANDIDATES, _ANCHORS = 10, 4
 #: Ways of looking, by the gap that joins slow bins into a burst and the tolerance of a slot; the
 #: plainest has half of the chance that all may have together.
@@ -111,7 +107,7 @@ def _line(onsets: Sequence[int], anchor: int, distance: int) -> tuple[float, flo
                 found[turn] = near
                 period = (near - anchor) / turn
     cycles = max(found) - min(found) + 1
-    if len(found) < max(CYCLES, KEPT * cycles / 2, EXPLAINED * len(onsets) / 2):
+    if len(found) < max(CYCLES, KEPT * cycles / 2, BURSTS_EXPLAINED * len(onsets) / 2):
         return None
     period, phase = linear_regression(list(found), list(found.values()))
     return round(period, 4), round(phase % period, 4)
@@ -143,13 +139,17 @@ def _judged(
         cycles += 1
         hits += bool(inside)
         hit |= inside
-    if cycles < CYCLES or hits < max(CYCLES, KEPT * cycles) or len(hit) < EXPLAINED * len(bursts):
+    if (
+        cycles < CYCLES
+        or hits < max(CYCLES, KEPT * cycles)
+        or len(hit) < BURSTS_EXPLAINED * len(bursts)
+    ):
         return None
     # A burst begins in any period that is not slow already. The first and the last burst fix the
     # line: they prove nothing.
     places = end - begin + 1 - sum(map(len, bursts)) + len(bursts)
     by_chance = min(1.0, width * (len(bursts) - 2) / max(places, 1))
-    counts = int(len(bursts) / KEPT) - math.ceil(max(CYCLES, EXPLAINED * len(bursts))) + 1
+    counts = int(len(bursts) / KEPT) - math.ceil(max(CYCLES, BURSTS_EXPLAINED * len(bursts))) + 1
     ends = max(1.0, len(bursts) / cycles) ** 2
     chance = _tail(cycles - 2, by_chance, hits - 2) * max(counts, 1) * ends * ways
     bins = frozenset(each for number in hit for each in bursts[number])

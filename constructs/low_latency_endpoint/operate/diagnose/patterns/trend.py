@@ -12,14 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from statistics import median
 
-#: Growth over the part looked at from which one speaks of several times.
-GROWTH = 2.0
-#: Kendall's tau of twelve blocks that chance gives once in five hundred windows (z = 2.9 by Mann
-#: and Kendall's normal approximation); doubling besides is far rarer.
-_TAU = 0.65
-_BLOCKS, _LEAST_BLOCKS, _BLOCK = 12, 8, 3
-#: No rise between two blocks may have more of the whole: else it is a step.
-_STEP = 0.4
+from ..thresholds import BLOCK, BLOCKS, DOUBLED, LEAST_BLOCKS, STEP, TAU
+
 #: Quarters of the window that are looked at, from and to: a creep may begin late, and may end.
 _PARTS = ((0, 4), (1, 4), (2, 4), (0, 3), (1, 3), (0, 2))
 
@@ -54,8 +48,8 @@ def creep(values: Sequence[float]) -> Creep | None:
 
 
 def _creep(values: Sequence[float], first: int) -> Creep | None:
-    count = min(_BLOCKS, len(values) // _BLOCK)
-    if count < _LEAST_BLOCKS:
+    count = min(BLOCKS, len(values) // BLOCK)
+    if count < LEAST_BLOCKS:
         return None
     edges = [round(n * len(values) / count) for n in range(count + 1)]
     blocks = [median(values[a:b]) for a, b in pairwise(edges)]
@@ -67,9 +61,9 @@ def _creep(values: Sequence[float], first: int) -> Creep | None:
     low, high = median(blocks[:2]), median(blocks[-2:])
     whole = math.log(high / low)
     steepest = max(later - one for one, later in pairwise(logs))
-    if tau < _TAU or grown < math.log(GROWTH) or whole < math.log(GROWTH):
+    if tau < TAU or grown < math.log(DOUBLED) or whole < math.log(DOUBLED):
         return None
-    if steepest > _STEP * max(logs[-1] - logs[0], whole):
+    if steepest > STEP * max(logs[-1] - logs[0], whole):
         return None
     return Creep(first, first + len(values) - 1, low, high, tau)
 
