@@ -1,3 +1,3 @@
-"""What people look at: pages, charts, terminal tables, numbers. Imports jinja2 and rich."""
+"""A result as a document, and what draws it: a terminal, an HTML page, Markdown."""
 
 from __future__ import annotations
