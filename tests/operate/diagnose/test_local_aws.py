@@ -12,7 +12,7 @@ from hosting_site import Site
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint.operate.diagnose import failures
+from low_latency_endpoint.operate.diagnose import thresholds
 from tests.operate.conftest import NAME
 
 from .conftest import Diagnosed
@@ -109,7 +109,7 @@ def test_time_outs_count_as_aws_counts_them(
     diagnosed: Diagnosed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real requests that reach the time limit, which is shorter here: no 5XX, only model errors."""
-    monkeypatch.setattr(failures, "TIME_LIMITS_MS", ((250, 2000),))
+    monkeypatch.setattr(thresholds, "TIME_LIMITS_MS", ((250, 2000),))
     options = RuntimeOptions(clock_speed=0, clock_start=time.time() - 7200, invocation_timeout=0.25)
     slow = SimulatedModelServer(service_time=ServiceTime.constant(2), concurrency=16)
     with LocalAws.in_process(model_servers={"*": slow}, runtime=options) as aws:

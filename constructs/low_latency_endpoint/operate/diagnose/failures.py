@@ -7,20 +7,10 @@ from statistics import quantiles
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, percent, rate
+from . import thresholds as const
 from .events import early_errors
 from .findings import Evidence, Finding
 from .slow_container import queueing
-from .thresholds import (
-    CACHE_HITS,
-    ERROR_RATE,
-    EVEN,
-    FULL_DISK_PERCENT,
-    LEAST_ERRORS,
-    MORE_ARRIVALS,
-    MOST,
-    PERIODS,
-    TIME_LIMITS_MS,
-)
 from .view import VariantView, runs
 
 
@@ -46,8 +36,8 @@ def throttled(view: VariantView, refused: Series) -> str:
 
 def _limit(came: Series, refused: Series) -> float | None:
     """How many requests a second were let in; ``None`` where there is no limit."""
-    over = [t for t, v in came.points.items() if refused.points.get(t, 0) >= ERROR_RATE * v]
-    if len(over) < PERIODS:
+    over = [t for t, v in came.points.items() if refused.points.get(t, 0) >= const.ERROR_RATE * v]
+    if len(over) < const.PERIODS:
         return None
     let_in = [came.points[t] - refused.points[t] for t in over]
     low, middle, high = quantiles(let_in, n=4)
@@ -55,20 +45,20 @@ def _limit(came: Series, refused: Series) -> float | None:
     # Single periods apart: CloudWatch's minute may hold the end of a burst.
     most_free = free[int(0.95 * (len(free) - 1))] if free else 0.0
     most, least = max(came.points[t] for t in over), min(came.points.values())
-    if middle <= 0 or high - low > EVEN * middle or most_free > (1 + EVEN) * middle:
+    if middle <= 0 or high - low > const.EVEN * middle or most_free > (1 + const.EVEN) * middle:
         return None
-    if most < MORE_ARRIVALS * least or (median(came.points[t] for t in over) or 0) < middle:
+    if most < const.MORE_ARRIVALS * least or (median(came.points[t] for t in over) or 0) < middle:
         return None
     # A share of wrong requests at an even load looks the same: what came must differ where refused,
     # or stay free below.
     spread = most / min(came.points[t] for t in over)
-    return middle if spread >= MORE_ARRIVALS or len(free) >= PERIODS else None
+    return middle if spread >= const.MORE_ARRIVALS or len(free) >= const.PERIODS else None
 
 
 def errors(view: VariantView) -> Iterator[Finding]:
     """One finding for each frequent kind of error; explained periods have their cause already."""
     disk = view.get("DiskUtilization", "Average")
-    if disk and (worst := max(disk.points.values())) >= FULL_DISK_PERCENT:
+    if disk and (worst := max(disk.points.values())) >= const.FULL_DISK_PERCENT:
         time = next(time for time, used in disk.points.items() if used == worst)
         yield view.cause("LLD118", Evidence(f"disk at {worst:.0f} %", time, time), risk=True)
     server, client, container = (
@@ -98,14 +88,14 @@ def errors(view: VariantView) -> Iterator[Finding]:
 def _too_many(view: VariantView, failed: Series, option: str) -> float:
     """Share of requests that failed, over the window or its worst stretch; 0 when few."""
     limit = view.variant.thresholds.get((option, "Rate"))
-    rate = limit.value if limit else ERROR_RATE
+    rate = limit.value if limit else const.ERROR_RATE
     rate = rate if rate < 1 else rate / 100  # stated in percent
     came = view.get("Invocations", "Sum")
-    if failed.sum >= LEAST_ERRORS and came.sum and failed.sum / came.sum >= rate:
+    if failed.sum >= const.LEAST_ERRORS and came.sum and failed.sum / came.sum >= rate:
         return failed.sum / came.sum
     for first, last in runs([t for t, v in failed.points.items() if v > 0], 2 * view.period):
         part, whole = (each.between(first, last + view.period).sum for each in (failed, came))
-        if part >= 4 * LEAST_ERRORS and whole and part / whole >= 5 * rate:
+        if part >= 4 * const.LEAST_ERRORS and whole and part / whole >= 5 * rate:
             return part / whole
     return 0.0
 
@@ -145,9 +135,9 @@ def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
     at_limit = [
         t
         for t, v in longest.points.items()
-        if any(low <= v <= high for low, high in TIME_LIMITS_MS)
+        if any(low <= v <= high for low, high in const.TIME_LIMITS_MS)
     ]
-    if at_limit and other.only(at_limit).sum >= MOST * other.sum:
+    if at_limit and other.only(at_limit).sum >= const.MOST * other.sum:
         words = f"longest ModelLatency then {milliseconds(longest.max or 0)}"
         return view.cause("LLD405", counted, words, times=times)
     return early_errors(view, other, counted) or view.cause("LLD404", counted)
@@ -158,7 +148,7 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     hits, wait = view.get("ModelCacheHit", "Average"), view.get("ModelLoadingWaitTime", "Average")
     ratio = hits.weighted_mean(view.get("ModelCacheHit", "SampleCount"))
     waited = wait.weighted_mean(view.get("ModelLoadingWaitTime", "SampleCount"))
-    if ratio is None or ratio >= CACHE_HITS or waited is None:
+    if ratio is None or ratio >= const.CACHE_HITS or waited is None:
         return
     limits = [
         limit.value
@@ -167,7 +157,7 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     ]
     if limits and waited < 0.1 * min(limits):
         return
-    times = sorted(t for t, v in hits.points.items() if v < CACHE_HITS)
+    times = sorted(t for t, v in hits.points.items() if v < const.CACHE_HITS)
     parts = [
         f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
         f"{milliseconds(waited)} on average"

@@ -7,18 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...report.numbers import plain_number, readable
+from . import thresholds as const
 from .advice import instances_remedy, peak_remedy, target_remedy, unfilled
 from .events import scale_outs
 from .findings import Evidence, Finding, Remedy
 from .measurements import Activity, ScalingReading
-from .thresholds import (
-    ADVISED_PERCENT,
-    IDLE_PERCENT,
-    PERIODS,
-    SCALING_REACTS,
-    SPIKE,
-    TARGET_EXCEEDED,
-)
 from .view import TrackedMetric, VariantView, runs
 
 _ROOT = ("ModelLatency high", "instances saturated")
@@ -44,7 +37,7 @@ def _cause(
 def _reason(view: VariantView, times: list[datetime]) -> Finding:
     scaling, used = view.variant.scaling, view.utilization(times)
     needed = view.needed_instances(times)
-    if "GPU" in used and used["GPU"] < IDLE_PERCENT <= used.get("CPU", 0):
+    if "GPU" in used and used["GPU"] < const.IDLE_PERCENT <= used.get("CPU", 0):
         words = f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %"
         return _cause(view, "LLD108", words)
     if scaling is None:
@@ -57,7 +50,7 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
     if scaling.scale_out_suspended:
         names = {"endpoint": view.measurements.endpoint, "name": view.variant.name}
         return _cause(view, "LLD106", **names)
-    near = times[0] - SCALING_REACTS, times[-1] + view.period
+    near = times[0] - const.SCALING_REACTS, times[-1] + view.period
     if failed := [a for a in view.activities if a.failed and near[0] <= a.start <= near[1]]:
         return _failed(view, failed)
     serving = view.instances.only(times).median
@@ -76,7 +69,7 @@ def target_too_low(view: VariantView) -> Iterator[Finding]:
     load, used = view.load.only(times).median, max(view.utilization(times).values(), default=0.0)
     if not stated or not times or not load:
         return
-    most, minute = load * max(1.0, ADVISED_PERCENT / (used or 100)), 60 * stated.target
+    most, minute = load * max(1.0, const.ADVISED_PERCENT / (used or 100)), 60 * stated.target
     typed = load / 2 <= minute <= 1.5 * most
     right = minute if typed else float(f"{most:.2g}")
     yield view.cause(
@@ -102,7 +95,7 @@ def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> F
     words = scaling.doubt
     if not words and stated and not stated.series:
         requests = len(view.get("ModelLatency", "SampleCount"))
-        words = f"{scaling.metric} has no data while requests come" * (requests >= PERIODS)
+        words = f"{scaling.metric} has no data while requests come" * (requests >= const.PERIODS)
         if words and m.asynchronous:
             words += ", as AWS publishes none of an asynchronous endpoint: track its backlog"
     elif not words and stated:
@@ -125,7 +118,7 @@ def _far_above(view: VariantView, stated: TrackedMetric, scaling: ScalingReading
     ]
     for first, last in runs(above, 2 * view.period):
         seen = stated.series.between(first, last + view.period).median or 0
-        least = (2 if seen >= TARGET_EXCEEDED * stated.target else 3) * SCALING_REACTS
+        least = (2 if seen >= const.TARGET_EXCEEDED * stated.target else 3) * const.SCALING_REACTS
         if last - first >= max(least, timedelta(seconds=scaling.scale_out_cooldown or 0)):
             minutes = (last - first + view.period) / timedelta(minutes=1)
             return f"{stated.words(seen)} for {minutes:.0f} min"
@@ -148,7 +141,7 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
             for t in view.tracked.times_above()
             if t not in slow and view.instances.points.get(t, 0) >= scaling.maximum - 0.5
         ]
-        if len(times) >= PERIODS:
+        if len(times) >= const.PERIODS:
             yield _maximum(view, scaling.maximum, times, risk="instances at their maximum")
 
 
@@ -226,14 +219,22 @@ def _too_slow(
         headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
         why = "sees a rise in 10 s instead of 60 s"
         faster = [Remedy("scaling.metric", why, "concurrency")]
-    if peak and usual and peak >= SPIKE * usual and times[-1] - times[0] < SCALING_REACTS:
+    if (
+        peak
+        and usual
+        and peak >= const.SPIKE * usual
+        and times[-1] - times[0] < const.SCALING_REACTS
+    ):
         why = "the only thing that helps in the first minutes of a spike"
         more = instances_remedy(view, "instances.min", needed, times, why)
         words = (
             f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in the median of the window"
         )
         return _cause(view, "LLD601", words, first=[more, headroom, *faster])
-    near, asked = (times[0] - view.period, times[-1] + SCALING_REACTS), "no scale-out in the window"
+    near, asked = (
+        (times[0] - view.period, times[-1] + const.SCALING_REACTS),
+        "no scale-out in the window",
+    )
     outs = [each.start for each in scale_outs(view) if near[0] <= each.start <= near[1]]
     if outs:
         asked = f"the first instances were asked for at {view.measurements.clock(outs[0])}"

@@ -9,23 +9,10 @@ from typing import NamedTuple
 
 from ...account.metrics import Series
 from ...report.numbers import milliseconds, readable
+from . import thresholds as const
 from .causes import KINDS
 from .events import after_starts, named
 from .findings import Confidence, Evidence, Finding, Remedy
-from .thresholds import (
-    DOUBLED,
-    FEW_CPUS,
-    FULL_MEMORY_PERCENT,
-    GROWN_QUEUE,
-    IDLE_GPU_PERCENT,
-    IDLE_PERCENT,
-    PERIODS,
-    SAME_RATE,
-    T2_BASELINES,
-    TAIL,
-    WAITING,
-    WHOLE,
-)
 from .view import VariantView
 
 #: Environment variables that set the number of workers, by the servers that read them.
@@ -47,7 +34,7 @@ def slow_container(view: VariantView) -> Iterator[Finding]:
 def _gpu_idle(view: VariantView) -> Finding | None:
     facts, images = view.variant.facts, view.variant.images
     gpu = view.utilization(view.slow_times).get("GPU")
-    if gpu is None or gpu >= IDLE_GPU_PERCENT or (facts and facts.accelerator != "nvidia"):
+    if gpu is None or gpu >= const.IDLE_GPU_PERCENT or (facts and facts.accelerator != "nvidia"):
         return None
     # A GPU that worked at the same load until the container began to wait is no idle one.
     if _waiting(view):
@@ -63,7 +50,7 @@ def _gpu_idle(view: VariantView) -> Finding | None:
 
 def _memory(view: VariantView) -> Finding | None:
     used = view.get("MemoryUtilization", "Average").only(view.slow_times).mean
-    if used is None or used < FULL_MEMORY_PERCENT:
+    if used is None or used < const.FULL_MEMORY_PERCENT:
         return None
     words = f"memory at {used:.0f} % while requests were slow"
     return view.cause("LLD117", *view.slow_evidence(), words)
@@ -93,11 +80,11 @@ def _slower(view: VariantView) -> _Slower:
 def _baseline(view: VariantView) -> Finding | None:
     """A T2 without credits has its baseline, however much is asked of it."""
     facts, worse = view.variant.facts, _slower(view).worse
-    share = T2_BASELINES.get(facts.size) if facts and facts.burstable else None
+    share = const.T2_BASELINES.get(facts.size) if facts and facts.burstable else None
     used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
-    if not facts or share is None or used is None or abs(used / share - 1) > WHOLE:
+    if not facts or share is None or used is None or abs(used / share - 1) > const.WHOLE:
         return None
-    if waiting is None or waiting < WAITING * share / 100 * (facts.vcpus or 1):
+    if waiting is None or waiting < const.WAITING * share / 100 * (facts.vcpus or 1):
         return None
     return view.cause(
         "LLD124",
@@ -112,8 +99,10 @@ def _waiting(view: VariantView) -> Finding | None:
     slower = _slower(view)
     used = [slower.times(view.get(f"{name}Utilization", "Average")) for name in ("CPU", "GPU")]
     rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
-    same = max(used) <= SAME_RATE and (rate <= SAME_RATE or max(used) < 1 / SAME_RATE)
-    if len(slower.calm) < PERIODS or not same or (view.in_flight and flight < DOUBLED):
+    same = max(used) <= const.SAME_RATE and (
+        rate <= const.SAME_RATE or max(used) < 1 / const.SAME_RATE
+    )
+    if len(slower.calm) < const.PERIODS or not same or (view.in_flight and flight < const.DOUBLED):
         return None
     words = f"{readable(rate, 2)} times the rate, {readable(used[0], 2)} times the CPU"
     return _waits(view, words, "medium")
@@ -138,10 +127,15 @@ def _one_core(view: VariantView, times: list[datetime]) -> str:
     """What shows that as many single-threaded workers as CPUs are busy, while requests wait."""
     cores, waiting = view.busy_cores(times), view.in_work(times)
     count = round(cores or 0)
-    if cores is None or not waiting or not 1 <= count <= FEW_CPUS or waiting < WAITING * count:
+    if (
+        cores is None
+        or not waiting
+        or not 1 <= count <= const.FEW_CPUS
+        or waiting < const.WAITING * count
+    ):
         return ""
     vcpus = view.variant.facts.vcpus if view.variant.facts else None
-    if abs(cores - count) > WHOLE or count == vcpus:
+    if abs(cores - count) > const.WHOLE or count == vcpus:
         return ""
     return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in work on an instance"
 
@@ -150,7 +144,7 @@ def _workers(view: VariantView) -> Finding | None:
     """Requests queue although the instances have room."""
     slower = _slower(view)
     rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
-    follows = rate > SAME_RATE and flight >= DOUBLED
+    follows = rate > const.SAME_RATE and flight >= const.DOUBLED
     text = f"{readable(rate, 2)} times the rate, and latency rose with it" if follows else ""
     return queueing(view, slower.worse, *view.slow_evidence(), more=text)
 
@@ -188,7 +182,7 @@ def queueing(
     found = view.cause(
         "LLD111", *evidence, words, times=times, confidence=confidence, first=changes
     )
-    feeding = core and view.utilization(times).get("GPU", IDLE_PERCENT) < IDLE_PERCENT
+    feeding = core and view.utilization(times).get("GPU", const.IDLE_PERCENT) < const.IDLE_PERCENT
     return replace(found, kind=KINDS["LLD108"]) if feeding else found
 
 
@@ -197,14 +191,14 @@ def growing_queue(view: VariantView) -> Iterator[Finding]:
     slow = view.slow_times
     starts = after_starts(view, slow)
     third = max(len(slow) // 3, 1)
-    if not starts or len(slow) < PERIODS:
+    if not starts or len(slow) < const.PERIODS:
         return
     rate, latency, flight = (
         (series.only(slow[:third]).median or 0, series.only(slow[-third:]).median or 0)
         for series in (view.tps, view.typical, view.in_flight)
     )
-    if min(flight[1] / (flight[0] or 1), latency[1] / (latency[0] or 1)) < GROWN_QUEUE or (
-        not flight[0] or rate[1] > SAME_RATE * rate[0]
+    if min(flight[1] / (flight[0] or 1), latency[1] / (latency[0] or 1)) < const.GROWN_QUEUE or (
+        not flight[0] or rate[1] > const.SAME_RATE * rate[0]
     ):
         return
     words = (
@@ -232,13 +226,13 @@ def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
     stated, waiting = _stated_workers(view), view.in_flight.only(times).median
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
     instances = view.instances.only(times).median or view.variant.current_instances or 1
-    return bool(stated and waiting and waiting / max(instances, 1) >= DOUBLED * int(stated))
+    return bool(stated and waiting and waiting / max(instances, 1) >= const.DOUBLED * int(stated))
 
 
 def _tail(view: VariantView) -> Finding | None:
     p50, p99, variant = view.when_slow("p50"), view.when_slow("p99"), view.variant
     limit = variant.thresholds.get(("ModelLatency", "p50"))
-    if p50 is None or p99 is None or p99 < TAIL * p50:
+    if p50 is None or p99 is None or p99 < const.TAIL * p50:
         return None
     if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
         return None

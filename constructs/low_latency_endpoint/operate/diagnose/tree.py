@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from ...account.metrics import median
+from . import thresholds as const
 from .drifted import drifted, unless_deployed
 from .endpoint_state import endpoint_state
 from .events import cold_start, new_version
@@ -20,15 +21,6 @@ from .patterns import patterns
 from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import growing_queue, slow_container
-from .thresholds import (
-    ENOUGH_REQUESTS,
-    LATE_MS,
-    MOST,
-    NEARLY_FULL_PERCENT,
-    PERIODS,
-    SLOW_OF_PERIODS,
-    SPARSE_SHARE,
-)
 from .tokens import has_tokens, token_times
 from .view import VariantView, runs, times_of
 
@@ -41,17 +33,17 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
     counts = view.get("ModelLatency", "SampleCount") or view.get("Invocations", "Sum")
     judged = counts.times
     position = {time: index for index, time in enumerate(judged)}
-    gap = PERIODS * max(view.period, _spacing(judged))
-    if (median(counts.points.get(time, 0) for time in times) or 0) < ENOUGH_REQUESTS:
+    gap = const.PERIODS * max(view.period, _spacing(judged))
+    if (median(counts.points.get(time, 0) for time in times) or 0) < const.ENOUGH_REQUESTS:
         # A percentile is the slowest request then: slow periods come and go by chance.
-        gap /= SPARSE_SHARE
+        gap /= const.SPARSE_SHARE
     found: list[list[datetime]] = []
     for first, last in runs(times, gap):
         part = [time for time in times if first <= time <= last]
         places = [position.get(time, 0) for time in part]
         if any(
-            third - one < PERIODS
-            for one, third in zip(places, places[SLOW_OF_PERIODS - 1 :], strict=False)
+            third - one < const.PERIODS
+            for one, third in zip(places, places[const.SLOW_OF_PERIODS - 1 :], strict=False)
         ):
             found += _by_fullness(view, part)
     return found
@@ -65,11 +57,11 @@ def _spacing(times: list[datetime]) -> timedelta:
 
 def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]]:
     """Split one time window where the instances become full or stop to be."""
-    if len(part) < 2 * PERIODS:
+    if len(part) < 2 * const.PERIODS:
         return [part]
     full = [view.saturation([time]) is not None for time in part]
     nearly = [
-        flag or view.used_up([time], NEARLY_FULL_PERCENT)
+        flag or view.used_up([time], const.NEARLY_FULL_PERCENT)
         for flag, time in zip(full, part, strict=True)
     ]
     # The way up to full instances and down from them belongs to them.
@@ -81,8 +73,8 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
         (flag, [time for _, time in group])
         for flag, group in groupby(zip(full, part, strict=True), key=lambda each: each[0])
     ]
-    clear = [(flag, piece) for flag, piece in pieces if len(piece) >= PERIODS]
-    if sum(len(piece) for _, piece in clear) < MOST * len(part):
+    clear = [(flag, piece) for flag, piece in pieces if len(piece) >= const.PERIODS]
+    if sum(len(piece) for _, piece in clear) < const.MOST * len(part):
         return [part]
     joined = [
         (flag, [time for _, piece in group for time in piece])
@@ -171,7 +163,9 @@ def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) ->
     late = any(each.id == "LLD405" for each in failing)
     typical = view.typical.only(view.slow_times).median or 0
     by_limit = (
-        ("LLD112", "LLD113", "LLD123", "LLD502") if typical >= LATE_MS else ("LLD113", "LLD502")
+        ("LLD112", "LLD113", "LLD123", "LLD502")
+        if typical >= const.LATE_MS
+        else ("LLD113", "LLD502")
     )
     for finding in slow:
         more = [text for each in failing if each.id == finding.id for text in each.evidence]

@@ -11,22 +11,10 @@ from typing import Any
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, readable
+from . import thresholds as const
 from .causes import finding
 from .findings import Evidence, Finding
 from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
-from .thresholds import (
-    ADVISED_PERCENT,
-    ENOUGH_REQUESTS,
-    ERROR_RATE,
-    IDLE_PERCENT,
-    PERIODS,
-    SATURATED_PERCENT,
-    SCALES_IN,
-    SLOW_OF_PERIODS,
-    SPARSE_SHARE,
-    TOO_MUCH_IN_FLIGHT,
-    TOO_MUCH_LOAD,
-)
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
 
@@ -50,11 +38,14 @@ class TrackedMetric:
 
     def too_much(self, value: float) -> bool:
         """Whether this is more than the instances were meant for, beyond any doubt."""
-        return value >= (TOO_MUCH_IN_FLIGHT if self.concurrency else TOO_MUCH_LOAD) * self.target
+        return (
+            value
+            >= (const.TOO_MUCH_IN_FLIGHT if self.concurrency else const.TOO_MUCH_LOAD) * self.target
+        )
 
     def times_above(self) -> list[datetime]:
         """Periods above the target."""
-        limit = (TOO_MUCH_IN_FLIGHT if self.concurrency else 1) * self.target
+        limit = (const.TOO_MUCH_IN_FLIGHT if self.concurrency else 1) * self.target
         return sorted(time for time, value in self.series.points.items() if value >= limit)
 
     def words(self, value: float) -> str:
@@ -203,10 +194,12 @@ class VariantView:
     def _sustained(series: Series, above: Series, counts: Series) -> bool:
         times = series.times
         flags = [time in above.points for time in times]
-        if not any(sum(flags[i : i + PERIODS]) >= SLOW_OF_PERIODS for i in range(len(flags))):
+        if not any(
+            sum(flags[i : i + const.PERIODS]) >= const.SLOW_OF_PERIODS for i in range(len(flags))
+        ):
             return False
         typical = median(counts.points.get(time, 0) for time in above.points) or 0
-        return typical >= ENOUGH_REQUESTS or len(above) >= SPARSE_SHARE * len(series)
+        return typical >= const.ENOUGH_REQUESTS or len(above) >= const.SPARSE_SHARE * len(series)
 
     def slow_evidence(self, slow: tuple[SlowPeriods, ...] | None = None) -> tuple[Evidence, ...]:
         """The slow statistics in words, with numbers and times."""
@@ -214,7 +207,7 @@ class VariantView:
         for each in self.slow_model if slow is None else slow:
             time, worst = each.worst
             times = each.values.times
-            apart = runs(times, PERIODS * self.period)
+            apart = runs(times, const.PERIODS * self.period)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
             text = (
                 f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
@@ -302,7 +295,11 @@ class VariantView:
     def failing(self, failed: Series) -> list[datetime]:
         """When a share of the requests failed that counts."""
         came = self.requests
-        return [t for t in came.times if failed.points.get(t, 0) >= ERROR_RATE * came.points[t] > 0]
+        return [
+            t
+            for t in came.times
+            if failed.points.get(t, 0) >= const.ERROR_RATE * came.points[t] > 0
+        ]
 
     @cached_property
     def failed_share(self) -> Series:
@@ -340,13 +337,13 @@ class VariantView:
         loads = stated.series.points.items()
         times = [t for t, v in loads if 2 * v >= stated.target and counts.get(t, 0) >= least - 0.5]
         load, used = stated.series.only(times).median, self.utilization(times)
-        if len(times) < PERIODS or not load or self.whole.busy_times:
+        if len(times) < const.PERIODS or not load or self.whole.busy_times:
             return []
         share = stated.target / load
         known = facts and facts.accelerator in (None, "nvidia") and used  # Neuron has no metric
-        idle = known and max(used.values()) * share <= ADVISED_PERCENT / 10
+        idle = known and max(used.values()) * share <= const.ADVISED_PERCENT / 10
         idle = idle and (self.in_work(times) or 1) * share <= 0.1
-        idle = idle and len(times) * self.period >= SCALES_IN
+        idle = idle and len(times) * self.period >= const.SCALES_IN
         return sorted(times) if share <= 0.1 or idle else []
 
     @cached_property
@@ -411,16 +408,16 @@ class VariantView:
             return None
         used = self.utilization(times)
         overload = self.overloaded(times)
-        full = {name: value for name, value in used.items() if value >= SATURATED_PERCENT}
+        full = {name: value for name, value in used.items() if value >= const.SATURATED_PERCENT}
         # Without a known utilization (Neuron has no metric) the load decides; idle CPUs under too
         # much load point at the container.
-        if not full and not (overload and (not used or max(used.values()) >= IDLE_PERCENT)):
+        if not full and not (overload and (not used or max(used.values()) >= const.IDLE_PERCENT)):
             return None
         parts = [f"{name} at {value:.0f} % of the whole instance" for name, value in full.items()]
         parts += [overload] if overload else []
         return self.over(times, "; ".join(parts))
 
-    def used_up(self, times: list[datetime], least: float = SATURATED_PERCENT) -> bool:
+    def used_up(self, times: list[datetime], least: float = const.SATURATED_PERCENT) -> bool:
         """Whether CPU or GPU were full at these times, whatever the load was."""
         return max(self.utilization(times).values(), default=0) >= least
 
@@ -447,11 +444,12 @@ class VariantView:
                 time
                 for name in ("CPU", "GPU")
                 for time, value in self.get(f"{name}Utilization", "Average").points.items()
-                if value >= SATURATED_PERCENT and time not in self.explained
+                if value >= const.SATURATED_PERCENT and time not in self.explained
             }
         )
         enough = any(
-            sum(start <= t < start + PERIODS * self.period for t in times) >= SLOW_OF_PERIODS
+            sum(start <= t < start + const.PERIODS * self.period for t in times)
+            >= const.SLOW_OF_PERIODS
             for start in times
         )
         return list(filter(self._seen, times)) if enough else []
@@ -482,7 +480,7 @@ class VariantView:
         """Instances that would have been as busy at these times as AWS advises."""
         used, count = self.utilization(times), self.instances.only(times).max
         if used and count:
-            return math.ceil(round(count, 3) * max(used.values()) / ADVISED_PERCENT)
+            return math.ceil(round(count, 3) * max(used.values()) / const.ADVISED_PERCENT)
         return None
 
 

@@ -9,23 +9,10 @@ from itertools import pairwise
 
 from ....account.metrics import median
 from ....report.numbers import percent, readable
+from .. import thresholds as const
 from ..events import after_starts, deployed_near
 from ..findings import Evidence
 from ..measurements import Activity
-from ..thresholds import (
-    AFTER,
-    AT_ONCE,
-    BEFORE,
-    LOOK_BACK,
-    MOST,
-    OLD_FLEET,
-    PART_LOST,
-    PERIODS,
-    SAME_LOAD,
-    TURNS,
-    TURNS_APART,
-    WARMING,
-)
 from ..view import VariantView
 from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kept, same_load, share
 
@@ -35,13 +22,13 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
     done = [a for a in view.activities if a.status == "Successful" and a.capacity is not None]
     done.sort(key=lambda activity: activity.start)
     sizes, turns = _turns(view, done)
-    loads = [view.tps.between(t - PERIODS * view.period, t).median for t in turns]
+    loads = [view.tps.between(t - const.PERIODS * view.period, t).median for t in turns]
     came = [each for each in loads if each]
-    if len(came) < TURNS or max(came) > SAME_LOAD * min(came):
+    if len(came) < const.TURNS or max(came) > const.SAME_LOAD * min(came):
         return
     counts, slow = view.instances, all_slow(view)
     fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
-    if not after_starts(view, slow) and len(fewer) < MOST * len(slow):
+    if not after_starts(view, slow) and len(fewer) < const.MOST * len(slow):
         slow = []
     errors = [view.get(metric, "Sum").points for metric in reversed(CONTAINER_ERRORS)]
     failing = [time for points in errors for time, count in points.items() if count]
@@ -68,7 +55,7 @@ def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[d
     outward = [more > fewer for fewer, more in pairwise(sizes)]
     steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
     turns = [later.start for (_, one), (later, other) in pairwise(steps) if one != other]
-    return sizes, [later for one, later in pairwise(turns) if later - one <= TURNS_APART]
+    return sizes, [later for one, later in pairwise(turns) if later - one <= const.TURNS_APART]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +71,7 @@ class Loss:
 def lost_instances(view: VariantView) -> Iterator[Pattern]:
     """Each loss at the same load that made requests slow, instances full, or answers fail."""
     for loss in _losses(view):
-        end = min(loss.until + WARMING, view.measurements.end)
+        end = min(loss.until + const.WARMING, view.measurements.end)
         explained = [t for t in view.requests.times if loss.time - view.period <= t <= end]
         slow = _consequence(view, loss, explained)
         if slow is not None:
@@ -98,15 +85,15 @@ def _losses(view: VariantView) -> Iterator[Loss]:
     index = 3
     while index < len(times) - 1:
         before = median(counts.points[t] for t in times[max(0, index - 5) : index])
-        after = [counts.points[t] for t in times[index : index + AFTER]]
+        after = [counts.points[t] for t in times[index : index + const.AFTER]]
         assert before is not None
         count, left = round(before), round(median(after) or 0)
         gone = count - left
         if (
             gone < 1
-            or gone < PART_LOST * count
+            or gone < const.PART_LOST * count
             or len(after) < 2
-            or times[index] - times[index - 1] > AT_ONCE * view.period
+            or times[index] - times[index - 1] > const.AT_ONCE * view.period
             or round(counts.points[times[index]]) > count - 0.5
             or round(counts.points[times[index - 1]]) < count
             or not _load_stays(view, times, index)
@@ -127,25 +114,25 @@ def _losses(view: VariantView) -> Iterator[Loss]:
 
 
 def _load_stays(view: VariantView, times: list[datetime], index: int) -> bool:
-    around = times[max(0, index - BEFORE) : index], times[index : index + BEFORE]
+    around = times[max(0, index - const.BEFORE) : index], times[index : index + const.BEFORE]
     return same_load(*(view.requests.only(part).median for part in around))
 
 
 def _meant(view: VariantView, time: datetime, left: int) -> bool:
     """Whether scaling or a deployment took them away."""
-    return deployed_near(view, time, OLD_FLEET) or any(
+    return deployed_near(view, time, const.OLD_FLEET) or any(
         each.capacity is not None
         and each.capacity <= left
         and not each.failed
         and each.start <= time + view.period
-        and (each.end or each.start) >= time - LOOK_BACK
+        and (each.end or each.start) >= time - const.LOOK_BACK
         for each in view.activities
     )
 
 
 def _consequence(view: VariantView, loss: Loss, explained: list[datetime]) -> list[datetime] | None:
     """Slow or full periods since the loss, and not as many before; ``None`` without."""
-    begin, end = loss.time - BEFORE * view.period, loss.time - view.period
+    begin, end = loss.time - const.BEFORE * view.period, loss.time - view.period
     before = view.requests.between(begin, end).times
     failing = view.failing(view.get("Invocation5XXErrors", "Sum"))
     slow = set(all_slow(view))
@@ -170,7 +157,7 @@ def _lost(
         back = f"back at {m.clock(loss.until)}"
     words = f"{loss.before - loss.left} of {loss.before} instances stopped serving at "
     words += m.clock(loss.time) + (f", with zone {zone}" if zone else "") + f"; {back}; {asked}"
-    span, seconds = BEFORE * view.period, view.period.total_seconds()
+    span, seconds = const.BEFORE * view.period, view.period.total_seconds()
     was, now = (
         (view.requests.between(begin, begin + span).median or 0) / seconds
         for begin in (loss.time - span, loss.time)
@@ -199,7 +186,7 @@ def _zone(view: VariantView, loss: Loss) -> str:
     periods = max(len(view.instances.between(*since)), 1)
     for name, metrics in view.variant.zones.items():
         if served := metrics.get(("Invocations", "Sum")):
-            before = served.between(loss.time - BEFORE * view.period, loss.time).median
+            before = served.between(loss.time - const.BEFORE * view.period, loss.time).median
             if before and served.between(*since).sum <= 0.1 * before * periods:
                 return name
     return ""

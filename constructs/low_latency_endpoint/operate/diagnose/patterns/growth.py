@@ -9,25 +9,10 @@ from itertools import pairwise
 
 from ....account.metrics import Series, median
 from ....report.numbers import milliseconds, readable
+from .. import thresholds as const
 from ..events import deployed_near
 from ..findings import Evidence
 from ..slow_container import workers_stated_too_few
-from ..thresholds import (
-    ABRUPT,
-    CLIMB,
-    ERROR_RATE,
-    LEAST_ERRORS,
-    NEAR_LIMIT,
-    NO_TREND,
-    PERIODS,
-    RESTARTS,
-    SAME_LOAD,
-    SWING,
-    TEETH,
-    TOOTH_PERCENT,
-    WARMING,
-    WAVES,
-)
 from ..view import VariantView, runs
 from .pattern import CONTAINER_ERRORS, MINUTE, Judged, Pattern, all_slow, hit_words, judged, kept
 from .trend import Creep, creep, kendall
@@ -36,12 +21,12 @@ from .trend import Creep, creep, kendall
 def growing(view: VariantView) -> Iterator[Pattern]:
     """At most one finding, of the first judged statistic that creeps: leaks, caches, fragmentation."""
     window = view.measurements.start, view.measurements.end
-    since = max((d.done + WARMING for d in view.measurements.deployments), default=window[0])
+    since = max((d.done + const.WARMING for d in view.measurements.deployments), default=window[0])
     for each in judged(view):
         for begin in dict.fromkeys((window[0], since)):
             series = each.series.between(begin, window[1])
             found = creep([series.points[time] for time in series.times])
-            if found is None or found.high < NEAR_LIMIT * each.limit:
+            if found is None or found.high < const.NEAR_LIMIT * each.limit:
                 continue
             times = series.times[found.first : found.last + 1]
             # Where workers are too few, the queue grows, and did from the beginning.
@@ -59,14 +44,14 @@ def _load_differs(view: VariantView, times: list[datetime]) -> bool:
         return True
     # A load that goes up and down may end higher than it began, and still not be what grows.
     known = [load.points[time] for time in times if time in load.points]
-    wave = abs(kendall(known[:: max(1, len(known) // 50)])) <= NO_TREND
-    most = WAVES if wave else SAME_LOAD
+    wave = abs(kendall(known[:: max(1, len(known) // 50)])) <= const.NO_TREND
+    most = const.WAVES if wave else const.SAME_LOAD
     return not 1 / most <= change <= most
 
 
 def _slow_with_it(view: VariantView, times: list[datetime]) -> list[datetime]:
     """Slow periods of the growth, and those right before and after it at the same load."""
-    slow, load, gap = all_slow(view), view.load or view.requests, PERIODS * view.period
+    slow, load, gap = all_slow(view), view.load or view.requests, const.PERIODS * view.period
     usual = load.only(times).median or 0
     near = [
         (first, last)
@@ -77,7 +62,7 @@ def _slow_with_it(view: VariantView, times: list[datetime]) -> list[datetime]:
         time
         for time in slow
         if any(first <= time <= last for first, last in near)
-        and (times[0] <= time <= times[-1] or load.points.get(time, 0) <= SAME_LOAD * usual)
+        and (times[0] <= time <= times[-1] or load.points.get(time, 0) <= const.SAME_LOAD * usual)
     ]
 
 
@@ -107,7 +92,7 @@ def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime
     beside = f"load per instance at the end {change:.2f} times that at the beginning; "
     beside += ", ".join(used or ["no utilization published"])
     beside += f"; {hit_words(view, slow)}" if slow else ""
-    leaks = (_change(view.get("MemoryUtilization", "Average"), times) or 0) > SAME_LOAD
+    leaks = (_change(view.get("MemoryUtilization", "Average"), times) or 0) > const.SAME_LOAD
     finding = view.cause(
         "LLD133",
         f"ModelLatency {each.statistic} grew from {milliseconds(found.low)} to "
@@ -139,10 +124,12 @@ class Tooth:
 def saw_tooth(view: VariantView) -> Iterator[Pattern]:
     """At most one finding: several teeth, most of them with what a restart leaves in metrics."""
     memory = _smooth(view.get("MemoryUtilization", "Average"))
-    falls = [tooth for tooth in _falls(memory) if not deployed_near(view, tooth.fall, WARMING)]
+    falls = [
+        tooth for tooth in _falls(memory) if not deployed_near(view, tooth.fall, const.WARMING)
+    ]
     teeth = [tooth for tooth in falls if tooth.climbed]
     signs = [sign for tooth in teeth if (sign := _restarted(view, tooth))]
-    if len(teeth) < TEETH or len(signs) < max(TEETH, RESTARTS * len(teeth)):
+    if len(teeth) < const.TEETH or len(signs) < max(const.TEETH, const.RESTARTS * len(teeth)):
         return
     explained = set(_explained(view, falls, memory))
     slow = [time for time in all_slow(view) if time in explained]
@@ -196,7 +183,7 @@ def _falls(memory: Series) -> list[Tooth]:
             high = index
         top = memory.points[times[high]]
         # The last period before the fall: it may stay near the top for a while.
-        if top - value < SWING:
+        if top - value < const.SWING:
             if value < memory.points[times[low]] and index > high:
                 low = high = index
             continue
@@ -206,9 +193,9 @@ def _falls(memory: Series) -> list[Tooth]:
             if memory.points[times[n]] >= top - 0.25 * (top - value)
         )
         bottom = memory.points[times[low]]
-        abrupt = index - edge <= ABRUPT
-        climbed = top - bottom >= SWING and edge - low >= CLIMB * (index - edge)
-        if top >= TOOTH_PERCENT and abrupt:
+        abrupt = index - edge <= const.ABRUPT
+        climbed = top - bottom >= const.SWING and edge - low >= const.CLIMB * (index - edge)
+        if top >= const.TOOTH_PERCENT and abrupt:
             found.append(Tooth(times[low], times[edge], time, bottom, top, climbed))
         low = high = index
     return found
@@ -229,7 +216,7 @@ def _restarted(view: VariantView, tooth: Tooth) -> str:
         return "fewer instances served"
     errors = [view.get(metric, "Sum").between(*around).sum for metric in CONTAINER_ERRORS]
     requests, came = view.requests, view.requests.between(*around)
-    if came.sum and max(errors) >= max(LEAST_ERRORS, ERROR_RATE * came.sum):
+    if came.sum and max(errors) >= max(const.LEAST_ERRORS, const.ERROR_RATE * came.sum):
         return "the container failed"
     silent = round((around[1] - around[0]) / view.period) - len(came)
     steady = len(requests) > 0.8 * len(view.get("MemoryUtilization", "Average"))
@@ -241,16 +228,16 @@ def _explained(view: VariantView, falls: list[Tooth], memory: Series) -> Iterato
     load, usual = view.load, view.load.median or 0
     low = median(_low_after(memory, tooth) for tooth in falls) or 0.0
     high = median(tooth.high for tooth in falls) or 100.0
-    near = [(tooth.fall - 2 * view.period, tooth.end + WARMING) for tooth in falls]
+    near = [(tooth.fall - 2 * view.period, tooth.end + const.WARMING) for tooth in falls]
     first = view.measurements.start
     if memory.points[memory.times[0]] <= low + 0.25 * (high - low):
-        near.append((first, first + WARMING))  # a fall right before the window
+        near.append((first, first + const.WARMING))  # a fall right before the window
     much = low
     for time in view.requests.times:
         much = memory.points.get(time, much)  # a datapoint that is missing is as the one before
         if any(begin <= time <= end for begin, end in near):
             yield time
             continue
-        busier = usual and load.points.get(time, 0) >= SAME_LOAD * usual
+        busier = usual and load.points.get(time, 0) >= const.SAME_LOAD * usual
         if much >= low + 0.25 * (high - low) and not busier:
             yield time

@@ -9,25 +9,9 @@ from itertools import pairwise
 
 from ....account.metrics import median
 from ....report.numbers import readable
+from .. import thresholds as const
 from ..events import after_starts
 from ..findings import Evidence
-from ..thresholds import (
-    BESIDE,
-    BY_CHANCE,
-    ENOUGH_REQUESTS,
-    KEPT,
-    LONGER_PAUSE,
-    PAUSE,
-    PERIODS,
-    SAME_LOAD,
-    SHARE_OF_SCATTERED,
-    SLOW_AFTER_ONE,
-    SLOW_ELSEWHERE,
-    SLOWER,
-    SLOWER_AFTER_PAUSE,
-    SPARSE_CYCLES,
-    WARMING,
-)
 from ..view import VariantView, runs
 from .pattern import (
     CONTAINER_ERRORS,
@@ -55,12 +39,12 @@ def periodic(view: VariantView) -> Iterator[Pattern]:
     made, each = min(found, key=lambda pair: pair[0].chance)
     times = sorted(view.measurements.start + n * view.period for n in made.bins)
     load = load_then(view, times)
-    bursts = load is not None and load >= SAME_LOAD
+    bursts = load is not None and load >= const.SAME_LOAD
     if (
         after_starts(view, times)  # new instances come in a rhythm: they are the cause
         # The curve of a day, say: the instances and their scaling are the cause.
-        or (bursts and len(made.bins) / made.hits > PERIODS)
-        or (ratio(each.series, times) or 0) < SLOWER
+        or (bursts and len(made.bins) / made.hits > const.PERIODS)
+        or (ratio(each.series, times) or 0) < const.SLOWER
     ):
         return
     onsets = sorted(set(times) - {time + view.period for time in times})
@@ -101,7 +85,7 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     if made is None:
         return None
     typical = sorted(counts.points.get(numbered[n], 0) for n in made.bins)[len(made.bins) // 2]
-    if typical < ENOUGH_REQUESTS and made.hits < SPARSE_CYCLES:
+    if typical < const.ENOUGH_REQUESTS and made.hits < const.SPARSE_CYCLES:
         return None
     # Slow in any statistic belongs to it.
     beside = {n + step for n in made.bins for step in (-1, 1)} if made.period > 3 else set()
@@ -111,7 +95,7 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     missing = {
         n
         for n in (round((time - start) / view.period) for time in any_slow)
-        if n not in numbered and abs((n - first + length / 2) % length - length / 2) <= BESIDE
+        if n not in numbered and abs((n - first + length / 2) % length - length / 2) <= const.BESIDE
     }
     return replace(made, bins=made.bins | wide | missing)
 
@@ -127,13 +111,16 @@ def after_idle(view: VariantView) -> Iterator[Pattern]:
     if (
         not times
         or after_starts(view, times)
-        or len(cold) < KEPT * len(pauses)
+        or len(cold) < const.KEPT * len(pauses)
         # By chance slow periods follow a pause as often as they come elsewhere.
-        or elsewhere > BY_CHANCE
-        or (len(cold) == 1 and (len(times) < SLOW_AFTER_ONE or elsewhere > SLOW_ELSEWHERE))
-        or (ratio(judged(view)[0].series, times) or 0) < SLOWER_AFTER_PAUSE
+        or elsewhere > const.BY_CHANCE
+        or (
+            len(cold) == 1
+            and (len(times) < const.SLOW_AFTER_ONE or elsewhere > const.SLOW_ELSEWHERE)
+        )
+        or (ratio(judged(view)[0].series, times) or 0) < const.SLOWER_AFTER_PAUSE
         # A spike, not the pause.
-        or ((load_then(view, times) or 0) >= SAME_LOAD and view.saturation(times))
+        or ((load_then(view, times) or 0) >= const.SAME_LOAD and view.saturation(times))
     ):
         return
     clock = view.measurements.clock
@@ -162,7 +149,7 @@ def _slow_elsewhere(
 ) -> float:
     """Share of slow periods among those that follow no pause; 1 where there are none."""
     served = [t for t, count in view.requests.points.items() if count > 0]
-    others = [t for t in served if not any(r <= t < r + 2 * WARMING for _, r in pauses)]
+    others = [t for t in served if not any(r <= t < r + 2 * const.WARMING for _, r in pauses)]
     return sum(t in slow for t in others) / len(others) if others else 1.0
 
 
@@ -172,7 +159,7 @@ def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
     if len(served) < 2:
         return []
     gaps = sorted(later - one for one, later in pairwise(served))
-    least = max(PAUSE, LONGER_PAUSE * gaps[len(gaps) // 2])
+    least = max(const.PAUSE, const.LONGER_PAUSE * gaps[len(gaps) // 2])
     begun = [(view.measurements.start, served[0])]
     begun += [(one + view.period, later) for one, later in pairwise(served)]
     # Where CloudWatch lost a stretch, the instances' own metrics are missing too.
@@ -191,12 +178,12 @@ def _first_slow(view: VariantView, resumed: datetime, slow: set[datetime]) -> li
     misses = 0
     served = sorted(t for t in view.requests.points if t >= resumed)
     for time in served:
-        if time - resumed > 2 * WARMING or misses >= 2:
+        if time - resumed > 2 * const.WARMING or misses >= 2:
             break
         misses = 0 if time in slow else misses + 1
         found += [time] if time in slow else []
     # Slow for longer than anything takes to warm up: then the pause is not all.
-    still = [t for t in served if t > resumed + 2 * WARMING and t in slow]
+    still = [t for t in served if t > resumed + 2 * const.WARMING and t in slow]
     if found and still and still[0] - found[-1] <= 2 * view.period and misses < 2:
         return []
     return found
@@ -209,11 +196,11 @@ def scattered(view: VariantView) -> Iterator[Pattern]:
     typical = median(view.requests.points.get(time, 0) for time in slow) or 0
     if (
         view.slow_times
-        or len(apart) < PERIODS
-        or typical < ENOUGH_REQUESTS
-        or share(view, slow) < SHARE_OF_SCATTERED
+        or len(apart) < const.PERIODS
+        or typical < const.ENOUGH_REQUESTS
+        or share(view, slow) < const.SHARE_OF_SCATTERED
         or after_starts(view, slow)
-        or (ratio(judged(view)[0].series, slow) or 0) < SLOWER
+        or (ratio(judged(view)[0].series, slow) or 0) < const.SLOWER
     ):
         return
     gaps = [(later[0] - one[0]) / MINUTE for one, later in pairwise(apart)]
