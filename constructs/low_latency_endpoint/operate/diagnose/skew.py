@@ -51,12 +51,11 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
         for start in instance_starts(view)
         if not start.deployment and start.first <= view.measurements.start + 2 * view.period
     ]
-    cold: dict[str, set[datetime]] = {}
-    for name in view.variant.instances:
-        since = [began[name]] if name in began else early
-        cold[name] = {
-            t for t in times if any(first - view.period < t <= first + WARMING for first in since)
-        }
+    since = {name: [began[name]] if name in began else early for name in view.variant.instances}
+    cold = {
+        name: {t for t in times if any(s - view.period < t <= s + WARMING for s in starts)}
+        for name, starts in since.items()
+    }
     served = {
         name: _of(series, "ModelLatency", "Average").points
         for name, series in view.variant.instances.items()
@@ -89,12 +88,9 @@ def _fast_enough(
     for each in view.slow_model:
         high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
         statistic = "p99" if high else "Average"
-        values = []
-        for name in means:
-            value = _of(parts[name], "ModelLatency", statistic).only(each.values.points).median
-            if name not in slow and value is not None:
-                values.append(value)
-        typical = median(values)
+        others = (_of(parts[name], "ModelLatency", statistic) for name in means if name not in slow)
+        medians = (series.only(each.values.points).median for series in others)
+        typical = median(value for value in medians if value is not None)
         if typical is not None and typical > each.threshold:
             return False
     return True

@@ -33,7 +33,6 @@ class TrackedMetric:
         return self.unit == IN_FLIGHT
 
     def peak(self, times: Iterable[datetime]) -> float | None:
-        """The highest value at these times."""
         return self.series.only(times).max
 
     def too_much(self, value: float) -> bool:
@@ -44,7 +43,6 @@ class TrackedMetric:
         )
 
     def times_above(self) -> list[datetime]:
-        """Periods above the target."""
         limit = (const.TOO_MUCH_IN_FLIGHT if self.concurrency else 1) * self.target
         return sorted(time for time, value in self.series.points.items() if value >= limit)
 
@@ -84,7 +82,6 @@ class SlowPeriods:
 
     @property
     def worst(self) -> tuple[datetime, float]:
-        """When it was highest, and the value."""
         return max(self.values.points.items(), key=lambda item: item[1])
 
 
@@ -112,7 +109,6 @@ class VariantView:
 
     @property
     def whole(self) -> VariantView:
-        """The view of the whole window."""
         return self.parent or self
 
     def cause(
@@ -137,14 +133,11 @@ class VariantView:
         return time not in self.explained and (self.window is None or time in self.window)
 
     def get(self, metric: str, statistic: str) -> Series:
-        """One statistic of one metric of the variant."""
         return self.variant.get(metric, statistic)
 
     @property
     def period(self) -> timedelta:
         return self.measurements.period
-
-    # ----------------------------------------------------------------------------- what is slow
 
     @cached_property
     def slow_model(self) -> tuple[SlowPeriods, ...]:
@@ -174,17 +167,10 @@ class VariantView:
             if name != metric:
                 continue
             series = self.get(name, statistic)
-            above = Series(
-                {
-                    t: v
-                    for t, v in series.points.items()
-                    if v > limit.value and t not in self.explained
-                }
-            )
-            if not above or not self._sustained(series, above, counts):
-                continue
+            late = [t for t, v in series.points.items() if v > limit.value]
+            above = series.only(late).without(self.explained)
             seen = above.only(filter(self._seen, above.points))
-            if seen:
+            if seen and self._sustained(series, above, counts):
                 found.append(
                     SlowPeriods(metric, statistic, limit.value, limit.source, seen, len(series))
                 )
@@ -192,8 +178,7 @@ class VariantView:
 
     @staticmethod
     def _sustained(series: Series, above: Series, counts: Series) -> bool:
-        times = series.times
-        flags = [time in above.points for time in times]
+        flags = [time in above.points for time in series.times]
         if not any(
             sum(flags[i : i + const.PERIODS]) >= const.SLOW_OF_PERIODS for i in range(len(flags))
         ):
@@ -206,29 +191,22 @@ class VariantView:
         found = []
         for each in self.slow_model if slow is None else slow:
             time, worst = each.worst
-            times = each.values.times
+            times, minutes = each.values.times, readable(self.period / timedelta(minutes=1))
             apart = runs(times, const.PERIODS * self.period)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
             text = (
                 f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
-                f"({each.source}) in {len(each.values)} of {each.judged} periods of "
-                f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
-                f"at {self.measurements.clock(time)}"
+                f"({each.source}) in {len(times)} of {each.judged} periods of {minutes} min{among}, "
+                f"at worst {milliseconds(worst)} at {self.measurements.clock(time)}"
             )
             found.append(self.over(times, text))
         return tuple(found)
 
-    # -------------------------------------------------------------------------------- how full
-
-    def utilization(self, times: list[datetime] | None = None) -> dict[str, float]:
+    def utilization(self, times: list[datetime]) -> dict[str, float]:
         """Mean percent of the whole instance by CPU and GPU at these times, where known."""
-        found = {}
-        for name in ("CPU", "GPU"):
-            series = self.get(f"{name}Utilization", "Average")
-            mean = (series.only(times) if times is not None else series).mean
-            if mean is not None:
-                found[name] = mean
-        return found
+        used = {name: self.get(f"{name}Utilization", "Average") for name in ("CPU", "GPU")}
+        means = {name: series.only(times).mean for name, series in used.items()}
+        return {name: mean for name, mean in means.items() if mean is not None}
 
     @cached_property
     def typical(self) -> Series:
@@ -248,7 +226,6 @@ class VariantView:
         return None if load is None or latency is None else load / 60 * latency / 1000
 
     def busy_cores(self, times: Iterable[datetime]) -> float | None:
-        """How many CPUs of an instance are busy."""
         cpu, facts = self.get("CPUUtilization", "Average").only(times).mean, self.variant.facts
         return None if cpu is None or not facts or not facts.vcpus else cpu / 100 * facts.vcpus
 
@@ -264,15 +241,12 @@ class VariantView:
     def arrivals(self) -> dict[str, datetime]:
         """When instances that were not there at the start of the window were seen first."""
         seen = {
-            name: min((min(each.points) for each in metrics.values() if each), default=None)
+            name: min(min(each.points) for each in metrics.values() if each)
             for name, metrics in self.variant.instances.items()
+            if any(metrics.values())
         }
-        begun = min((time for time in seen.values() if time is not None), default=None)
-        return {
-            name: time
-            for name, time in seen.items()
-            if time is not None and begun is not None and time > begun + 2 * self.period
-        }
+        begun = min(seen.values(), default=self.measurements.start) + 2 * self.period
+        return {name: time for name, time in seen.items() if time > begun}
 
     @cached_property
     def load(self) -> Series:
@@ -295,20 +269,15 @@ class VariantView:
     def failing(self, failed: Series) -> list[datetime]:
         """When a share of the requests failed that counts."""
         came = self.requests
-        return [
-            t
-            for t in came.times
-            if failed.points.get(t, 0) >= const.ERROR_RATE * came.points[t] > 0
-        ]
+        least = {t: const.ERROR_RATE * came.points[t] for t in came.times}
+        return [t for t, few in least.items() if failed.points.get(t, 0) >= few > 0]
 
     @cached_property
     def failed_share(self) -> Series:
         """Share of the requests that failed on SageMaker's side or the container's."""
         kinds = ("Invocation5XXErrors", "InvocationModelErrors")
         errors = [self.get(name, "Sum").points for name in kinds]
-        asked = {
-            time: count for time, count in self.get("Invocations", "Sum").points.items() if count
-        }
+        asked = {t: count for t, count in self.get("Invocations", "Sum").points.items() if count}
         failed = {time: max(points.get(time, 0) for points in errors) for time in asked}
         return Series(failed).per(Series(asked))
 
@@ -361,14 +330,12 @@ class VariantView:
     @property
     def load_target(self) -> float | None:
         """Invocations per instance and minute that scaling aims at; ``None`` without one."""
-        tracked = self.tracked
-        return tracked.target if tracked and not tracked.concurrency else None
+        return self.tracked.target if self.tracked and not self.tracked.concurrency else None
 
     @property
     def concurrency_target(self) -> float | None:
         """Requests in flight on an instance that scaling aims at; ``None`` without one."""
-        tracked = self.tracked
-        return tracked.target if tracked and tracked.concurrency else None
+        return self.tracked.target if self.tracked and self.tracked.concurrency else None
 
     @property
     def load_limit(self) -> float | None:
@@ -385,12 +352,13 @@ class VariantView:
                 f"{load:,.0f} invocations per instance and minute, {readable(load / 60, 3)} a second, "
                 f"where a load test found {readable(self.load_limit / 60, 3)} a second"
             )
-        tracked = self.tracked
-        if tracked is None:
+        if self.tracked is None:
             return ""
-        seen = tracked.series.only(times)
-        value = seen.median if tracked.concurrency else seen.weighted_mean(weights)
-        return tracked.words(value) if value is not None and tracked.too_much(value) else ""
+        seen = self.tracked.series.only(times)
+        value = seen.median if self.tracked.concurrency else seen.weighted_mean(weights)
+        if value is None or not self.tracked.too_much(value):
+            return ""
+        return self.tracked.words(value)
 
     @cached_property
     def bad_times(self) -> list[datetime]:
@@ -423,13 +391,8 @@ class VariantView:
 
     def utilization_words(self, times: list[datetime]) -> str:
         """CPU and GPU in words; says so where there is no data."""
-        used = self.utilization(times)
-        if not used:
-            return "no utilization published"
-        return (
-            ", ".join(f"{name} at {value:.0f} %" for name, value in used.items())
-            + " of the whole instance"
-        )
+        used = ", ".join(f"{name} at {v:.0f} %" for name, v in self.utilization(times).items())
+        return f"{used} of the whole instance" if used else "no utilization published"
 
     @property
     def routing_words(self) -> str:
@@ -439,22 +402,14 @@ class VariantView:
     @cached_property
     def busy_times(self) -> list[datetime]:
         """Periods in which the instances were saturated by utilization, where enough are."""
-        times = sorted(
-            {
-                time
-                for name in ("CPU", "GPU")
-                for time, value in self.get(f"{name}Utilization", "Average").points.items()
-                if value >= const.SATURATED_PERCENT and time not in self.explained
-            }
-        )
+        used = [self.get(f"{name}Utilization", "Average").points for name in ("CPU", "GPU")]
+        full = {t for each in used for t, v in each.items() if v >= const.SATURATED_PERCENT}
+        times, length = sorted(full - self.explained), const.PERIODS * self.period
         enough = any(
-            sum(start <= t < start + const.PERIODS * self.period for t in times)
-            >= const.SLOW_OF_PERIODS
+            sum(start <= time < start + length for time in times) >= const.SLOW_OF_PERIODS
             for start in times
         )
         return list(filter(self._seen, times)) if enough else []
-
-    # ------------------------------------------------------------------------------ what happened
 
     @property
     def activities(self) -> tuple[Activity, ...]:
@@ -482,8 +437,3 @@ class VariantView:
         if used and count:
             return math.ceil(round(count, 3) * max(used.values()) / const.ADVISED_PERCENT)
         return None
-
-
-def _length(period: timedelta) -> str:
-    minutes = period / timedelta(minutes=1)
-    return f"{readable(minutes)} min"
