@@ -84,30 +84,22 @@ def scale_outs(view: VariantView) -> list[Activity]:
     """Successful activities that added instances."""
     found = []
     for each in sorted(view.activities, key=lambda activity: activity.start):
-        if each.status not in ("Successful", "InProgress", "Overridden"):
-            continue
-        if each.capacity is None or "scale in" in each.cause.lower():
-            continue
-        before = _capacity_before(view, each)
-        # Begun before the window: then the alarm's name is all there is.
-        rose = "alarmhigh" in each.cause.lower() if before is None else each.capacity > before
-        if rose:
-            found.append(each)
+        cause, done = each.cause.lower(), each.status in ("Successful", "InProgress", "Overridden")
+        if done and each.capacity is not None and "scale in" not in cause:
+            before = _capacity_before(view, each)
+            # Begun before the window: then the alarm's name is all there is.
+            if "alarmhigh" in cause if before is None else each.capacity > before:
+                found.append(each)
     return found
 
 
 def _capacity_before(view: VariantView, activity: Activity) -> float | None:
-    earlier = [
-        a
-        for a in view.activities
-        if a.start < activity.start and a.capacity is not None and not a.failed
-    ]
-    if earlier:
+    known = [a for a in view.activities if a.capacity is not None and not a.failed]
+    if earlier := [a for a in known if a.start < activity.start]:
         return max(earlier, key=lambda a: a.start).capacity
     # The period in which it began may hold the new instances already.
-    seen = view.whole.instances.between(
-        activity.start - LOOK_BACK, activity.start - view.period + timedelta.resolution
-    )
+    until = activity.start - view.period + timedelta.resolution
+    seen = view.whole.instances.between(activity.start - LOOK_BACK, until)
     return round(seen.points[seen.times[-1]]) if seen else None
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ...account.alarms import Alarm, alarm_changes, alarm_dimensions, alarm_metrics
@@ -34,6 +34,7 @@ from .measurements import (
 )
 from .read_tokens import token_alarms
 from .stated_alarms import unmatched
+from .thresholds import LOOK_BACK
 from .tokens import MEASURES, TOKEN_TIMES
 
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
@@ -53,47 +54,41 @@ def read_scaling(
     activities = account.known(
         f"scaling activities of {variant}", scaling_activities, endpoint, variant
     )
-    metric, target, cooldown, doubt = _tracking(policies or [], endpoint, variant)
+    suspended = targets[variant].get("SuspendedState", {}).get("DynamicScalingOutSuspended", False)
     return ScalingReading(
         minimum=targets[variant]["MinCapacity"],
         maximum=targets[variant]["MaxCapacity"],
-        metric=metric,
-        target=target,
-        scale_out_cooldown=cooldown,
-        doubt=doubt,
-        scale_out_suspended=targets[variant]
-        .get("SuspendedState", {})
-        .get("DynamicScalingOutSuspended", False),
+        scale_out_suspended=suspended,
         activities=None if activities is None else tuple(_activities(activities, start, end)),
+        **_tracking(policies or [], endpoint, variant),
     )
 
 
-def _tracking(
-    policies: list[Mapping[str, Any]], endpoint: str, variant: str
-) -> tuple[str, float | None, float | None, str]:
+def _tracking(policies: list[Mapping[str, Any]], endpoint: str, variant: str) -> dict[str, Any]:
     """Metric, target, scale-out cooldown and doubts of the policy that tracks a target."""
     configuration = "TargetTrackingScalingPolicyConfiguration"
     tracking = [policy for policy in policies if configuration in policy]
+    if not tracking:
+        return {"metric": policies[0]["PolicyType"]} if policies else {}
     # Invocations first: the load of each minute is measured against their target.
-    for policy in sorted(
-        tracking, key=lambda each: "Invocations" not in json.dumps(each[configuration], default=str)
-    ):
-        own = policy[configuration].get("CustomizedMetricSpecification", {})
-        names = {"EndpointName": (endpoint,), "VariantName": (variant,)}
-        return (
-            tracked_metric(policy) or "metric math",
-            tracked_value(policy),
-            policy[configuration].get("ScaleOutCooldown", 300),
-            unmatched(own, own.get("Statistic", ""), names, own.get("Unit", "")),
-        )
-    return (policies[0]["PolicyType"] if policies else "", None, None, "")
+    policy = min(
+        tracking, key=lambda p: "Invocations" not in json.dumps(p[configuration], default=str)
+    )
+    own = policy[configuration].get("CustomizedMetricSpecification", {})
+    names = {"EndpointName": (endpoint,), "VariantName": (variant,)}
+    return {
+        "metric": tracked_metric(policy) or "metric math",
+        "target": tracked_value(policy),
+        "scale_out_cooldown": policy[configuration].get("ScaleOutCooldown", 300),
+        "doubt": unmatched(own, own.get("Statistic", ""), names, own.get("Unit", "")),
+    }
 
 
 def _activities(
     found: list[Mapping[str, Any]], start: datetime, end: datetime
 ) -> Iterator[Activity]:
     for each in found:
-        if not start - timedelta(minutes=15) <= each["StartTime"] <= end:
+        if not start - LOOK_BACK <= each["StartTime"] <= end:
             continue
         count = _SET_TO.search(each.get("Description", ""))
         yield Activity(
@@ -108,18 +103,12 @@ def _activities(
         )
 
 
-# ------------------------------------------------------------------------------------------ alarms
-
-
 def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[AlarmReading, ...]:
     """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
     listed = list(alarms)
-    on_metrics = (
-        replace(alarm_reading(alarm), doubt=_doubt(alarm, endpoint))
-        for alarm in listed
-        if alarm_dimensions(alarm).get("EndpointName") == endpoint.name
-    )
-    return (*on_metrics, *token_alarms(listed, endpoint.name))
+    on_metrics = [a for a in listed if alarm_dimensions(a).get("EndpointName") == endpoint.name]
+    read = (replace(alarm_reading(a), doubt=_doubt(a, endpoint)) for a in on_metrics)
+    return (*read, *token_alarms(listed, endpoint.name))
 
 
 def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
@@ -142,11 +131,9 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
         rate = [n for n in names if n in ERROR_RATES]
         labels = [m["Label"] for m in alarm["Metrics"] if m.get("ReturnData") and "Label" in m]
-        metric = (
-            ERROR_RATES[rate[0]]
-            if rate and names == sorted(["Invocations", *rate])
-            else "".join(labels) or " and ".join(names)
-        )
+        metric = "".join(labels) or " and ".join(names)
+        if rate and names == sorted(["Invocations", *rate]):
+            metric = ERROR_RATES[rate[0]]
         statistic = "Rate" if rate else "formula"
     simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
     if simple and any(f.name == metric and f.unit == "Microseconds" for f in metrics()):
@@ -191,20 +178,14 @@ def alarm_thresholds(
     """The tightest threshold by metric and statistic."""
     found: dict[tuple[str, str], Threshold] = {}
     for alarm in alarms or ():
-        latency = (
-            alarm.metric in ("ModelLatency", "OverheadLatency", *TOKEN_TIMES)
-            and alarm.unit == "ms"
-            and _LATENCY_STATISTIC.fullmatch(alarm.statistic)
-        )
-        if alarm.doubt or alarm.variant != variant or not (latency or alarm.statistic == "Rate"):
+        key = alarm.metric, alarm.statistic
+        latency = alarm.metric in ("ModelLatency", "OverheadLatency", *TOKEN_TIMES)
+        latency = latency and alarm.unit == "ms" and bool(_LATENCY_STATISTIC.fullmatch(key[1]))
+        if alarm.doubt or alarm.variant != variant or not (latency or key[1] == "Rate"):
             continue
-        key = (alarm.metric, alarm.statistic)
         if key not in found or alarm.threshold < found[key].value:
             found[key] = Threshold(alarm.threshold, "an alarm's threshold")
     return found
-
-
-# -------------------------------------------------------------------------------------------- plan
 
 
 def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
@@ -230,10 +211,5 @@ def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
     for about, milliseconds in values.get("alarms", {}).items():
         watched, _, statistic = about.rpartition(" ")
         thresholds[MEASURES.get(watched, watched), statistic] = float(milliseconds)
-    return PlanFacts(
-        stack=stack,
-        thresholds=thresholds,
-        peak_tps=values.get("peak_tps"),
-        tps_per_instance=values.get("tps_per_instance"),
-        safety_factor=values.get("safety_factor"),
-    )
+    told = {name: values.get(name) for name in ("peak_tps", "tps_per_instance", "safety_factor")}
+    return PlanFacts(stack, thresholds, **told)
