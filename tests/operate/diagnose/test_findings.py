@@ -56,6 +56,8 @@ def test_the_check_of_keys_can_fail() -> None:
 def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
     for finding in fault.diagnosed.findings:
         assert finding.changes or finding.besides, "something to do"
+        said = " ".join([finding.besides, *(f"{each.text} {each.why}" for each in finding.changes)])
+        assert not re.search(r"\{[a-z_]+\}", said), "each name in braces is filled"
         assert finding.evidence
         assert finding.path
         for change in finding.changes:
