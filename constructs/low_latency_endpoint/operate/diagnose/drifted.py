@@ -118,7 +118,7 @@ def _evidence(m: Measurements, each: ObservedDrift) -> Evidence:
         words += "; CloudTrail names nobody in 90 days, and its events come minutes late"
     set_to = {(change.path, str(change.found)) for change in drift.differences}
     for variant in m.variants if time is None else ():
-        for activity in (variant.scaling and variant.scaling.activities) or ():
+        for activity in variant.activities:
             for end, count in _SET_TO.findall(activity.cause):
                 if variant.name == drift.variant and (f"{end.title()}Capacity", count) in set_to:
                     time = activity.start
@@ -132,22 +132,18 @@ def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
     changed = [
         each.drift for each in measurements.drifts if each.drift.variant in ("", finding.variant)
     ]
-    kept: list[Remedy] = []
+    kept: dict[Remedy, None] = {}
     for change in finding.changes:
+        value = settings.get(change.key)
+        stands = _stands(change, value)
         of_setting = [each for each in changed if _changes(each, change.key)]
-        stands = _stands(change, settings.get(change.key))
         if of_setting and (stands or not change.value):
-            value = settings.get(change.key)
             words = f"{change.key} is {value} in what is deployed" if value else change.key
-            back = any(REVERT in each.repair for each in of_setting)
-            change = Remedy(
-                REVERT if back else "see LLD704",
-                f"{words}: it was changed by hand, see LLD704",
-                command=True,
-            )
+            back = REVERT if any(REVERT in each.repair for each in of_setting) else "see LLD704"
+            change = Remedy(back, f"{words}: it was changed by hand, see LLD704", command=True)
         elif stands and change.value and change.key not in _AT_MOST:
             continue
-        kept += [] if change in kept else [change]
+        kept[change] = None
     return replace(finding, changes=tuple(kept))
 
 

@@ -126,17 +126,13 @@ class Event:
 
 def events(measurements: Measurements) -> list[Event]:
     """Deployments, scaling activities and alarms on one time axis, within the window."""
-    found = [
-        Event(
-            each.time,
-            "deployment",
-            f"{each.configuration} ({each.how})",
-            names=(each.configuration,),
-        )
-        for each in measurements.deployments
-    ]
+    found = []
+    for deployed in measurements.deployments:
+        name = deployed.configuration
+        text = f"{name} ({deployed.how})"
+        found.append(Event(deployed.time, "deployment", text, names=(name,)))
     for variant in measurements.variants:
-        for each in (variant.scaling.activities if variant.scaling else None) or ():
+        for each in variant.activities:
             refused = f" Not scaled: {', '.join(each.not_scaled)}." if each.not_scaled else ""
             text = f"{variant.name}: {each.description} {each.status}.{refused}"
             if each.failed and each.message:

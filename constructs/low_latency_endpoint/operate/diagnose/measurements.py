@@ -99,6 +99,11 @@ class VariantReading:
         return self.series.get((metric, statistic), Series())
 
     @property
+    def activities(self) -> tuple[Activity, ...]:
+        """Scaling activities; none when they may not be read."""
+        return (self.scaling.activities if self.scaling else None) or ()
+
+    @property
     def facts(self) -> InstanceFacts | None:
         """Facts of the instance type; ``None`` when the table does not know it."""
         return instance_facts(self.instance_type)

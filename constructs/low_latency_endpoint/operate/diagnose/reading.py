@@ -74,6 +74,10 @@ METRICS_READABLE = rule(
 )
 
 
+#: Series by variant and kind, then by part.
+Parts = dict[tuple[str, str], dict[str, MetricSeries]]
+
+
 class Window(NamedTuple):
     """Whole periods, as CloudWatch counts them."""
 
@@ -117,20 +121,9 @@ def diagnose(
         described.append(_described(account, endpoint, each, window, limits(alarms, each.name)))
     series, listed = _series(account, endpoint, described, window, progress)
     parts = _by_part(series)
+    seconds = found.publish_seconds
     variants = [
-        _with_tokens(
-            account,
-            endpoint,
-            replace(
-                each,
-                series=parts.get((each.name, ""), {}).get("", {}),
-                instances=parts.get((each.name, "instance"), {}),
-                zones=parts.get((each.name, "zone"), {}),
-            ),
-            window,
-            found.publish_seconds,
-            progress,
-        )
+        _with_series(account, endpoint, each, parts, window, seconds, progress)
         for each in described
     ]
     if alarms:
@@ -239,15 +232,20 @@ def _series(
         return read_queries(account, queries, *window, progress), listed is not None
 
 
-def _with_tokens(
+def _with_series(
     account: Account,
     endpoint: str,
     variant: VariantReading,
+    parts: Parts,
     window: Window,
     publish_seconds: int,
     progress: Callable[[str], None],
 ) -> VariantReading:
-    """The variant with what its server tells of tokens, where there is one that does."""
+    """The variant with its metrics, and with what its server tells of tokens, where that does."""
+    every, instances, zones = (
+        parts.get((variant.name, kind), {}) for kind in ("", "instance", "zone")
+    )
+    variant = replace(variant, series=every.get("", {}), instances=instances, zones=zones)
     stated = [statistic for metric, statistic in variant.thresholds if metric in TOKEN_TIMES]
     if not stated:  # nobody could say which is late
         return variant
@@ -289,26 +287,20 @@ def _thresholds(
     elif targets:
         # As the plan splits a target between model and overhead.
         share = DEFAULT_OVERHEAD_SHARE
-        latencies = {
-            ("ModelLatency", statistic): Threshold(
-                value * (1 - share), f"{1 - share:.0%} of the target {milliseconds(value, 6)}"
-            )
-            for statistic, value in targets.items()
-        }
-        tightest = min(targets.values())
-        latencies["OverheadLatency", "Average"] = Threshold(
-            tightest * share, f"{share:.0%} of the target {milliseconds(tightest, 6)}"
-        )
+
+        def part(value: float, of: float) -> Threshold:
+            return Threshold(value * of, f"{of:.0%} of the target {milliseconds(value, 6)}")
+
+        latencies = {("ModelLatency", s): part(value, 1 - share) for s, value in targets.items()}
+        latencies["OverheadLatency", "Average"] = part(min(targets.values()), share)
         latencies |= of_tokens
     elif plan:
-        planned = {
-            key: Threshold(value, "the plan's threshold") for key, value in plan.thresholds.items()
-        }
-        latencies = {**planned, **latencies}
+        planned = {k: Threshold(v, "the plan's threshold") for k, v in plan.thresholds.items()}
+        latencies = planned | latencies
     return {**latencies, **rates}
 
 
-def _by_part(series: dict[Query, Series]) -> dict[tuple[str, str], dict[str, MetricSeries]]:
+def _by_part(series: dict[Query, Series]) -> Parts:
     """Series by variant and kind, then by part; those without data are left out."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
@@ -319,12 +311,9 @@ def _by_part(series: dict[Query, Series]) -> dict[tuple[str, str], dict[str, Met
         known = metrics.get((query.metric, query.statistic))
         # One zone may have several series, one for each instance type: requests add up.
         if known and query.statistic == "Sum":
-            values = Series(
-                {
-                    t: known.points.get(t, 0) + values.points.get(t, 0)
-                    for t in {*known.points, *values.points}
-                }
-            )
+            times = {*known.points, *values.points}
+            both = known.points, values.points
+            values = Series({t: sum(points.get(t, 0) for points in both) for t in times})
         metrics[query.metric, query.statistic] = values
     return {key: dict(each) for key, each in found.items()}
 
@@ -375,9 +364,9 @@ def _update_ended(
     changed: datetime | None = found.description.get("LastModifiedTime")
     if not changed or not made or not timedelta(0) <= changed - made <= DEPLOYMENT:
         return None
-    activities = (a for v in variants for a in (v.scaling.activities if v.scaling else None) or ())
+    late = timedelta(minutes=3)
     scaled = any(
-        a.start <= changed <= (a.end or a.start) + timedelta(minutes=3) for a in activities
+        a.start <= changed <= (a.end or a.start) + late for v in variants for a in v.activities
     )
     raised = any(_capacity_raised(serving(v.series), changed, period) for v in variants)
     return None if scaled or raised else changed

@@ -413,8 +413,7 @@ class VariantView:
 
     @property
     def activities(self) -> tuple[Activity, ...]:
-        """Scaling activities; none when they may not be read."""
-        return (self.variant.scaling.activities if self.variant.scaling else None) or ()
+        return self.variant.activities
 
     def needed_instances(self, times: list[datetime]) -> int | None:
         """Instances that would have kept what scaling tracks at its target at these times."""
