@@ -15,16 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.client_timing import ClientCounts
+from low_latency_endpoint.client.runtime_client import RuntimeClient
 
 from .threaded_server import ThreadedServer, read_request
 
+T = TypeVar("T")
 SESSION = boto3.Session("AKID", "secret", region_name="us-east-1")
 READ_TIMEOUT = timedelta(milliseconds=1000)
 # What is done, and how often of a thousand; the rest are plain answers.
@@ -167,15 +170,27 @@ def options(server: ChaosServer, **more: Any) -> dict[str, Any]:
     }
 
 
-async def asyncio_calls(
+def calls(
+    kind: str, server: ChaosServer, todo: list[bytes], at_once: int = 8, **more: Any
+) -> tuple[Outcome, ClientCounts]:
+    """Each body once, by one of our clients."""
+    if kind == "asyncio":
+        return run_quietly(_asyncio_calls(server, todo, at_once, **more))
+    invoke = {"Idempotent": more.pop("idempotent", True)}
+    assert not more.pop("cancel", 0)
+    with RuntimeClient(**options(server, **more)) as client:
+        outcome = thread_calls(invoker(client, **invoke), todo, at_once)
+        return outcome, client.counts
+
+
+async def _asyncio_calls(
     server: ChaosServer,
     todo: Iterable[bytes],
-    *,
-    tasks: int = 20,
+    tasks: int,
     cancel: float = 0.0,
     idempotent: bool = True,
     **more: Any,
-) -> tuple[Outcome, AsyncRuntimeClient]:
+) -> tuple[Outcome, ClientCounts]:
     """Each body once, by so many tasks; a share of the calls is cancelled at random."""
     outcome, left = Outcome(), iter(todo)
     chance = random.Random(2)
@@ -206,7 +221,7 @@ async def asyncio_calls(
         kept = [one for many in pool._kept._by_origin.values() for one in many]
         assert {one for one in pool._all if not one.closed} == set(kept)  # none leaked
         assert len(kept) <= 50
-    return outcome, client
+    return outcome, client.counts
 
 
 def thread_calls(
@@ -269,11 +284,11 @@ def check(outcome: Outcome, server: ChaosServer, attempts: int) -> None:
     assert max(server.executed.values()) <= attempts, server.executed.most_common(3)
 
 
-def run_quietly(work: Coroutine[Any, Any, Any]) -> Any:
+def run_quietly(work: Coroutine[Any, Any, T]) -> T:
     """In an event loop that notes what nobody caught."""
     problems: list[dict[str, Any]] = []
 
-    async def inside() -> Any:
+    async def inside() -> T:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: problems.append(told))
         return await work
 

@@ -26,10 +26,11 @@ def server(folder: Path) -> Iterator[LoopbackRuntime]:
         yield made
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    """Each kind of client."""
-    return str(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each kind of client, or those of the module's ``KINDS``, or of the test's own mark."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    if "kind" in metafunc.fixturenames and not any("kind" in mark.args[0] for mark in marks):
+        metafunc.parametrize("kind", getattr(metafunc.module, "KINDS", KINDS))
 
 
 @pytest.fixture

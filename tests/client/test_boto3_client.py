@@ -26,12 +26,8 @@ from low_latency_endpoint.client.boto3_connections import Urllib3Connections
 
 from .callers import Caller, options, session
 
+KINDS = ("boto3",)
 Make = Callable[..., Caller]
-
-
-@pytest.fixture
-def kind() -> str:
-    return "boto3"
 
 
 def invoke(client: Any, name: str, **more: Any) -> Any:

@@ -65,21 +65,51 @@ def test_the_budget_ends_all_other_retries() -> None:
     assert sum(again) <= 10 + 0.1 * 1_000
 
 
-@pytest.mark.parametrize(("retries", "idempotent"), [(0, True), (1, False), (5, False)])
-def test_what_cannot_be_repeated_asks_for_a_sure_connection(retries: int, idempotent: bool) -> None:
-    one = call(rules_of(retries), idempotent=idempotent)
-    assert one.sure
-    assert one.failed(STALE) is None
+LATE = ReadTimeoutError(endpoint_url=ZONE)
+NO_TIME = ConnectTimeoutError(endpoint_url=ZONE)
 
 
-def test_a_closed_kept_connection_counts_as_an_attempt() -> None:
-    """However connections end, a body is sent at most once more than the retries say."""
-    one = call(rules_of(1))
-    assert not one.sure
-    assert one.failed(STALE) == 0.0
-    assert one.sure
-    assert one.failed(STALE) is None
-    assert one.made == 2
+@pytest.mark.parametrize(
+    ("retries", "kind", "failures"),
+    [
+        # However connections end, a body is sent at most once more than the retries say.
+        (1, "", [(STALE, "sure"), (STALE, None)]),
+        # The last retry must not meet a closed connection.
+        (2, "", [(CLOSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
+        (0, "", [(STALE, None)]),
+        # What may have been sent is not repeated unless it is idempotent.
+        (1, "once", [(REFUSED, "sure"), (REFUSED, None)]),
+        (1, "once", [(NO_TIME, "sure")]),
+        (5, "once", [(STALE, None)]),
+        (1, "once", [(CLOSED, None)]),
+        (5, "once", [(REFUSED, "sure"), (CLOSED, None)]),
+        (1, "", [(LATE, None)]),
+        # A zone that cannot be reached is left once, on top of the retries.
+        (0, "zone once", [(REFUSED, "sure"), (REFUSED, None)]),
+        (1, "zone", [(REFUSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
+        (2, "zone", [(REFUSED, ""), (CLOSED, "")]),
+        (1, "zone that opens", [(REFUSED, ""), (REFUSED, "sure"), (REFUSED, None)]),
+    ],
+)
+def test_what_follows_a_failure(
+    retries: int, kind: str, failures: list[tuple[Exception, str | None]]
+) -> None:
+    """No attempt (``None``), or another, which may have to be ``sure`` of its connection."""
+    rules = rules_of(retries, zonal="zone" in kind)
+    one = call(rules, idempotent="once" not in kind)
+    assert one.sure is ("once" in kind or not retries)
+    assert (one.origin, one.fresh) == (ZONE if rules.route else REGION, False)
+    for error, expected in failures:
+        again = one.failed(error)
+        assert (again is not None) is (expected is not None)
+        if expected is not None:
+            assert one.sure is (expected == "sure" or not retries)
+        if rules.route is not None:
+            assert one.choose() == REGION
+        if kind == "zone that opens":
+            rules.route = ZonalRoute(ZONE, REGION, rules.counts)
+            one.choose()
+    assert one.made == len(failures)
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
@@ -91,28 +121,6 @@ def test_a_closed_kept_connection_closes_no_zone(idempotent: bool) -> None:
     assert rules.route is not None
     assert rules.route.zone_is_open
     assert one.choose() == ZONE
-
-
-def test_a_zone_that_cannot_be_reached_is_left_on_top_of_the_retries() -> None:
-    rules = rules_of(0, zonal=True)
-    one = call(rules, idempotent=False)
-    assert one.failed(REFUSED) == 0.0
-    assert one.choose() == REGION
-    assert one.failed(REFUSED) is None
-
-
-@pytest.mark.parametrize(
-    ("error", "idempotent", "again"),
-    [
-        (REFUSED, False, True),
-        (ConnectTimeoutError(endpoint_url=ZONE), False, True),
-        (CLOSED, True, True),
-        (CLOSED, False, False),
-        (ReadTimeoutError(endpoint_url=ZONE), True, False),
-    ],
-)
-def test_what_may_have_been_sent(error: Exception, idempotent: bool, again: bool) -> None:
-    assert (call(rules_of(), idempotent=idempotent).failed(error) is not None) is again
 
 
 @pytest.mark.parametrize("error", [STALE, CLOSED, REFUSED])
@@ -144,51 +152,6 @@ def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:
     assert not is_idempotent({"SessionId": "s"})
     assert is_idempotent({"SessionId": "s", "Idempotent": True})
     assert not is_idempotent({"Idempotent": False})
-
-
-def test_a_call_begins_at_the_region_on_any_connection() -> None:
-    one = call(rules_of())
-    assert (one.choose(), one.fresh) == (REGION, False)
-
-
-def test_leaving_the_zone_is_once_and_takes_no_retry_away() -> None:
-    class AlwaysOpen(ZonalRoute):
-        def failed(self, origin: str) -> bool:
-            return True
-
-    rules = rules_of(1)
-    rules.route = AlwaysOpen(ZONE, REGION, rules.counts)
-    one = call(rules)
-    assert one.failed(REFUSED) == 0.0
-    assert one.failed(REFUSED) is not None, "the retry is left"
-    assert one.failed(REFUSED) is None
-    assert (one.made, rules.counts.retries) == (3, 1)
-
-
-def test_the_last_retry_must_not_meet_a_closed_connection() -> None:
-    one = call(rules_of(2))
-    assert one.failed(CLOSED) is not None
-    assert not one.sure, "another retry may follow"
-    assert one.failed(CLOSED) is not None
-    assert one.sure
-    unsent = call(rules_of(5), idempotent=False)
-    assert unsent.failed(REFUSED) is not None
-    assert unsent.sure, "once sent it may not be repeated"
-
-
-def test_the_retry_after_the_zone_was_left_is_the_last() -> None:
-    rules = rules_of(1, zonal=True)
-    one = call(rules)
-    assert one.failed(REFUSED) == 0.0
-    assert not one.sure
-    assert one.choose() == REGION
-    assert one.failed(CLOSED) is not None
-    assert one.sure
-    two = call(rules_of(2, zonal=True))
-    assert two.failed(REFUSED) == 0.0
-    assert two.choose() == REGION
-    assert two.failed(CLOSED) is not None
-    assert not two.sure
 
 
 def test_the_zone_that_answers_again_is_open() -> None:

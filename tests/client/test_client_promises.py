@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,13 @@ from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
 from .callers import SECRETS, Caller, options
+from .threaded_server import ScriptedServer
 
+KINDS = ("boto3", "threads", "asyncio")
 QUICK: dict[str, Any] = {
     "connect_timeout": timedelta(seconds=1),
     "read_timeout": timedelta(milliseconds=400),
 }
-
-
-@pytest.fixture(params=["boto3", "threads", "asyncio"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -166,40 +162,13 @@ def test_urls_that_are_fine(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://h\r\nX",
-        "https://h\nX",
-        "https://h\tX",
-        "https://h X",
-        " https://h",
-        "https://h\0",
-        "https://h\n",
-        "https://user@h",
-        "https://user:pass@h",
-        "https://h/path",
-        "https://h//",
-        "https://h?x",
-        "https://h#x",
-        "https://h\\x",
-        "https://h:0",
-        "https://h:65536",
-        "https://h:",
-        "https://h:8x",
-        "https://",
-        "https://.",
-        "https://a..b",
-        "https://[::1",
-        "https://[127.0.0.1]",
-        "https://h%0d",
-        "ftp://h",
-        "h",
-        "",
-        "https://hé",
-        "https://[::1%lo]",
-        None,
-        7,
-        b"https://h",
+        "https://h\r\nX", "https://h\nX", "https://h\tX", "https://h X", " https://h", "https://h\0",
+        "https://h\n", "https://user@h", "https://user:pass@h", "https://h/path", "https://h//",
+        "https://h?x", "https://h#x", "https://h\\x", "https://h:0", "https://h:65536", "https://h:",
+        "https://h:8x", "https://", "https://.", "https://a..b", "https://[::1", "https://[127.0.0.1]",
+        "https://h%0d", "ftp://h", "h", "", "https://hé", "https://[::1%lo]", None, 7, b"https://h",
     ],
-)
+)  # fmt: skip
 def test_urls_that_are_none(url: Any) -> None:
     with refused("LLC107"):
         checked_origin(url, "url")
@@ -222,40 +191,14 @@ def test_what_no_header_can_carry_is_not_sent(
     assert unreached.runtime.connections == 0
 
 
-@contextmanager
-def trickling() -> Iterator[str]:
-    """Answers each request with a byte at a time, which never fall silent for long."""
-
-    def serve(peer: socket.socket) -> None:
-        with peer:
-            try:
-                peer.recv(65536)
-                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-                while True:
-                    peer.sendall(b"x")
-                    time.sleep(0.05)
-            except OSError:
-                return
-
-    def accept() -> None:
-        while True:
-            try:
-                peer, _ = listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=serve, args=(peer,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(socket.SHUT_RDWR)
-
-
 @pytest.mark.parametrize("more", [{}, {"hedging": Hedging(delay=timedelta(milliseconds=200))}])
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_call_ends_in_time_while_its_answer_trickles(kind: str, more: dict[str, Any]) -> None:
-    """100,000 bytes at 20 a second would take more than an hour."""
-    with trickling() as url, Caller(kind, url=url, **QUICK, **more) as caller:
+    """A byte each 50 ms, which never falls silent for long."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+    server = ScriptedServer([head, *[b"x"] * 100_000])
+    server.pause = 0.05
+    with server, Caller(kind, url=server.url, **QUICK, **more) as caller:
         started = time.monotonic()
         with pytest.raises(ReadTimeoutError):
             caller.invoke("e")
@@ -307,19 +250,31 @@ def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) ->
             assert runner.run(enter_and_use())["Body"]
 
 
-def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(server: LoopbackRuntime) -> None:
-    async def use() -> list[Any]:
-        async with AsyncRuntimeClient(
-            **options(url=server.url, concurrency=4, read_timeout=timedelta(seconds=20))
-        ) as client:
-            calls = [
-                asyncio.ensure_future(client.invoke_endpoint(EndpointName="slow-10000", Body=b""))
-                for _ in range(8)
-            ]  # four wait for a turn
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(
+    kind: str, server: LoopbackRuntime
+) -> None:
+    """Of eight calls of asyncio, four wait for their turn."""
+    call = {"EndpointName": "slow-10000", "Body": b""}
+    with Caller(kind, url=server.url, concurrency=4) as caller:
+        invoke = caller.client.invoke_endpoint
+
+        async def tasks() -> list[Any]:
+            calls = [asyncio.ensure_future(invoke(**call)) for _ in range(8)]
             while server.runtime.requests["slow-10000"] < 4:
                 await asyncio.sleep(0.01)
-        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+            await caller.client.close()
+            return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
 
-    ends = asyncio.run(use())
+        if kind == "asyncio":
+            ends = caller.wait(tasks())
+        else:
+            with ThreadPoolExecutor(4) as threads:
+                calls = [threads.submit(invoke, **call) for _ in range(4)]
+                while server.runtime.requests["slow-10000"] < 4:
+                    time.sleep(0.01)
+                caller.client.close()
+                ends = [one.exception(10) for one in calls]
+        assert not caller.client._pool._all
     assert all(isinstance(one, (HTTPClientError, ConfigurationError)) for one in ends)
     assert server.runtime.requests["slow-10000"] == 4

@@ -39,6 +39,7 @@ from .model_stream_server import (
     word,
 )
 
+KINDS = ("threads", "asyncio")
 SHORT = timedelta(milliseconds=400)  # a limit that is meant
 MESSAGES = [{"role": "user", "content": "Tell me"}]
 # Comments and empty chunks keep a connection alive, not a generation.
@@ -90,11 +91,6 @@ def generate(
         except Exception as error:
             seen.error = error
     return seen
-
-
-@pytest.fixture(params=["threads", "asyncio"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -341,6 +337,7 @@ def test_after_done_nobody_waits_for_the_server(call: Call) -> None:
     assert (seen.texts, seen.error) == (["a"], None)
 
 
+LMI_ERROR = {"token": {"text": ""}, "details": {"finish_reason": "error"}}
 STREAM_ERROR = json.dumps({"Message": "worker died", "ErrorCode": "500"}).encode()
 
 
@@ -351,18 +348,7 @@ STREAM_ERROR = json.dumps({"Message": "worker died", "ErrorCode": "500"}).encode
         (event("exception", "InternalStreamFailure", STREAM_ERROR), "InternalStreamFailure"),
         (part(sse({"error": {"message": "worker died", "code": 500}})), "500"),
         (part(sse({"object": "error", "message": "worker died", "type": "Down"})), "Down"),
-        (
-            part(
-                sse(
-                    {
-                        "token": {"text": ""},
-                        "details": {"finish_reason": "error"},
-                        "error": "worker died",
-                    }
-                )
-            ),
-            "error",
-        ),
+        (part(sse({**LMI_ERROR, "error": "worker died"})), "error"),
         (part(sse({"error": "worker died", "error_type": "generation"})), "Unknown"),
         (part(sse("worker died")), "NoChunk"),
         (part(sse(["worker died"])), "NoChunk"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import boto3
@@ -16,9 +15,10 @@ from local_sagemaker.model_servers import LanguageModelServer
 from low_latency_endpoint.client.bearer_tokens import BearerTokens, openai_base_url
 from low_latency_endpoint.client.generation_requests import prefix_aware_id
 from low_latency_endpoint.client.generations import GenerationFailedError
-from low_latency_endpoint.client.runtime_client import RuntimeClient
 
-PATIENCE = timedelta(seconds=30)
+from .callers import Caller
+
+KINDS = ("threads", "asyncio")
 FAST: dict[str, Any] = {"gap_seconds": 0.002, "seconds_per_prompt_token": 1e-6, "output_tokens": 6}
 MESSAGES: Any = [{"role": "user", "content": "what does the river do"}]
 
@@ -42,25 +42,24 @@ def endpoint_of(aws: LocalAws, variant: dict[str, Any] | None = None, **server: 
     return Site(aws).endpoint(variant or {}, MetricsConfig={"EnableEnhancedMetrics": True})
 
 
-def client_of(aws: LocalAws, **more: Any) -> RuntimeClient:
-    return RuntimeClient(
-        url=aws.runtime_url(),
-        session=session_of(aws),
-        latency_target=timedelta(seconds=1),
-        read_timeout=PATIENCE,
-        preconnect=0,
-        **more,
-    )
+def options_of(aws: LocalAws) -> dict[str, Any]:
+    return {"url": aws.runtime_url(), "session": session_of(aws)}
 
 
-def call(name: str, **more: Any) -> dict[str, Any]:
-    return {"EndpointName": name, "Body": {"messages": MESSAGES}, **more}
+@pytest.fixture
+def caller(aws: LocalAws, kind: str) -> Iterator[Caller]:
+    with Caller(kind, **options_of(aws)) as made:
+        yield made
 
 
-def test_tokens_come_through(aws: LocalAws) -> None:
-    name = endpoint_of(aws)
-    with client_of(aws) as client, client.stream(**call(name)) as generation:
-        parts = list(generation)
+def ask(caller: Caller, name: str, messages: Any = MESSAGES, **more: Any) -> tuple[Any, list[Any]]:
+    """A generation, and its parts."""
+    made = caller.call("stream", EndpointName=name, Body={"messages": messages}, **more)
+    return made, list(caller.each(made))
+
+
+def test_tokens_come_through(aws: LocalAws, caller: Caller) -> None:
+    generation, parts = ask(caller, endpoint_of(aws))
     assert len(parts) == 6
     assert all(part.text for part in parts)
     assert generation.usage is not None
@@ -87,18 +86,15 @@ def test_openai_is_let_in_with_our_tokens(aws: LocalAws) -> None:
         texts(BearerTokens(stranger))
 
 
-def test_a_failure_in_the_middle(aws: LocalAws) -> None:
-    name = endpoint_of(aws, failure_share=1.0, mid_stream_share=1.0)
-    with (
-        client_of(aws) as client,
-        pytest.raises(GenerationFailedError) as raised,
-        client.stream(**call(name)) as generation,
-    ):
-        list(generation)
+def test_a_failure_in_the_middle(aws: LocalAws, caller: Caller) -> None:
+    with pytest.raises(GenerationFailedError) as raised:
+        ask(caller, endpoint_of(aws, failure_share=1.0, mid_stream_share=1.0))
     assert raised.value.tokens == 3  # half of six
 
 
-def test_a_conversation_stays_on_its_instance_and_many_spread(aws: LocalAws) -> None:
+def test_a_conversation_stays_on_its_instance_and_many_spread(
+    aws: LocalAws, caller: Caller
+) -> None:
     """All begin with the same 1024 bytes; 40 identifiers on 4 instances leave none without."""
     routing = {
         "RoutingStrategy": "PREFIX_AWARE",
@@ -112,23 +108,17 @@ def test_a_conversation_stays_on_its_instance_and_many_spread(aws: LocalAws) -> 
         return [system, question, *([{"role": "assistant", "content": "yes"}, question] * turns)]
 
     here = Site(aws)
-    with client_of(aws) as client:
-
-        def ask(name: str, messages: list[dict[str, str]], **more: Any) -> None:
-            with client.stream(EndpointName=name, Body={"messages": messages}, **more) as answer:
-                list(answer)
-
-        one = endpoint_of(aws, variant)
-        for turn in range(8):
-            ask(one, asked(0, turn), conversation="Ada's")
-        assert here.by_instance(one) == [8]
-        many = endpoint_of(aws, variant)
-        for number in range(40):
-            messages = asked(number, 0)
-            ask(many, messages, PrefixAwareId=prefix_aware_id(messages))
-        assert len(here.by_instance(many)) == 4
-        alone = endpoint_of(aws, variant)
-        for number in range(8):
-            messages = asked(number, 0)
-            ask(alone, messages, PrefixAwareId=prefix_aware_id(messages, leading=1))
-        assert here.by_instance(alone) == [8]
+    one = endpoint_of(aws, variant)
+    for turn in range(8):
+        ask(caller, one, asked(0, turn), conversation="Ada's")
+    assert here.by_instance(one) == [8]
+    many = endpoint_of(aws, variant)
+    for number in range(40):
+        messages = asked(number, 0)
+        ask(caller, many, messages, PrefixAwareId=prefix_aware_id(messages))
+    assert len(here.by_instance(many)) == 4
+    alone = endpoint_of(aws, variant)
+    for number in range(8):
+        messages = asked(number, 0)
+        ask(caller, alone, messages, PrefixAwareId=prefix_aware_id(messages, leading=1))
+    assert here.by_instance(alone) == [8]

@@ -39,9 +39,9 @@ from .model_stream_server import (
     whole,
     word,
 )
-from .test_generations import SHORT, Call, asked, call, kind
+from .test_generations import KINDS, SHORT, Call, asked, call
 
-__all__ = ["call", "kind"]  # the fixtures
+__all__ = ["KINDS", "call"]  # of its fixtures
 
 # So late that the first has reached the server on a busy machine, too.
 SOON: dict[str, Any] = {"hedging": Hedging(delay=timedelta(milliseconds=150), budget=0.5)}

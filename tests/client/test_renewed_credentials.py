@@ -21,12 +21,8 @@ from low_latency_endpoint.client.renewed_credentials import RenewedCredentials
 
 from .callers import SECRETS, Caller
 
+KINDS = ("threads", "asyncio")
 Make = Callable[..., Caller]
-
-
-@pytest.fixture(params=["threads", "asyncio"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 class Provider:
@@ -130,7 +126,6 @@ def test_with_nothing_valid_a_call_waits_and_no_longer_than_a_call_may(
     assert server.runtime.requests["headers"] == 2, "nothing went out with credentials that ended"
 
 
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_the_first_ones_are_waited_for(server: LoopbackRuntime, make: Make) -> None:
     """A role that is assumed asks at the first use."""
     provider = Provider()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
+from .chaos import ChaosServer
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -51,21 +51,6 @@ print(kind, name, own, ends, flush=True)
 """
 
 
-class _Echo(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or head and body are 40 ms apart
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 CASES = [
     f"{kind} {name}" for name in ("runtime_client", "RuntimeClient") for kind in ("plain", "hedged")
 ]
@@ -74,15 +59,13 @@ CASES = [
 @pytest.fixture(scope="module")
 def outcomes() -> list[str]:
     """A line for each case: whether each process read its own answers only."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Echo) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with ChaosServer({}) as server:  # which echoes all
         done = subprocess.run(
-            [sys.executable, "-c", _PARENT, f"http://127.0.0.1:{server.server_port}", *CASES],
+            [sys.executable, "-c", _PARENT, server.url, *CASES],
             capture_output=True,
             text=True,
             timeout=240,
         )
-        server.shutdown()
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 from hosting_site import Site
 
 from benchmarks.tls_server import LoopbackRuntime
-from local_sagemaker import LocalAws, RuntimeOptions
-from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.errors import ConfigurationError
 
 from .callers import Caller
+from .test_generations_on_local_aws import MESSAGES, aws, endpoint_of, options_of
 
-INSTANCES = 4
-LM = LanguageModelServer(
-    gap_seconds=0.002, seconds_per_prompt_token=1e-6, output_tokens=3, stateful_sessions=True
-)
-BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "what does the river do"}]}
+__all__ = ["aws"]  # the fixture
+
+KINDS = ("threads", "asyncio")
 Use = Callable[..., list[Any]]
+KEPT: dict[str, Any] = {"stateful_sessions": True, "output_tokens": 3}
+FOUR = {"InitialInstanceCount": 4}
 
 
-@pytest.fixture(params=["threads", "asyncio"])
-def use(request: pytest.FixtureRequest) -> Use:
+@pytest.fixture
+def use(kind: str) -> Use:
     """What each of some calls of a client answers."""
 
     def answers(options: dict[str, Any], *calls: tuple[Any, ...]) -> list[Any]:
         found = []
-        with Caller(request.param, latency_target=timedelta(seconds=1), **options) as caller:
+        with Caller(kind, latency_target=timedelta(seconds=1), **options) as caller:
             for name, *given, parameters in calls:
                 answer = caller.call(name, *given, **parameters)
                 found.append(list(caller.each(answer)) if name == "stream" else answer)
@@ -42,33 +42,13 @@ def use(request: pytest.FixtureRequest) -> Use:
     return answers
 
 
-@pytest.fixture(scope="module")
-def aws() -> Iterator[LocalAws]:
-    with LocalAws.in_process(model_servers={"model": LM}, runtime=RuntimeOptions(seed=1)) as made:
-        yield made
-
-
-def options_of(aws: LocalAws) -> dict[str, Any]:
-    session = boto3.Session(
-        aws.credentials.access_key, aws.credentials.secret_key, region_name="us-east-1"
-    )
-    return {"url": aws.runtime_url(), "session": session}
-
-
-def endpoint_of(aws: LocalAws, server: Any = LM) -> str:
-    aws.set_model_servers({"model": server})
-    return Site(aws).endpoint(
-        {"InitialInstanceCount": INSTANCES}, MetricsConfig={"EnableEnhancedMetrics": True}
-    )
-
-
 def test_a_conversation_stays_on_the_instance_that_opened_its_session(
     aws: LocalAws, use: Use
 ) -> None:
-    here = {"EndpointName": endpoint_of(aws)}
+    here = {"EndpointName": endpoint_of(aws, FOUR, **KEPT)}
     (session,) = use(options_of(aws), ("open_session", here))
     assert ";" not in session
-    turn = ("stream", {**here, "Body": BODY, "SessionId": session})
+    turn = ("stream", {**here, "Body": {"messages": MESSAGES}, "SessionId": session})
     turns = use(options_of(aws), *[turn] * 12)
     assert [len(parts) for parts in turns] == [3] * 12
     use(options_of(aws), ("close_session", session, here))
@@ -79,14 +59,14 @@ def test_a_conversation_stays_on_the_instance_that_opened_its_session(
 
 
 def test_a_container_without_sessions_says_so(aws: LocalAws, use: Use) -> None:
-    without = LanguageModelServer(gap_seconds=0.002, output_tokens=3)
     with pytest.raises(ClientError, match="stateful sessions not enabled") as raised:
-        use(options_of(aws), ("open_session", {"EndpointName": endpoint_of(aws, without)}))
+        use(options_of(aws), ("open_session", {"EndpointName": endpoint_of(aws)}))
     assert raised.value.response["Error"]["Code"] == "ModelError"
 
 
 def test_a_container_of_your_own_is_opened_with_its_own_body(aws: LocalAws, use: Use) -> None:
-    name = endpoint_of(aws, SimulatedModelServer())
+    aws.set_model_servers({"model": SimulatedModelServer()})
+    name = Site(aws).endpoint()
     own = {"EndpointName": name, "Body": b"begin", "ContentType": "text/plain"}
     (session,) = use(options_of(aws), ("open_session", own))
     assert session

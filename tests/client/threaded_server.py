@@ -52,6 +52,41 @@ class ThreadedServer:
         raise NotImplementedError
 
 
+class ScriptedServer(ThreadedServer):
+    """Answers each request with the next script, the last one again and again.
+
+    A script is pieces of bytes, each sent by itself; ``None`` ends the connection.
+    """
+
+    def __init__(self, *scripts: list[bytes | None]) -> None:
+        super().__init__()
+        self.scripts = list(scripts)
+        self.connections = self.asked = 0
+        self.pause = 0.0  # between pieces
+
+    def answer(self, *pieces: bytes) -> None:
+        """Answer each request so, and end its connection."""
+        self.scripts = [[*pieces, None]]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                await read_request(reader)
+                script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+                self.asked += 1
+                for piece in script:
+                    if piece is None:
+                        return
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(self.pause)
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+
+
 async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     """Head and body of the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
