@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -11,7 +12,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import (
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,6 +159,22 @@ def test_what_is_no_answer_or_half_of_one_is_botocores_error(
             await whole(pool, origin, stream=stream)
 
     with_peer(kind, ScriptedServer(script), use)
+
+
+@pytest.mark.parametrize("by", ["time", "close"])
+def test_an_answer_without_a_length_is_not_whole_where_we_end_it(kind: str, by: str) -> None:
+    async def use(pool: Any, origin: str) -> None:
+        call, error = attempts(origin), ConnectionClosedError
+        if by == "time":
+            call.deadline, error = time.monotonic() + 0.2, ReadTimeoutError
+        elif kind == "threads":
+            threading.Timer(0.2, pool.close).start()
+        else:
+            pool.loop.call_later(0.2, pool.close)
+        with pytest.raises(error):
+            await pool.exchange(Request, b"", call)
+
+    with_peer(kind, ScriptedServer([b"HTTP/1.1 200 OK\r\n\r\nhalf"]), use)
 
 
 def test_nobody_listens(kind: str) -> None:

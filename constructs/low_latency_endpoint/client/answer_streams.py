@@ -10,8 +10,8 @@ from typing import Any, Protocol, Self, TypeVar
 from botocore.exceptions import HTTPClientError
 
 from .call_attempts import Attempts
-from .generations import GenerationPart, Limits, Tokens
-from .http_connections import Connection, Pool
+from .generations import GenerationPart, Tokens
+from .http_connections import Connection
 from .runtime_wire import LONGEST_STREAM, EventBuffer, Wire
 from .without_event_loop import run_without_loop
 
@@ -65,15 +65,13 @@ class _ForTasks(_Parts[T_co]):
 class _Answer:
     """Of one connection, as long as it is read."""
 
-    def __init__(self, pool: Pool[Any]) -> None:
-        self._pool = pool
-        self._connection: Connection | None = None
+    _connection: Connection | None = None
 
     def close(self) -> None:
         """Give the connection back, or close it when the answer was not read to its end."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._pool.give_back(connection)
+            connection.give_back()
 
 
 class EventStream(_Answer):
@@ -85,8 +83,7 @@ class EventStream(_Answer):
         From the call to the first event; ``None`` until it came.
     """
 
-    def __init__(self, pool: Pool[Any], connection: Connection, wire: Wire, started: float) -> None:
-        super().__init__(pool)
+    def __init__(self, connection: Connection, wire: Wire, started: float) -> None:
         self._connection = connection
         self._wire, self._started = wire, started
         self._buffer = EventBuffer(connection.reader.headers)
@@ -126,10 +123,7 @@ class AsyncResponseStream(EventStream, _ForTasks[dict[str, Any]]):
 class GenerationStream(_Answer, Tokens):
     """The parts of a generation, and what came of it so far."""
 
-    def __init__(self, pool: Pool[Any], wire: Wire, limits: Limits) -> None:
-        _Answer.__init__(self, pool)
-        Tokens.__init__(self, wire, limits)
-        self._ready: list[GenerationPart] | None = None
+    _ready: list[GenerationPart] | None = None
 
     async def begin(self, connection: Connection, attempts: Attempts) -> None:
         """Take the head of the answer, and wait for the first token."""

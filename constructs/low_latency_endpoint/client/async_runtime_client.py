@@ -22,6 +22,8 @@ from .generations import limits_of
 from .hedging import TaskRace
 from .runtime_calls import RuntimeCalls
 
+__all__ = ["AsyncGeneration", "AsyncResponseStream", "AsyncRuntimeClient"]
+
 _ENTER_SECONDS = 60.0  # for a provider's first credentials
 
 

@@ -79,6 +79,10 @@ class Connection(ABC):
         reader.parts.clear()
         return data
 
+    def give_back(self) -> None:
+        """Its exchange is over, or is left in the middle."""
+        self._pool.give_back(self)
+
     def _said(self, error: Exception) -> HTTPClientError:
         """botocore's error for what went wrong after the request went out."""
         made: HTTPClientError
@@ -137,7 +141,7 @@ class Pool(ABC, Generic[C]):
     async def exchange(
         self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
     ) -> C:
-        """Send a request and get its answer; ``give_back()`` the connection when done.
+        """Send a request and get its answer; then ``give_back()`` the connection.
 
         The request is signed when the connection is there.
         """

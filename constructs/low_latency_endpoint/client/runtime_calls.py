@@ -69,11 +69,10 @@ class RuntimeCalls(ClientBase):
         connection = await self._send(operation, parameters, body, attempts)
         reader = connection.reader
         status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
-        self._open_pool().give_back(connection)
+        connection.give_back()
         return self._wire.answer(operation, status, headers, content, attempts.made)
 
     async def _events(self, kind: type[EventStream], parameters: dict[str, Any]) -> dict[str, Any]:
-        pool = self._open_pool()
         idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
         attempts = Attempts(self._rules, idempotent)
@@ -83,7 +82,7 @@ class RuntimeCalls(ClientBase):
             operation,
             connection.reader.status,
             connection.reader.headers,
-            kind(pool, connection, self._wire, started),
+            kind(connection, self._wire, started),
             attempts.made,
         )
 
@@ -114,7 +113,7 @@ class RuntimeCalls(ClientBase):
             attempts.first_token = limits.first
             attempts.silence = float("inf")  # the limits take its place
             attempts.watch = claim.watch if claim else None
-            generation = kind(pool, self._wire, limits)
+            generation = kind(self._wire, limits)
             try:
                 connection = await self._send(self._wire.stream, given, body, attempts)
             except ReadTimeoutError as error:
@@ -159,7 +158,7 @@ class RuntimeCalls(ClientBase):
                 pause = attempts.answered(reader.status, str(code))
                 if attempts.watch is not None:
                     attempts.watch(None)
-                pool.give_back(connection)
+                connection.give_back()
             if pause is None or pool.closed:
                 raise error
             await pool.sleep(pause)
