@@ -311,10 +311,8 @@ def model_of_plan(
         )
     peak_tps = _peak(throughput) if peak_tps is None else peak_tps
     fleet, policy = plan.fleet, plan.scaling
-    if instances is not None:
-        count = instances
-    else:
-        count = fleet.serving_at_peak if policy else fleet.initial
+    planned = fleet.serving_at_peak if policy else fleet.initial
+    count = planned if instances is None else instances
     assumed += [
         "callers are many and independent (Poisson arrivals); network and SageMaker's overhead "
         "are left out",
@@ -342,9 +340,7 @@ def model_of_plan(
         cooldowns=_cooldowns(policy),
         scales=policy is not None,
         invocations_target=plan.request.scaling.invocations_target,
-        concurrency_target=(
-            float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
-        ),
+        concurrency_target=_concurrency_target(policy),
         deployment=replace(
             _rollout(deployment)
             if deployment
@@ -392,6 +388,11 @@ def _cooldowns(policy: ScalingPolicy | None) -> tuple[float, float]:
     if policy is None:
         return float(SCALE_OUT_SECONDS), float(SCALE_IN_SECONDS)
     return float(policy.scale_out_seconds), float(policy.scale_in_seconds)
+
+
+def _concurrency_target(policy: ScalingPolicy | None) -> float | None:
+    """Requests in flight on an instance that scaling aims at, where it follows them."""
+    return float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
 
 
 def _measured(
