@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from low_latency_endpoint.facts.limits import digits
+from low_latency_endpoint.facts.limit_kinds import digits
 from low_latency_endpoint.options.option import Options, options_of, texts_of
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
+from low_latency_endpoint.facts.limit_kinds import Choice, Limit, Pattern, Range
 
 #: Text that people write by mistake; a form that allows one of them is not asked about it.
 TEXTS = ("", " ", "a b", "a_b", "-a", "a-", "é", "other", "OTHER", "a\nb", "../a", "7")

@@ -21,7 +21,7 @@ import regex
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from low_latency_endpoint.facts import limits
-from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
+from low_latency_endpoint.facts.limit_kinds import Choice, Limit, Pattern, Range
 
 CONFIG, ENDPOINT, MODEL, COMPONENT = (
     f"SageMaker::{name}" for name in ("EndpointConfig", "Endpoint", "Model", "InferenceComponent")

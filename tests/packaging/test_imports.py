@@ -42,8 +42,9 @@ def _loaded(program: str, *arguments: str, **environment: str) -> set[str]:
     return set(json.loads(run(sys.executable, "-c", program, *arguments, **environment)))
 
 
-@pytest.mark.parametrize("package", ["low_latency_endpoint.plan", "low_latency_endpoint.operate"])
-def test_planning_and_operations_start_no_node(package: str, node: Path) -> None:
+@pytest.mark.parametrize("room", ["facts", "options", "plan", "operate"])
+def test_planning_and_operations_start_no_node(room: str, node: Path) -> None:
+    package = f"low_latency_endpoint.{room}"
     loaded = _loaded(IMPORT_ALL, package, PATH=str(node.parent), JSII_NODE=str(node))
     assert not loaded & {"aws_cdk", "jsii", "constructs"}
     assert not Path(f"{node}.was-started").exists()
@@ -55,8 +56,9 @@ def test_the_fake_node_would_have_been_noticed(node: Path) -> None:
     assert Path(f"{node}.was-started").exists()
 
 
-def test_planning_loads_no_aws_library() -> None:
-    loaded = _loaded(IMPORT_ALL, "low_latency_endpoint.plan")
+@pytest.mark.parametrize("room", ["facts", "options", "plan"])
+def test_planning_loads_no_aws_library(room: str) -> None:
+    loaded = _loaded(IMPORT_ALL, f"low_latency_endpoint.{room}")
     assert not loaded & {"boto3", "botocore", "moto", "pydantic", "typer", "rich"}
 
 

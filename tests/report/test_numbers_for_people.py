@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from low_latency_endpoint.report.numbers import milliseconds, percent, plain_number, rate, readable
 
 ROOT = Path(__file__).parents[2] / "constructs" / "low_latency_endpoint"
-ROOMS = ("cli", "load_test", "operate", "plan", "settings", "simulate")
+ROOMS = ("cli", "facts", "load_test", "operate", "options", "plan", "settings", "simulate")
 UNREADABLE = re.compile(r"\de[+-]\d|(?<![.\d])\d{5,} ms|\d\d,\d{3} ms")
 #: What only programs read, or Python itself: CSV, keys of JSON, PromQL, YAML, and limits of fields.
 FOR_PROGRAMS = {
@@ -22,7 +22,7 @@ FOR_PROGRAMS = {
     "operate/price_list.py",
     "facts/container_metrics.py",
     "plan/dashboard_panel.py",
-    "facts/limits.py",
+    "facts/limit_kinds.py",
     "settings/fields.py",
     "settings/update/stated_values.py",
     "settings/update/verdict.py",

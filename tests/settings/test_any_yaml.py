@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from random import Random
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fuzzing.cases import settings_values
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
 
@@ -104,3 +110,29 @@ def test_mappings_that_resemble_settings(values: Any) -> None:
 )
 def test_text_that_may_not_even_be_yaml(text: str) -> None:
     settings_or_error(text)
+
+
+def places(values: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+    """Where every value below stands, a group before its parts."""
+    if isinstance(values, (dict, list)):
+        keys: Any = values if isinstance(values, dict) else range(len(values))
+        for key in keys:
+            yield (*above, key)
+            yield from places(values[key], *above, key)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_file_in_which_one_value_is_empty(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules between values hold their words where one of the values holds nothing."""
+    monkeypatch.chdir(tmp_path)
+    base = settings_values(Random(seed))
+    for *above, last in places(base):
+        for empty in ([], {}, "", None):
+            values = deepcopy(base)
+            group = values
+            for key in above:
+                group = group[key]
+            group[last] = empty
+            settings_or_error(yaml.dump(values, sort_keys=False))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Union
 import pytest
 
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.facts.limits import Limit, Range
+from low_latency_endpoint.facts.limit_kinds import Limit, Range
 from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.fields import Limited

@@ -20,7 +20,7 @@ import yaml
 
 import low_latency_endpoint
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.facts.limits import Choice, Limit, Pattern, Range
+from low_latency_endpoint.facts.limit_kinds import Choice, Limit, Pattern, Range
 from low_latency_endpoint.options.option import Declared, Options, options_of
 from tests.limit_edges import inside, outside
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ErrorRule, did_you_mean, rules
-from ..facts.limits import USE_AN_ALLOWED_VALUE, Limit
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
 from .output import print_json
 

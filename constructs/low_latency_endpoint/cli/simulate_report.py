@@ -328,10 +328,11 @@ class SimulationReport:
 
     def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""
+        told = self._document(charts=html is not None)
         if html is not None:
             from ..report.pages import page
 
-            _write(html, page(self._document()))
+            _write(html, page(told))
         if as_json:
             print_json(
                 {
@@ -344,22 +345,23 @@ class SimulationReport:
                 }
             )
         else:
-            print_document(self._document(), markdown=markdown)
+            print_document(told, markdown=markdown)
             if markdown and self.adopted is not None:
                 typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
         if self.failed:
             raise typer.Exit(1)
 
-    def _document(self) -> Document:
+    def _document(self, *, charts: bool) -> Document:
         from ..report.document import Code, Document, Listed, Section, Sentence
 
         first, *others = self.sentences
+        made = [make() for make in self.charts] if charts else []
         return Document(
             f"{self.name}: what would happen",
             [
                 *others,
                 *(Sentence(f"Warning: {each}.", "careful") for each in self.warnings),
-                *(Section("", [chart], detail=True) for make in self.charts if (chart := make())),
+                *(Section("", [each], detail=True) for each in made if each),
                 *(Section(each.title, [replace(each, title="")]) for each in self.tables),
                 *(Section(head, [Code([(text, "")])]) for head, text in self.code),
                 Section("Assumed", [Listed(self.assumed, "soft")]),

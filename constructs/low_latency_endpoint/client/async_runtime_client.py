@@ -16,7 +16,7 @@ from typing import Any
 
 from .answer_streams import AsyncGeneration, AsyncResponseStream
 from .async_http import AsyncPool
-from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
+from .client_timing import CLIENT_LOOP
 from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import TaskRace
@@ -125,6 +125,5 @@ class AsyncRuntimeClient(RuntimeCalls):
                 got="a client that was not entered" if pool is None else "another event loop",
                 allowed="the event loop in which the client was entered",
             )
-        if pool.closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        pool.check_open()
         return pool

@@ -26,7 +26,7 @@ import boto3
 
 from ..errors import rule
 from ..facts.durations import seconds_of
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
 from .sigv4 import CredentialsSource, Sigv4Signer
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import rule
 from ..facts.durations import milliseconds_of
-from ..facts.limits import USE_AN_ALLOWED_VALUE, Range
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350

@@ -185,6 +185,11 @@ class Pool(ABC, Generic[C]):
         self._all.discard(connection)
         self._kept.lost(connection.origin, connection, time.monotonic())
 
+    def check_open(self) -> None:
+        """Raise LLC111 after :meth:`close`."""
+        if self.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+
     def close(self) -> None:
         """Close all connections, for good; what is under way ends with an error."""
         self.closed = True
@@ -208,8 +213,7 @@ class Pool(ABC, Generic[C]):
         return None
 
     async def _connect(self, origin: str, seconds: float) -> C:
-        if self.closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        self.check_open()
         try:
             connection = await self._connected(origin, seconds)
         except ssl.SSLError as error:

@@ -19,7 +19,6 @@ from .after_fork import start_anew_after_fork
 from .answer_streams import Generation, ResponseStream
 from .blocking_http import BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
-from .client_timing import CLIENT_CLOSED
 from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import ThreadRace
@@ -243,6 +242,5 @@ class RuntimeClient(RuntimeCalls):
         self.invoke_endpoint(**closing(session, parameters))
 
     def _open_pool(self) -> BlockingPool:
-        if self._pool.closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        self._pool.check_open()
         return self._pool

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import rule
-from .limits import USE_AN_ALLOWED_VALUE, Choice, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from .tables import rows
 
 _QUERYING = "/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-Querying.html"

@@ -1,9 +1,5 @@
 """Limits that AWS sets on the properties this library takes, each once, with its source.
 
-Three kinds cover them all: a :class:`Range` of numbers, a :class:`Pattern` of text, a
-:class:`Choice` of values. ``limit.check(value)`` raises the coded
-:class:`~low_latency_endpoint.errors.ConfigurationError` or returns the value.
-
 The numbers come from botocore's service model (``sagemaker`` 2017-07-24,
 ``application-autoscaling`` 2016-02-06) and AWS's developer guides; the ``source`` of each limit is
 the API page that states it.
@@ -11,14 +7,8 @@ the API page that states it.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
-
-from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
-from .token_values import is_token
+from ..errors import rule
+from .limit_kinds import Choice, Limit, Pattern, Range, number_range, one_of, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
@@ -37,239 +27,6 @@ _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
-#: The fix of a limit that the allowed values say all about.
-USE_AN_ALLOWED_VALUE = "Use an allowed value."
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Numbers from ``minimum`` to ``maximum``, both allowed; ``None`` leaves that side open."""
-
-    rule: ErrorRule
-    name: str
-    minimum: float | None
-    maximum: float | None
-    unit: str = ""
-    whole: bool = True
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values in words."""
-        unit = f" {self.unit}" if self.unit else ""
-        if self.maximum is None:
-            low = "any number" if self.minimum is None else f"at least {digits(self.minimum)}"
-            return low + unit
-        if self.minimum is None:
-            return f"at most {digits(self.maximum)}{unit}"
-        return f"{digits(self.minimum)} to {digits(self.maximum)}{unit}"
-
-    def holds(self, value: Any) -> bool:
-        """Whether the value is a number of the right kind inside the range."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return False
-        if isinstance(value, float) and not math.isfinite(value):
-            return False
-        if self.whole and value != int(value):
-            return False
-        return (self.minimum is None or value >= self.minimum) and (
-            self.maximum is None or value <= self.maximum
-        )
-
-    def check(self, value: Any, where: str = "") -> Any:
-        """Return the value, or raise the limit's error."""
-        if is_token(value):
-            raise _token_error(self, where)
-        if not self.holds(value):
-            unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
-            kind = "a whole number, " if self.whole and not _is_whole(value) else ""
-            raise self.rule.error(
-                got=f"{value!r}{unit}",
-                allowed=kind + self.allowed,
-                where=where,
-                fix=self._fix(value),
-            )
-        return value
-
-    def _fix(self, value: Any) -> str:
-        """The nearest value; of a share in place of percent, the percentage."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return ""
-        if not math.isfinite(value):
-            return ""
-        if self.unit == "percent" and 0 < value < 1 and self.holds(round(100 * value, 9)):
-            return f"Write {100 * value:g}, in percent."
-        if self.rule.fix != USE_AN_ALLOWED_VALUE:
-            return ""
-        if self.minimum is not None and value < self.minimum:
-            above = f"{digits(self.minimum)} or more" if self.minimum >= 1e-3 else "more than 0"
-            return f"Give {above}."
-        if self.maximum is not None and value > self.maximum:
-            return f"Give {digits(self.maximum)} or less."
-        near = [each for each in (math.floor(value), math.ceil(value)) if self.holds(each)]
-        return f"Give {' or '.join(map(str, near))}." if near else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Text that matches a regular expression as a whole, up to a length.
-
-    Letters and digits are ASCII's, as in the schema that editors read, unless ``unicode`` is set.
-    """
-
-    rule: ErrorRule
-    name: str
-    regex: str
-    form: str  # the regular expression in words
-    max_length: int | None = None
-    unicode: bool = False
-    prefix: str = ""  # what is often left out, where the rest is like ``bare``
-    bare: str = ".+"
-
-    @property
-    def allowed(self) -> str:
-        """The allowed form and length in words."""
-        return self.form + (f", at most {self.max_length} characters" if self.max_length else "")
-
-    def holds(self, value: Any) -> bool:
-        """Whether the value is text of this form and length."""
-        return (
-            isinstance(value, str)
-            and (self.max_length is None or len(value) <= self.max_length)
-            and re.fullmatch(self.regex, value, 0 if self.unicode else re.ASCII) is not None
-        )
-
-    def check(self, value: Any, where: str = "") -> Any:
-        """Return the value, or raise the limit's error."""
-        if is_token(value):
-            raise _token_error(self, where)
-        if not self.holds(value):
-            meant = next(filter(self.holds, self._meant(value)), None)
-            raise self.rule.error(
-                got=repr(value),
-                allowed=self.allowed,
-                where=where,
-                fix=f"Write {meant}." if meant else "",
-            )
-        return value
-
-    def _meant(self, value: Any) -> Iterator[str]:
-        """What is near the value, the nearest first."""
-        if not isinstance(value, str):
-            return
-        yield value.strip()
-        if self.prefix and re.fullmatch(self.bare, value):
-            yield self.prefix + value
-        for mark in ("-", "_", ".", ""):
-            marked = re.sub(r"[^a-zA-Z0-9]+", mark, value).strip(mark)
-            for each in (marked, marked.lower(), marked[: self.max_length].rstrip(mark)):
-                yield from (each, f"{self.prefix}{each}" if self.bare == ".+" else each)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of the values named."""
-
-    rule: ErrorRule
-    name: str
-    values: tuple[Any, ...]
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values in words."""
-        *others, last = map(str, self.values)
-        return f"{', '.join(others)} or {last}" if others else last
-
-    def holds(self, value: Any) -> bool:
-        """Whether the value is one of those named."""
-        return value in self.values
-
-    def check(self, value: Any, where: str = "") -> Any:
-        """Return the value, or raise the limit's error."""
-        if is_token(value):
-            raise _token_error(self, where)
-        if not self.holds(value):
-            raise self.error(value, where)
-        return value
-
-    def error(self, value: Any, where: str) -> ConfigurationError:
-        """That a value is none of those named, and which one may be meant."""
-        fix = did_you_mean(str(value), map(str, self.values))
-        if isinstance(value, (int, float)) and isinstance(self.values[0], int):
-            fix = f"Did you mean {min(self.values, key=lambda each: abs(each - value))}?"
-        return self.rule.error(got=repr(value), allowed=self.allowed, where=where, fix=fix)
-
-
-Limit = Range | Pattern | Choice
-
-
-def _token_error(limit: Limit, where: str) -> ConfigurationError:
-    """Of a limit that is asked about a token, where no value may be left open."""
-    return limit.rule.error(
-        what=f"{limit.name} has no value at synth",
-        got="a token",
-        allowed=f"{limit.allowed}, known at synth",
-        where=where,
-    )
-
-
-def digits(number: float) -> str:
-    """A number without an exponent, unless that would be long: ``1000000``, ``0.000001``."""
-    plain = f"{number:.6f}".rstrip("0").rstrip(".")
-    return plain if float(plain) == number and len(plain) <= 12 else f"{number:g}"
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) or (
-        isinstance(value, float) and math.isfinite(value) and value == int(value)
-    )
-
-
-def number_range(
-    code: str,
-    name: str,
-    minimum: float | None,
-    maximum: float | None,
-    *,
-    unit: str = "",
-    source: str = "",
-    whole: bool = True,
-    fix: str = USE_AN_ALLOWED_VALUE,
-) -> Range:
-    """A range with the rule that it states: what is named is out of range."""
-    made = rule(code, f"{name} is out of range", fix=fix, source=source)
-    return Range(made, name, minimum, maximum, unit, whole)
-
-
-def text_form(
-    code: str,
-    name: str,
-    regex: str,
-    form: str,
-    *,
-    max_length: int | None = None,
-    source: str = "",
-    fix: str = USE_AN_ALLOWED_VALUE,
-    unicode: bool = False,
-    prefix: str = "",
-    bare: str = ".+",
-) -> Pattern:
-    """A form of text with the rule that it states."""
-    made = rule(code, f"{name} is not valid", fix=fix, source=source)
-    return Pattern(made, name, regex, form, max_length, unicode, prefix, bare)
-
-
-def _choice(
-    code: str,
-    name: str,
-    values: tuple[Any, ...],
-    *,
-    source: str = "",
-    fix: str = USE_AN_ALLOWED_VALUE,
-) -> Choice:
-    made = rule(code, f"{name} is not valid", fix=fix, source=source)
-    return Choice(made, name, values)
-
-
 _SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
 _BUCKET_PATH = r"[a-z0-9][a-z0-9.\-]{2,62}/.+"
 _NAME_FORM = "letters, digits and inner hyphens"
@@ -416,7 +173,7 @@ ENVIRONMENT_TOTAL_BYTES = number_range(
     unit="bytes",
     source=_CONTAINER,
 )
-INFERENCE_MODE = _choice(
+INFERENCE_MODE = one_of(
     "LLE309",
     "the inference execution mode",
     ("Serial", "Direct"),
@@ -425,8 +182,8 @@ INFERENCE_MODE = _choice(
 MODEL_SECURITY_GROUPS = number_range(
     "LLE310", "the number of security groups of the model", 1, 5, source=API + "VpcConfig.html"
 )
-ARCHITECTURE = _choice("LLE311", "the instances' architecture", ("x86_64", "arm64"))
-IMAGE_PLATFORM = _choice(
+ARCHITECTURE = one_of("LLE311", "the instances' architecture", ("x86_64", "arm64"))
+IMAGE_PLATFORM = one_of(
     "LLE312", "the platform that an image is built for", ("linux/amd64", "linux/arm64"), source=""
 )
 
@@ -466,7 +223,7 @@ MODEL_DOWNLOAD_SECONDS = number_range(
     "LLE407", "the model data download timeout", 60, 3600, unit="seconds", source=_VARIANT
 )
 VOLUME_SIZE = number_range("LLE408", "the volume size", 1, 512, unit="GiB", source=_VARIANT)
-INFERENCE_AMI = _choice(
+INFERENCE_AMI = one_of(
     "LLE409",
     "the inference AMI version",
     (
@@ -479,7 +236,7 @@ INFERENCE_AMI = _choice(
     source=_VARIANT,
     fix="Use InferenceAmi.custom(...) for a newer version.",
 )
-ROUTING_STRATEGY = _choice(
+ROUTING_STRATEGY = one_of(
     "LLE410",
     "the routing strategy",
     ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
@@ -542,7 +299,7 @@ PROVISION_SECONDS = number_range(
 SAMPLING_PERCENTAGE = number_range(
     "LLE416", "the data capture sampling", 0, 100, unit="percent", source=_CAPTURE
 )
-METRIC_FREQUENCY = _choice(
+METRIC_FREQUENCY = one_of(
     "LLE417",
     "the metric publish frequency in seconds",
     (10, 30, 60, 120, 180, 240, 300),
@@ -559,7 +316,7 @@ S3_URI = text_form(
     bare=_BUCKET_PATH,
     source=_CAPTURE,
 )
-CAPTURE_MODE = _choice(
+CAPTURE_MODE = one_of(
     "LLE427", "the mode of data capture", ("input", "output"), source=API + "CaptureOption.html"
 )
 CAPTURE_COUNT = number_range(

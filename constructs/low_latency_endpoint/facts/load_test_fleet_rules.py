@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError, rule
-from .limits import USE_AN_ALLOWED_VALUE, Choice, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 
 _TASK_SIZE = "/AmazonECS/latest/developerguide/task_definition_parameters.html#task_size"
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import rule
-from .limits import INSTANCE_TYPE, USE_AN_ALLOWED_VALUE, Pattern, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Pattern, number_range
+from .limits import INSTANCE_TYPE
 from .tables import rows
 
 HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..errors import rule
-from ..facts.limits import API, GUIDE, Range
+from .limit_kinds import Range
+from .limits import API, GUIDE
 
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..errors import rule
 from ..report.numbers import readable
-from .limits import API, GUIDE, Range
+from .limit_kinds import Range
+from .limits import API, GUIDE
 
 # --- 1 network ---------------------------------------------------------------------------------
 ZONE_NAMED_TWICE = rule("LLE107", "a client zone is named twice", fix="Name each zone once.")

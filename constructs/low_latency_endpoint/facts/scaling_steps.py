@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ..errors import ConfigurationError, rule
 from ..report.numbers import plain_number
-from .limits import Range
+from .limit_kinds import Range
 
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
 STEP_CHANGE = Range(

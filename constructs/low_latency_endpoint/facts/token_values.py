@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import rule
 
 if TYPE_CHECKING:
-    from .limits import Limit
+    from .limit_kinds import Limit
 
 _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
 

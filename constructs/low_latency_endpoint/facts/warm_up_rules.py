@@ -6,7 +6,8 @@ import re
 
 from ..errors import rule
 from ..report.numbers import plain_number
-from .limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Range, number_range
+from .limits import LARGEST_BODY_BYTES
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"

@@ -9,6 +9,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from ..errors.frozen import dataclass
 from ..facts.images import needed_inference_ami
+from ..facts.limit_kinds import Range
 from ..facts.limits import (
     CONTAINER_STARTUP_SECONDS,
     INITIAL_INSTANCE_COUNT,
@@ -17,7 +18,6 @@ from ..facts.limits import (
     MODEL_DOWNLOAD_SECONDS,
     PROVISION_SECONDS,
     TPS_PER_INSTANCE,
-    Range,
 )
 from ..facts.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
 from ..options.argument_kinds import checked_arguments

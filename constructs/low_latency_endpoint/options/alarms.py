@@ -27,6 +27,7 @@ from ..facts.rules import (
     check_alarm_window,
 )
 from ..facts.token_values import is_token
+from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .effects import Touched
 from .option import Lasting, Option, Options
@@ -242,7 +243,9 @@ class AlarmOptions(Options):
         minute = timedelta(minutes=1)
         if isinstance(self.period, timedelta) and self.period > minute and self.period % minute:
             seconds = self.period.total_seconds()
-            yield finding(METRIC_PERIOD, "period", got=f"{seconds:g}s", allowed="whole minutes")
+            yield finding(
+                METRIC_PERIOD, "period", got=f"{plain_number(seconds)}s", allowed="whole minutes"
+            )
         yield from check_window(self)
         for name, metric in (
             ("model_latency", "ModelLatency"),

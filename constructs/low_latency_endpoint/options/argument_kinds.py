@@ -26,7 +26,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 from ..errors import ConfigurationError, did_you_mean, rule
 from ..facts.durations import DURATION, DURATION_KINDS
-from ..facts.limits import Choice, limits
+from ..facts.limit_kinds import Choice
+from ..facts.limits import limits
 from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 
 OPTIONS = rule(

@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
+from ..facts.limit_kinds import number_range
+from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
 from ..report.numbers import readable
 
 HELD_SHARE = 0.9

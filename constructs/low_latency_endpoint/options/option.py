@@ -25,7 +25,7 @@ from typing import (
 
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
-from ..facts.limits import Limit
+from ..facts.limit_kinds import Limit
 from ..facts.token_values import check_known, is_token
 from .effects import Touched
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import Pattern, number_range, text_form
+from ..facts.limit_kinds import Pattern, number_range, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 

@@ -14,7 +14,7 @@ from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.limits import Range, text_form
+from ..facts.limit_kinds import Range, text_form
 from ..facts.rules import (
     CAPACITY_CHANGE,
     COUNTS_OF_A_SCALED_FLEET,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from ..errors import rule
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
-from ..facts.limits import Range, number_range
+from ..facts.limit_kinds import Range, number_range
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .option import Option, Options

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from ..errors.findings import Finding, breaches
 from ..errors.frozen import dataclass
 from ..facts import warm_up_rules as rules
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
 from .effects import Touched

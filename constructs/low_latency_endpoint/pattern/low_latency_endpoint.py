@@ -218,6 +218,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
+        sized_for = planned_type(instance_type)
         request = EndpointRequest(
             latency=latency,
             throughput=throughput,
@@ -228,7 +229,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             scaling=scaling or ScalingOptions(),
             client_zones=zones.zones,
             serving=Serving(
-                instance_type=planned_type(instance_type).name,
+                instance_type=sized_for.name,
                 instance_pools=planned_pools(instance_type),
                 images=images_of(containers),
                 hub=hub_serving_in(containers),
@@ -238,7 +239,6 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warm_up_requests=warm_up.requests if warm_up else None,
             metrics_server=alarms.tokens.server,
         )
-        sized_for = planned_type(instance_type)
         requests = requests_of(request, variant, variants, shadow, path)
         self.plans: dict[str, Plan] = plans_of(requests, plan, path)
         self.plan = plan = self.plans[variant.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import rule
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 
 COMPOSITE_RULE_LENGTH = Range(
     rule(

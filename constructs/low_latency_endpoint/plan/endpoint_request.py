@@ -10,7 +10,8 @@ from ..errors import rule
 from ..errors.findings import located, path_of
 from ..errors.frozen import dataclass
 from ..facts.container_metrics import METRICS_OF_SERVER, server_of
-from ..facts.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME, number_range
+from ..facts.limit_kinds import number_range
+from ..facts.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
 from ..facts.rules import ZONE_NAMED_TWICE
 from ..facts.token_values import is_token
 from ..facts.warm_up_rules import WARM_UP_REQUESTS
@@ -85,6 +86,7 @@ class EndpointRequest(LoadOptions):
 
     def __post_init__(self) -> None:
         self._settle()
+        # Places are those of settings and keywords: who reads the error has not made a request.
         for place, error in self._findings():
             raise located(error, path_of(place))
         _check_zones(self.client_zones)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from ..errors.frozen import dataclass
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 from .hugging_face_rules import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE
 from .pinned_model import PinnedModel
 from .serving_containers import ServingContainer, serving_container

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ..errors import rule
 from ..facts.instance_types import instance_facts
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 from ..facts.metrics import MetricFacts, metric_facts
 from ..facts.rules import METRIC_NOT_PUBLISHED
 

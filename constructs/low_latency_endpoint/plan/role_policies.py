@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import ConfigurationError, rule
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 from .composite_rules import generated_name_length
 from .model_rights import Own
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..facts.limits import Range
+from ..facts.limit_kinds import Range
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
 _SPLIT = (

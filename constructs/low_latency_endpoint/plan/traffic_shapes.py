@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import number_range
+from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .contradictions import contradicts
 

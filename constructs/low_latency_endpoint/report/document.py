@@ -44,6 +44,11 @@ class Listed:
     items: Sequence[str | Row]
     tone: Tone = ""
 
+    @property
+    def rows(self) -> list[Row]:
+        """The lines; without a word before a line that is text alone."""
+        return [Row("", each) if isinstance(each, str) else each for each in self.items]
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -86,6 +91,11 @@ class Section:
     title: str
     parts: Sequence[Part]
     detail: bool = False  # whether a terminal and a comment go without it
+
+    @property
+    def of_findings(self) -> bool:
+        """Whether it has findings, each with a heading and a frame of its own."""
+        return bool(self.parts) and isinstance(self.parts[0], Finding)
 
 
 Part = str | Sentence | Listed | Entry | Code | Table | Chart | Finding | Evidence | Section

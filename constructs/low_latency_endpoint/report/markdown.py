@@ -1,11 +1,11 @@
-"""What people read in the terminal as Markdown that GitHub takes."""
+"""A document as Markdown that GitHub takes."""
 
 from __future__ import annotations
 
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from .charts import Chart
 from .document import (
@@ -20,7 +20,7 @@ from .document import (
     Sentence,
     findings_in,
 )
-from .tables import Table
+from .tables import Cell, Table
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
@@ -49,8 +49,7 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
     elif isinstance(part, Sentence):
         yield escaped(part.text)
     elif isinstance(part, Listed):
-        for item in part.items:
-            yield _row(Row("", item) if isinstance(item, str) else item)
+        yield from map(_row, part.rows)
     elif isinstance(part, Entry):
         yield f"- {part.word} {escaped(part.text)}"
         yield from map(escaped, part.lines)
@@ -63,12 +62,13 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
     elif isinstance(part, Table):
         if part.title:
             yield f"**{escaped(part.title)}**"
-        yield table(part.heads, [[str(cell) for cell in row] for row in part.rows], part.align)
+        yield _table(part)
     elif isinstance(part, Chart):
         for line, values in part.sketched:
             yield f"- {escaped(line.sketch)}: {escaped(values)}"
     elif isinstance(part, Finding):
-        yield f"**{findings.index(part) + 1}. {escaped(part.title)}**"
+        number = next(n for n, each in enumerate(findings, 1) if each is part)
+        yield f"**{number}. {escaped(part.title)}**"
         yield from map(_row, (*part.rows, *part.details))
         yield f"- source: <{part.source}>" if part.source else ""
     elif isinstance(part, Section) and not part.detail:
@@ -135,16 +135,16 @@ def code_block(text: str) -> str:
     return f"{fence}text\n{text.rstrip()}\n{fence}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
+def _table(part: Table) -> str:
     """A table, with everything in it escaped."""
-    sides = [align[min(number, len(align) - 1)] for number in range(len(heads))]
+    sides = map(part.side, range(len(part.heads)))
     lines = [
-        f"| {' | '.join(map(_cell, heads))} |",
+        f"| {' | '.join(map(_cell, part.heads))} |",
         f"|{'|'.join('---:' if side == 'r' else '---' for side in sides)}|",
-        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+        *(f"| {' | '.join(map(_cell, row))} |" for row in part.rows),
     ]
     return "\n".join(lines)
 
 
-def _cell(text: str) -> str:
+def _cell(text: str | Cell) -> str:
     return "<br>".join(map(escaped, str(text).splitlines()))

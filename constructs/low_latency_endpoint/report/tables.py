@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-CODE = "bold cyan"
-"""What can be typed as it stands; Markdown has it as code."""
-
 TONES = {
     "": "",
     "good": "green",
@@ -21,11 +18,6 @@ TONES = {
     "soft": "dim",
     "strong": "bold",
 }
-
-
-def link(address: str) -> tuple[str, str]:
-    """An address of ours in a ``rich`` text, to be followed; Markdown has it as a link."""
-    return address, f"dim link {address}"
 
 
 @dataclass(frozen=True)

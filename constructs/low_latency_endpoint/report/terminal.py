@@ -27,8 +27,10 @@ from .document import (
     Sentence,
     findings_in,
 )
-from .tables import CODE, TONES, link
+from .tables import TONES
 
+_CODE = "bold cyan"  # what can be typed as it stands
+_INDENT = 8  # columns, of what is said of a check
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -51,15 +53,16 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     elif isinstance(part, Sentence):
         yield _line(part.text, TONES[part.tone], whole=part.whole)
     elif isinstance(part, Entry):
-        yield Text("")
-        yield Hanging(part.text, part.word, TONES[part.tone], 8)
-        yield from (Hanging(each, indent=8) for each in part.lines)
+        if part.lines:
+            yield Text("")
+        yield _Hanging(part.text, part.word, TONES[part.tone])
+        yield from map(_Hanging, part.lines)
     elif isinstance(part, Listed):
-        yield from (_item(each, TONES[part.tone]) for each in part.items)
+        yield from (_item(each, TONES[part.tone]) for each in part.rows)
     elif isinstance(part, Code):
         for text, comment in part.lines:
             yield Text.assemble(
-                (text.rstrip("\n"), CODE),
+                (text.rstrip("\n"), _CODE),
                 (f"  # {comment}" if comment else "", "dim"),
                 no_wrap=True,
                 overflow="ignore",
@@ -67,19 +70,19 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     elif isinstance(part, Chart):
         yield _sketch(part)
     elif isinstance(part, Finding):
-        number = findings.index(part) + 1
+        number = next(n for n, each in enumerate(findings, 1) if each is part)
         yield from _block(f"{number}. {part.title}", part.rows)
     elif isinstance(part, Evidence):
         for number, finding in enumerate(findings, 1):
             yield from _block(f"Evidence of {number}. {finding.id}", finding.details)
             # Not in the grid: a link stays whole, to be followed.
             yield Text.assemble(
-                "   source   ", link(finding.source), no_wrap=True, overflow="ignore"
+                "   source   ", _link(finding.source), no_wrap=True, overflow="ignore"
             )
     elif isinstance(part, Section):
         if part.detail:
             return
-        if not (part.parts and isinstance(part.parts[0], Finding)):  # which have headings
+        if not part.of_findings:
             yield Text("")
             if part.title:
                 yield _line(part.title, "bold")
@@ -92,15 +95,14 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
 def _line(text: str, style: str, *, whole: bool = False) -> Text:
     line = Text(style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
     for number, piece in enumerate(text.split("`")):
-        line.append(piece, CODE if number % 2 else "")
+        line.append(piece, _CODE if number % 2 else "")
     return line
 
 
-def _item(item: str | Row, style: str) -> RenderableType:
-    row = Row("", item) if isinstance(item, str) else item
+def _item(row: Row, style: str) -> RenderableType:
     label = (f"{row.label}: " if row.label else "", TONES[row.tone])
     if " " not in row.text.strip():  # a name or an address, to be copied
-        text = link(row.text) if row.link else row.text.strip()
+        text = _link(row.text) if row.link else row.text.strip()
         mark = "- " if row.label else "  "
         return Text.assemble(mark, label, text, style=style, no_wrap=True, overflow="ignore")
     grid = Grid.grid(padding=(0, 1))
@@ -117,7 +119,7 @@ def _block(head: str, rows: Sequence[Row]) -> Iterator[RenderableType]:
     for row in rows:
         word, tone = row.tag
         tag = (f"  # {word}" if row.code and word else word, "dim" if row.code else TONES[tone])
-        grid.add_row(row.label, Text.assemble((row.text, CODE if row.code else ""), tag))
+        grid.add_row(row.label, Text.assemble((row.text, _CODE if row.code else ""), tag))
     yield Text("")
     yield Text(head, style="bold")
     yield Padding(grid, (0, 0, 0, 3))
@@ -141,11 +143,12 @@ def bars(line: Line, chart: Chart) -> str:
     '▂ █ '
     """
     start, end = map(_number, chart.ends or (line.x[0], line.x[-1]))
-    width = max(1, min(40, round((end - start) / chart.step)))
+    long = (end - start) or 1.0
+    width = max(1, min(40, round(long / chart.step))) if chart.step else 40
     highest: list[float | None] = [None] * width
     for x, value in zip(line.x, line.y, strict=True):
         if value is not None:
-            index = min(int((_number(x) - start) / (end - start) * width), width - 1)
+            index = min(int((_number(x) - start) / long * width), width - 1)
             highest[index] = max(value, highest[index] or 0.0)
     top = max((value for value in highest if value is not None), default=0.0) or 1.0
     return "".join(" " if v is None else _BARS[min(int(v / top * 8), 7)] for v in highest)
@@ -155,38 +158,30 @@ def _number(x: X) -> float:
     return x.timestamp() if isinstance(x, datetime) else float(x)
 
 
+def _link(address: str) -> tuple[str, str]:
+    """An address of ours, to be followed."""
+    return address, f"dim link {address}"
+
+
 @dataclass(frozen=True)
-class Hanging:
-    """A paragraph with an indent. Names stay whole, and so do commands, on lines of their own.
+class _Hanging:
+    """A paragraph with an indent, in which names stay whole, and so do commands, on lines of their own."""
 
-    Attributes
-    ----------
-    text : str
-        A command stands between backticks.
-    head, style : str
-        What stands within the indent, and how it looks.
-    indent : int
-        Columns.
-    """
-
-    text: str
-    head: str = ""
-    style: str = ""
-    indent: int = 0
+    text: str  # in which a command stands between backticks
+    head: str = ""  # stands within the indent
+    style: str = ""  # of the head
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
-        margin, lines = " " * self.indent, []
+        margin, lines = " " * _INDENT, []
         for number, piece in enumerate(re.split("`([^`]+ [^`]+)`", self.text)):
             if number % 2:
-                lines.append((f"{margin}  {piece}", CODE))
+                lines.append((f"{margin}  {piece}", _CODE))
             else:
                 lines += [(each, "") for each in _wrapped(piece, options.max_width, margin)]
         for number, (line, style) in enumerate(lines):
             text = Text(line, style=style, no_wrap=True, overflow="ignore")
             if self.head and not number:
-                text = Text.assemble((f"{self.head:<{self.indent}}", self.style), line.lstrip())
+                text = Text.assemble((f"{self.head:<{_INDENT}}", self.style), line.lstrip())
                 text.no_wrap, text.overflow = True, "ignore"
             yield text
 

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from ..errors import ConfigurationError
 from ..errors.findings import finding, shown
 from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
-from ..facts.limits import Choice, Limit, Pattern
+from ..facts.limit_kinds import Choice, Limit, Pattern
 from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from .breach import BreachError
 from .yaml_source import WrittenFloat, WrittenInt

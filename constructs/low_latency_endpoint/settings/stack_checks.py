@@ -78,6 +78,8 @@ def rules_of_region(settings: Settings) -> Iterator[Finding]:
 def rules_of_subnets(settings: Settings) -> Iterator[Finding]:
     """One subnet per client zone; with zone IDs they cannot be found by lookup."""
     zones, subnets = settings.client_zones.zones, settings.network.subnets
+    if not zones:  # that fault is found with the zones
+        return
     if subnets is None:
         if settings.network.vpc_id is not None and settings.client_zones.ids:
             yield finding(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import MIN_CAPACITY, SCALING_TARGET, USE_AN_ALLOWED_VALUE, Choice, number_range
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
+from ..facts.limits import MIN_CAPACITY, SCALING_TARGET
 from ..facts.rules import MIN_ABOVE_MAX
 from ..plan.scaling_pace import (
     IN_DATAPOINTS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import number_range
+from ..facts.limit_kinds import number_range
 from ..plan.traffic_shapes import SECONDS
 from ..report.numbers import readable
 from .replication import RunLength

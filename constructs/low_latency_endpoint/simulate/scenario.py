@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import USE_AN_ALLOWED_VALUE, Choice, number_range
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..facts.rules import MIN_ABOVE_MAX
 from ..plan.traffic_shapes import SECONDS
 from .fleet_changes import COUNT, SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..errors import rule
-from ..facts.limits import number_range
+from ..facts.limit_kinds import number_range
 from ..plan.traffic_shapes import SECONDS
 from . import kernels
 

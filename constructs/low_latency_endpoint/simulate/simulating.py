@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from ..errors import rule
-from ..facts.limits import number_range
+from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow

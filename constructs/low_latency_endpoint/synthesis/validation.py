@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..facts.durations import DURATION, milliseconds_of, seconds_of
-from ..facts.limits import Limit
+from ..facts.limit_kinds import Limit
 from ..facts.token_values import is_token
 from .asked_once import kept
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.sessions import open_clients
 from ...errors import rule
-from ...facts.limits import Range
+from ...facts.limit_kinds import Range
 from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess

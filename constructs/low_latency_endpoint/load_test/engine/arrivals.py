@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...errors import rule
-from ...facts.limits import USE_AN_ALLOWED_VALUE, Range
+from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...plan.traffic_shapes import Shape, shape
 
 STEP_RATE = Range(

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, rule
-from ...facts.limits import Range
+from ...facts.limit_kinds import Range
 from .steps import Progress, Step, StepResult, Watch, ignore_progress
 from .target import Target
 

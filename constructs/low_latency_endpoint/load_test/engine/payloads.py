@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...facts.limits import LARGEST_BODY_BYTES, USE_AN_ALLOWED_VALUE, Range
+from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
+from ...facts.limits import LARGEST_BODY_BYTES
 from .prompts import Prompts
 
 PAYLOAD_NEEDED = rule(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from ...errors import rule
-from ...facts.limits import USE_AN_ALLOWED_VALUE, Range
+from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...report.numbers import readable
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram, summary_ms

@@ -10,7 +10,7 @@ from typing import Any
 from ...client.client_timing import CLIENT_DURATION, CLIENT_REGION
 from ...client.zonal_route import checked_origin
 from ...errors import rule
-from ...facts.limits import Pattern
+from ...facts.limit_kinds import Pattern
 
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(

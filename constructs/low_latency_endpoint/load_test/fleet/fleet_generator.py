@@ -15,7 +15,7 @@ from typing import Any
 
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
-from ...facts.limits import Range
+from ...facts.limit_kinds import Range
 from ...facts.load_test_fleet_rules import MASTER_PORT
 from ...report.numbers import readable
 from ..engine.generator_process import error_of

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Literal
 
 from ...errors import rule
-from ...facts.limits import Range
+from ...facts.limit_kinds import Range
 from ...report.numbers import milliseconds, readable
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import most_frequent

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ...errors import rule
-from ...facts.limits import Range
+from ...facts.limit_kinds import Range
 from .bounds import samples_for
 from .early_verdict import EARLIEST
 from .judging import LatencyGoal, is_mean, quantile_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...report.document import Document, Entry, Part, Sentence, Tone
+from ...report.document import Document, Entry, Part, Section, Sentence, Tone
 from .checks import Report, Result, Status
 
 _TONES: dict[Status, Tone] = {
@@ -24,10 +24,11 @@ def document(report: Report, *, quiet: bool = False, verbose: bool = False) -> D
                 parts.append(_told(each, verbose))
             elif not quiet and each.id not in wrong:
                 passing[f"{each.id} {each.title}"] = None
-    parts += [Entry("PASS", "good", name) for name in passing]
+    if passing:
+        parts.append(Section("", [Entry("PASS", "good", name) for name in passing]))
     if report.zones and not quiet:
         named = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
-        parts += ["", Sentence(f"Zones of this account: {named}", "soft")]
+        parts.append(Section("", [Sentence(f"Zones of this account: {named}", "soft")]))
     worst = next((status for status in _TONES if report.counts[status]), Status.PASS)
     return Document(
         report.what,

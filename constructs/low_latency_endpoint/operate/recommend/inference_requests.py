@@ -21,7 +21,8 @@ from ...errors import rule
 from ...facts.durations import seconds_of
 from ...facts.images import check_image_runs_on
 from ...facts.instance_types import instance_facts
-from ...facts.limits import GUIDE, INSTANCE_TYPE, Range
+from ...facts.limit_kinds import Range
+from ...facts.limits import GUIDE, INSTANCE_TYPE
 from ...facts.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...options.option import options_of
 from ...options.recommendation import TrafficPhase, TrafficStairs

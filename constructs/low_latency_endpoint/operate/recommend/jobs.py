@@ -22,7 +22,8 @@ from ...account.sessions import (
 )
 from ...errors import rule
 from ...errors.findings import Place
-from ...facts.limits import API, GUIDE, Pattern, Range
+from ...facts.limit_kinds import Pattern, Range
+from ...facts.limits import API, GUIDE
 from ...report.document import Document, Part
 from ...settings import EndpointSettings
 from ...settings.fields import duration_of

@@ -19,7 +19,8 @@ from ...account.sessions import ClientFactory
 from ...account.stacks import stack_ids
 from ...errors import rule
 from ...facts.instance_types import instance_facts
-from ...facts.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern, Range
+from ...facts.limit_kinds import Choice, Pattern, Range
+from ...facts.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI
 from ...settings import Settings
 from ...settings.fields import duration_text
 from .jobs import JobKind, JobRequest

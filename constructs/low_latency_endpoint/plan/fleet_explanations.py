@@ -1,0 +1,349 @@
+"""Why the fleet has so many instances, and why scaling changes their number as it does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import AWS_DOCS
+from ..options.capacity import HELD_SHARE, instances_at_peak, stated
+from ..report.numbers import plain_number, readable
+from .decisions import Decision
+from .endpoint_request import EndpointRequest
+from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, Plan, ScalingPolicy
+from .scaling_pace import fewest_for_rises, rise_seconds
+from .token_explanations import cache_note, explain_in_flight
+
+_GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
+_PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
+_LOAD_TEST = _GUIDE + "endpoint-scaling-loadtest.html"
+_POLICY = _GUIDE + "endpoint-auto-scaling-policy.html"
+_CONCURRENCY = _GUIDE + "endpoint-auto-scaling-add-code-define.html"
+_SCHEDULED = (
+    AWS_DOCS + "/autoscaling/application/userguide/scheduled-scaling-using-cron-expressions.html"
+)
+_STEPS = AWS_DOCS + "/autoscaling/application/userguide/step-scaling-policy-overview.html"
+_PRACTICES = _GUIDE + "deployment-best-practices.html"
+
+
+_UNSCALED = "scaling is off: nothing changes the number of instances"
+
+
+def explain_fleet(plan: Plan) -> Iterator[Decision]:
+    """How many instances, and how many a zone outage leaves."""
+    request, fleet = plan.request, plan.fleet
+    unscaled = not request.scaling.enabled
+    yield _instances_at_peak(plan)
+    yield _min_instances(plan)
+    yield Decision(
+        name="initial_instances",
+        value=fleet.initial,
+        unit="instances",
+        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
+        + ("" if unscaled else "; scaling takes away what is not needed"),
+        inputs={
+            "instances at peak": fleet.at_peak,
+            "minimum": fleet.minimum,
+            "maximum": fleet.maximum,
+        },
+        overridden=request.instances.initial is not None,
+    )
+    yield _max_instances(plan)
+    zones, measured = len(request.client_zones), request.throughput
+    held = plan.tps_after_zone_outage
+    yield Decision(
+        name="instances_left_by_zone_outage",
+        value=plan.left_by_zone_outage,
+        unit="instances",
+        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
+        inputs={
+            "instances at peak": fleet.serving_at_peak,
+            "client zones": zones,
+            "lost": plan.lost_with_a_zone,
+        },
+        source=_PRACTICES,
+        note=f"they hold {readable(held)} of {readable(measured.peak_tps)} TPS at the measured limit"
+        if measured and held is not None
+        else "",
+    )
+
+
+def _instances_at_peak(plan: Plan) -> Decision:
+    fleet, measured = plan.fleet, plan.request.throughput
+    zones = len(plan.request.client_zones)
+    if measured:
+        saturated = instances_at_peak(measured.peak_tps, measured.tps_per_instance, 1, zones)
+        return Decision(
+            name="instances_at_peak",
+            value=fleet.at_peak,
+            unit="instances",
+            rule="peak TPS / (TPS per instance x safety factor), rounded up; at least one per "
+            "client zone and at least two, unless fewer are stated",
+            inputs={
+                "peak TPS": measured.peak_tps,
+                "TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor,
+                "client zones": zones,
+            },
+            source=_LOAD_TEST,
+            note=f"at saturation, with nothing in reserve, {saturated:,} would do"
+            + cache_note(plan),
+        )
+    return Decision(
+        name="instances_at_peak",
+        value=fleet.at_peak,
+        unit="instances",
+        rule="without a measured throughput: one per client zone and at least two",
+        inputs={"client zones": zones},
+        source=_PRIVATELINK,
+        note="assumed, not derived: load-test one instance and state the throughput",
+    )
+
+
+def _min_instances(plan: Plan) -> Decision:
+    request, fleet, measured = plan.request, plan.fleet, plan.request.throughput
+    zones = len(request.client_zones)
+    unscaled = "" if request.scaling.enabled else _UNSCALED
+    return Decision(
+        name="min_instances",
+        value=fleet.minimum,
+        unit="instances",
+        rule="the initial instances"
+        if unscaled
+        else "one per client zone and at least two, so that no zone is without at quiet hours"
+        + (
+            "; and what bridges the time until scaling has followed: of a rise what comes in its lag (2.5 "
+            "minutes and two starts) / what the safety factor leaves of an instance, and no more than "
+            "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
+            "where as many are kept before it"
+            if measured and measured.states_rises
+            else ""
+        ),
+        inputs={"initial instances": fleet.initial}
+        if unscaled
+        else {"client zones": zones} | _rises(request),
+        source=_PRACTICES,
+        overridden=request.instances.min is not None,
+        note=unscaled
+        or (
+            ""
+            if request.serving.burstable_types
+            else "at a known hour scaling.schedule raises it for that time alone"
+            if measured and measured.from_tps is not None
+            else ""
+            if measured and measured.states_rises
+            else "new instances take minutes: raise it, or schedule it, where traffic "
+            "jumps faster than that"
+        ),
+    )
+
+
+def _max_instances(plan: Plan) -> Decision:
+    request, fleet = plan.request, plan.fleet
+    zones = len(request.client_zones)
+    unscaled = "" if request.scaling.enabled else _UNSCALED
+    fixed = "burstable types do not scale" if request.serving.burstable_types else unscaled
+    if request.is_rare and plan.scaling is None:
+        fixed = fixed or "calls are rare: the fleet keeps its number"
+    most = max(fleet.at_peak, fleet.minimum, fleet.initial)
+    return Decision(
+        name="max_instances",
+        value=fleet.maximum,
+        unit="instances",
+        rule="the initial instances"
+        if fixed
+        else "1.5 times the most of the instances at peak, the minimum and the initial ones; or, if "
+        "more, all of them beside those of a zone that has failed and still counts: that number x "
+        "zones / (zones - 1)",
+        inputs={"initial instances": fleet.initial}
+        if fixed
+        else {
+            "instances at peak": fleet.at_peak,
+            "minimum": fleet.minimum,
+            "initial": fleet.initial,
+            "client zones": zones,
+            "worked out": f"{most} x {plain_number(float(HEADROOM))} = {plain_number(float(most * HEADROOM))}, "
+            f"{most} x {zones} / ({zones} - 1) = {plain_number(most * zones / (zones - 1), 4)}",
+        },
+        overridden=request.instances.max is not None,
+        note=(f"{fixed}; " if fixed else "")
+        + "your account's quota for the type must allow twice this during a blue/green update",
+    )
+
+
+def explain_scaling(plan: Plan) -> Iterator[Decision]:
+    """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
+    given, scaling = plan.request.scaling, plan.scaling
+    yield _scaling_metric(plan)
+    if scaling is None:
+        return
+    yield _scaling_target(plan, scaling)
+    yield Decision(
+        name="scale_out_cooldown",
+        unit="seconds",
+        value=scaling.scale_out_seconds,
+        rule="one period of the metric: an instance too early costs little, one too late costs "
+        "latency",
+        inputs={"metric period in seconds": 60, "AWS's default": 300},
+        overridden=given.scale_out_cooldown is not None,
+    )
+    yield Decision(
+        name="scale_in_cooldown",
+        unit="seconds",
+        value=scaling.scale_in_seconds,
+        rule="AWS's default, slower than scaling out, so that a lull does not cost instances",
+        source=_POLICY,
+        overridden=given.scale_in_cooldown is not None,
+    )
+    for number, each in enumerate(given.schedule, 1):
+        yield Decision(
+            name=f"scheduled_range_{number}",
+            value=each.text,
+            rule="your range at set times; it stays until another one changes it",
+            inputs={"name": each.name, "when": each.expression, "in": each.time_zone or "UTC"},
+            source=_SCHEDULED,
+            overridden=True,
+        )
+    if given.steps is not None:
+        yield Decision(
+            name="scaling_steps",
+            value=given.steps.text,
+            rule="instances to add on a jump, before target tracking acts; target tracking takes "
+            "them away again",
+            inputs={"watches": given.steps.metric, "periods": given.steps.periods},
+            source=_STEPS,
+            overridden=True,
+        )
+
+
+def _scaling_metric(plan: Plan) -> Decision:
+    request, given, scaling = plan.request, plan.request.scaling, plan.scaling
+    stated_concurrency = given.concurrency_target is not None
+    if not given.enabled:
+        why = "none: scaling is off, your choice"
+    elif given.invocations_target is not None:
+        why = "target tracking on invocations per instance, because you state its target"
+    elif stated_concurrency:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s, because you state "
+            "how many one instance holds"
+        )
+    elif scaling is not None and scaling.metric == CONCURRENCY_METRIC:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s: an invocation counts "
+            "once, however long its answer is"
+        )
+    else:
+        why = (
+            "target tracking on invocations per instance, once one instance's throughput is "
+            "measured"
+        )
+    by_invocations = scaling is not None and scaling.metric == INVOCATIONS_METRIC
+    estimate = _by_littles_law(request)
+    return Decision(
+        name="scaling_metric",
+        value=scaling.metric if scaling else None,
+        rule=why,
+        inputs={
+            "throughput": "measured" if request.throughput else "not measured",
+            "minimum": plan.fleet.minimum,
+            "maximum": plan.fleet.maximum,
+        },
+        source=_POLICY,
+        overridden=not given.enabled or stated_concurrency or given.invocations_target is not None,
+        note="answers differ in length, so requests in flight say more than requests per minute: "
+        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
+        f"target of about {estimate}"
+        if by_invocations and request.is_generative and estimate
+        else "",
+    )
+
+
+def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
+    request, given = plan.request, plan.request.scaling
+    by_invocations = scaling.metric == INVOCATIONS_METRIC
+    estimate = _by_littles_law(request)
+    measured = request.throughput
+    if by_invocations and given.invocations_target is not None:
+        planned = measured.target_invocations_per_instance if measured else None
+        return Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="your number: the invocations per minute that scaling keeps one instance at",
+            source=_LOAD_TEST,
+            overridden=True,
+            note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
+        )
+    if by_invocations:
+        assert measured is not None
+        return Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="TPS per instance x safety factor x 60",
+            inputs={
+                "TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor,
+            },
+            source=_LOAD_TEST,
+            note="at saturation the target would be "
+            + readable(float(stated(measured.tps_per_instance) * 60)),
+        )
+    if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
+        return explain_in_flight(plan.tokens.in_flight)
+    return Decision(
+        name="scaling_target",
+        value=scaling.target,
+        unit="requests in flight per instance",
+        rule="your number: the requests in flight that scaling keeps one instance at",
+        source=_CONCURRENCY,
+        overridden=True,
+        note=f"measured throughput x target would be about {estimate}" if estimate else "",
+    )
+
+
+def _by_littles_law(request: EndpointRequest) -> str:
+    """Requests in flight at the measured throughput with its safety factor, and how they follow."""
+    measured = request.throughput
+    typical = request.latency.typical if request.latency else None
+    if not (typical and measured):
+        return ""
+    statistic, milliseconds = typical
+    concurrent = math.floor(
+        stated(measured.tps_per_instance)
+        * stated(measured.safety_factor)
+        * stated(milliseconds)
+        / 1000
+    )
+    return (
+        f"{max(concurrent, 1)} (TPS per instance x safety factor x {statistic} of "
+        f"{plain_number(milliseconds / 1000)} s)"
+    )
+
+
+def _rises(request: EndpointRequest) -> dict[str, Any]:
+    """The rises of traffic that are stated, and what they ask for."""
+    measured, starts = request.throughput, request.start_seconds
+    if measured is None or not measured.states_rises:
+        return {}
+    told: dict[str, Any] = {
+        "peak TPS": measured.peak_tps,
+        "TPS per instance": measured.tps_per_instance,
+        "safety factor": measured.safety_factor,
+        "share that counts as held": HELD_SHARE,
+    }
+    limit, share = measured.tps_per_instance, measured.safety_factor
+    if measured.from_tps is not None:
+        told["jumps from TPS"] = measured.from_tps
+        held = limit * HELD_SHARE
+        worked = f"{plain_number(measured.peak_tps)} / ({plain_number(limit)} x {plain_number(HELD_SHARE)}) = {plain_number(measured.peak_tps / held, 3)}"
+    else:
+        rise, lag = measured.rise_tps_per_minute or 0, rise_seconds(starts) / 60
+        told |= {"rise in TPS per minute": rise, "an instance's start in seconds": starts}
+        told["scaling's lag in minutes"] = lag
+        free = limit * (1 - share)
+        worked = f"{plain_number(rise)} x {plain_number(lag)} / ({plain_number(limit)} x (1 - {plain_number(share)}))"
+        worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
+    return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, starts)}
