@@ -90,7 +90,7 @@ def agree(run: Callable[[float], tuple[StepResult, Pairs]], *, lower_bounds: boo
         busyness = Busyness()
         result, pairs = run(1 + number / 2)
         disturbed = busyness.disturbs or not result.valid
-        lag, loop_lag = result.send_lag.percentile(99), result.generator.loop_lag_p99
+        lag, loop_lag = result.send_lag.percentile(99), result.loop_lag_p99
         if lower_bounds:
             early = [pair for pair in pairs if pair[1] < (1 - PRECISION) * pair[0] - RESOLUTION]
             assert not early, early

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import (
-    GeneratorLoad,
-    Progress,
-    Step,
-    StepResult,
-    Watch,
-)
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch
 
 QUEUE_FULL = "503 ServiceUnavailable"
 
@@ -29,15 +23,13 @@ def answered(
     count = latency.count
     return replace(
         StepResult(
-            step,
-            started + step.settle_seconds,
-            started + step.seconds,
-            *[count] * 4,
-            {},
-            latency,
-            latency,
-            None,
-            LatencyHistogram(),
+            step=step,
+            started_at=started + step.settle_seconds,
+            ended_at=started + step.seconds,
+            **dict.fromkeys(("intended", "sent", "completed", "answered_in_time"), count),
+            latency=latency,
+            service=latency,
+            processes=1,
         ),
         **changes,
     )
@@ -122,7 +114,8 @@ class FakeGenerator:
             first_byte=self._first_bytes(latency),
             send_lag=LatencyHistogram.of([1e-5] * intended),
             client_bound=bound,
-            generator=GeneratorLoad(cpu_share=0.99 if late else min(0.89, rate / 5000)),
+            cpu_share=0.99 if late else min(0.89, rate / 5000),
+            processes=1,
         )
 
     def _first_bytes(self, latency: LatencyHistogram) -> LatencyHistogram | None:
@@ -196,17 +189,12 @@ def _timeline(
         if kind in ("", "timeout") and finished < seconds:
             answered[int(finished)].record(finished - at + delay)
     for second in range(seconds):
-        p50, p99 = answered[second].quantiles((0.5, 0.99))
-        count = answered[second].count - waited[second]
         yield Progress(
             seconds=second + 1.0,
             sent=sent[second],
-            completed=count,
-            failed=failed[second],
-            rate=float(count),
-            p50=p50,
-            p99=p99,
-            send_lag_p99=1e-5,
+            completed=answered[second].count - waited[second],
+            errors={"failed": failed[second]},
+            send_lag=LatencyHistogram.of([1e-5]),
             cpu_share=0.1,
             latency=answered[second],
         )

@@ -35,11 +35,11 @@ from low_latency_endpoint.load_test.compare.comparison import (
 )
 from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_doubts
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.measurement import TokenResult
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
-from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.refusals import refused
 
@@ -180,7 +180,7 @@ class FakeSide:
 
     def run(self, step: Step, progress: Any = None) -> StepResult:
         self.steps.append(step)
-        progress(Progress(1.0, 10, 10, 0, 10.0, 0.3, 0.4, 0.0, 0.1))
+        progress(Progress(seconds=1.0, sent=10, completed=10))
         return answered(step, WHOLE, 1.8e9 + 100 * len(self.steps), tokens=self.tokens)
 
     def close(self) -> None:

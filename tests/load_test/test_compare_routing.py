@@ -93,7 +93,7 @@ class FakeSide:
         )
         failed = round(self.errors * count)
         started, clock.now = clock.now, clock.now + step.seconds
-        progress(Progress(1.0, count, count, failed, count, mean, mean, 0.0, 0.1))
+        progress(Progress(seconds=1.0, sent=count, completed=count, errors={"failed": failed}))
         bound = self.bound_in(len(clock.blocks) - 1)
         return answered(
             step,

@@ -41,7 +41,7 @@ def one_and_two(longer: float) -> tuple[StepResult, Pairs]:
     (one, _), (two, seen) = measured(1, longer), measured(2, longer)
     assert one.intended == two.intended  # the parts of the arrivals are the arrivals
     assert one.completed == two.completed == two.sent == two.intended
-    assert two.generator.processes == 2
+    assert two.processes == 2
     # Progress shows all processes together.
     assert sum(progress.sent for progress in seen) == pytest.approx(two.sent, abs=120)
     shares = (0.5, 0.75, 0.9, 0.95)

@@ -31,8 +31,7 @@ RUNS = 300
 
 def _second(at: int, late: int, *, level: float = 0.1, sent: int = RATE) -> Progress:
     latency = LatencyHistogram.of([level] * (RATE - late) + [0.3] * late)
-    p50, p99 = latency.quantiles((0.5, 0.99))
-    return Progress(at, sent, RATE, 0, RATE, p50, p99, 0, 0, latency=latency)
+    return Progress(seconds=at, sent=sent, completed=RATE, latency=latency)
 
 
 def _verdict(looks: Looks, seconds: Iterator[Progress]) -> tuple[str, float]:

@@ -150,7 +150,7 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
     assert not result.errors
     assert result.latency.count == len(offsets)
     assert 0.02 <= result.latency.percentile(50) < 5  # seconds, and not milliseconds
-    assert result.generator.processes == 2
+    assert result.processes == 2
     assert again.step.name == "again"
     assert sum(second.completed for second in seconds) > 0
     assert [second.seconds for second in seconds] == sorted(s.seconds for s in seconds)

@@ -22,7 +22,7 @@ from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.error_kinds import MOST_KINDS, brief
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
-from low_latency_endpoint.load_test.engine.recording import Records
+from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
 
@@ -491,10 +491,12 @@ def test_a_servers_words_are_short_and_obeyed_by_no_terminal() -> None:
 
 
 def test_of_many_kinds_the_rest_is_one_kind() -> None:
-    records = Records()
+    records = Measurement()
     for number in range(200):
-        records.failed(f"424 ModelError {number}", f"of {number}")
-    again = Records.sum([Records.of_message(each.to_message()) for each in (records, records)])
+        records.count_failed(f"424 ModelError {number}", f"of {number}")
+    again = Measurement.sum(
+        [Measurement.of_message(each.to_message()) for each in (records, records)]
+    )
     assert len(again.errors) == MOST_KINDS + 1
     assert sum(again.errors.values()) == 400
     assert again.messages["424 ModelError 0"] == "of 0"

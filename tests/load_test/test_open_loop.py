@@ -19,8 +19,9 @@ from low_latency_endpoint.load_test.engine.arrivals import (
     PoissonArrivals,
 )
 from low_latency_endpoint.load_test.engine.invoking import Invocation
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.pacing import Pacer
-from low_latency_endpoint.load_test.engine.recording import Records, result_of
 from low_latency_endpoint.load_test.engine.sending import StepRun, callers_allowed
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
@@ -56,7 +57,7 @@ def run(
     invoke: Callable[[int], Invocation],
     numbers: list[int] | None = None,
     **options: object,
-) -> Records:
+) -> Measurement:
     """Run a step here, from now on; note the numbers of the requests."""
     noted = [] if numbers is None else numbers
 
@@ -171,7 +172,7 @@ def test_who_waits_in_vain_does_not_improve_the_percentiles(
     assert records.unanswered == records.errors[kind] > 0
     assert records.latency.count == records.service.count == count
     assert sum(n for low, _, n in records.latency.buckets() if low > 0.99) == records.unanswered
-    result = result_of(step, records, 0.0, streaming=False)
+    result = StepResult.of(step, records, 0.0)
     assert any("high percentiles are lower bounds" in one for one in result.warnings)
     told = "\n".join(summary_lines(result))
     assert f"of {count - records.unanswered:,} answers and {records.unanswered:,} requests" in told
@@ -183,7 +184,7 @@ def test_slow_failures_are_told_though_they_are_in_no_percentile() -> None:
         return answer(now, now + 30, "503 X", 503) if number == 7 else answer(now, now + 0.01)
 
     step = Step("s", 0.5, ConstantArrivals(100))
-    result = result_of(step, run(step, invoke), 0.0, streaming=False)
+    result = StepResult.of(step, run(step, invoke), 0.0)
     assert (result.latency.count, result.refused.count) == (49, 1)
     assert any("took up to" in one and "in no percentile" in one for one in result.warnings)
     assert any("1 requests that were refused" in one for one in summary_lines(result))
@@ -193,10 +194,13 @@ def test_slow_failures_are_told_though_they_are_in_no_percentile() -> None:
 
 def test_each_time_is_in_the_result_by_its_own_name() -> None:
     """Above all the latency, which counts from when a request was due, not from when it was sent."""
-    records, names = Records(), ("latency", "service", "first_byte", "send_lag", "refused")
+    records, names = (
+        Measurement(first_byte=LatencyHistogram()),
+        ("latency", "service", "first_byte", "send_lag", "refused"),
+    )
     for seconds, name in enumerate(names, 1):
         getattr(records, name).record(seconds)
-    result = result_of(Step("s", 1, ConstantArrivals(50)), records, 0.0, streaming=True)
+    result = StepResult.of(Step("s", 1, ConstantArrivals(50)), records, 0.0)
     found = {name: round(getattr(result, name).percentile(50)) for name in names}
     assert found == {name: seconds for seconds, name in enumerate(names, 1)}
 
@@ -249,7 +253,7 @@ def test_with_all_callers_busy_requests_wait_and_late_ones_are_never_sent(
     assert records.postponed >= 40
     assert records.sent <= 4 * 4
     assert records.intended == 50
-    result = result_of(Step("s", 1, ConstantArrivals(50)), records, 0.0, streaming=False)
+    result = StepResult.of(Step("s", 1, ConstantArrivals(50)), records, 0.0)
     assert any("never sent" in reason for reason in result.client_bound)
     assert any("waited for a connection" in reason for reason in result.client_bound)
 
@@ -268,7 +272,7 @@ def test_streams_have_their_first_byte_from_the_intended_start() -> None:
         gevent.sleep(0.02)
         return answer(started, started + 0.5, first_byte=started + 0.1)
 
-    records = run(Step("s", 0.5, ConstantArrivals(40)), invoke)
+    records = run(Step("s", 0.5, ConstantArrivals(40)), invoke, streaming=True)
     assert records.first_byte.count == 20
     # Their sum is exact: lag + 0.1 s for each.
     assert records.first_byte.mean == pytest.approx(0.1 + records.send_lag.mean, abs=1e-6)
@@ -284,7 +288,7 @@ def test_streams_without_a_first_byte_do_not_improve_it() -> None:
     records = run(step, invoke, streaming=True)
     assert records.first_byte.count == records.unanswered == 20
     assert records.first_byte.mean == pytest.approx((0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
-    assert run(step, invoke).first_byte.count == 10, "only streams have a first byte to wait for"
+    assert run(step, invoke).first_byte is None, "only streams have a first byte to wait for"
 
 
 @pytest.mark.realtime
@@ -306,7 +310,7 @@ def test_what_the_interval_saw_is_taken_once() -> None:
         sleeping(0.001),
         time.perf_counter(),
     )
-    taken: list[Records] = []
+    taken: list[Measurement] = []
 
     def report() -> None:
         for _ in range(4):
@@ -322,9 +326,9 @@ def test_what_the_interval_saw_is_taken_once() -> None:
 
 def test_messages_between_processes_lose_nothing() -> None:
     records = run(Step("s", 0.3, PoissonArrivals(200)), sleeping(0.002))
-    other = Records.of_message(records.to_message())
+    other = Measurement.of_message(records.to_message())
     assert other == records
-    both = Records.sum([records, other])
+    both = Measurement.sum([records, other])
     assert both.sent == 2 * records.sent
     assert both.processes == 2
     assert both.cpu_share == records.cpu_share

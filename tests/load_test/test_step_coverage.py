@@ -81,10 +81,7 @@ class Queue:
             ends = taken[(second <= at + taken) & (at + taken < second + 1)]
             found = LatencyHistogram.of(ends.tolist())
             sent = int(((second <= at) & (at < second + 1)).sum())
-            p50, p99 = found.quantiles((0.5, 0.99))
-            yield Progress(
-                second + 1.0, sent, len(ends), 0, float(len(ends)), p50, p99, 0, 0, latency=found
-            )
+            yield Progress(seconds=second + 1.0, sent=sent, completed=len(ends), latency=found)
 
 
 FOUR, SLOW, ONE = Queue(4, 0.020, 0.150), Queue(4, 0.200, 1.500), Queue(1, 0.010, 0.060)

@@ -14,10 +14,9 @@ import pytest
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.measurement import Measurement, TokenResult
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
-from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.engine.validity import warnings
 from low_latency_endpoint.load_test.report.charts import (
@@ -165,7 +164,7 @@ def test_an_interval_of_gaps_rests_on_the_streams_not_on_the_gaps() -> None:
 
 def seconds_of_gaps(late: Sequence[int], each: int = 1_000) -> list[Progress]:
     """Seconds of a thousand gaps, so many of which are late."""
-    second = Progress(0.0, 10, 10, 0, 10.0, 3.0, 3.0, 0.0, 0.1)
+    second = Progress(seconds=0.0, sent=10, completed=10)
     gaps = [LatencyHistogram.of([0.06] * count + [0.02] * (each - count)) for count in late]
     return [
         replace(second, seconds=n + 1.0, tokens=TokenResult(inter_token=of))
@@ -369,10 +368,10 @@ def test_warnings_name_answers_that_do_not_stream_or_do_not_count() -> None:
 
 
 def test_records_of_several_processes_add_up_to_one_result() -> None:
-    one, two = (Records(1, 1, 1, tokens=recorded(invocation(tokens=STREAM))) for _ in range(2))
-    again = Records.sum([Records.of_message(each.to_message()) for each in (one, two)])
+    one, two = (Measurement(1, 1, 1, tokens=recorded(invocation(tokens=STREAM))) for _ in range(2))
+    again = Measurement.sum([Measurement.of_message(each.to_message()) for each in (one, two)])
     step = Step("s", 10, ConstantArrivals(1))
-    found = result_of(step, again, 0.0, streaming=True, tokens=True).tokens
+    found = StepResult.of(step, again, 0.0).tokens
     assert (found.good, found.output_tokens, found.first_token.count) == (2, 10, 2)
 
 

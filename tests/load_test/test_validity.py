@@ -11,8 +11,8 @@ import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Step, StepResult
-from low_latency_endpoint.load_test.engine.token_results import TokenResult
+from low_latency_endpoint.load_test.engine.measurement import TokenResult
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.measured_steps import judged
@@ -44,23 +44,20 @@ def result(**changes: Any) -> StepResult:
 
 
 def woke_late(seconds: float, **more: Any) -> dict[str, Any]:
-    return {"generator": GeneratorLoad(loop_lag_p99=seconds), **more}
+    return {"loop_lag": LatencyHistogram.of([seconds]), **more}
 
 
 BOUND: dict[str, tuple[dict[str, Any], str]] = {
     "a generator that keeps up": ({}, ""),
-    "89 % of a core": ({"generator": GeneratorLoad(cpu_share=0.89)}, ""),
-    "90 % of a core": ({"generator": GeneratorLoad(cpu_share=0.90)}, "used 90% of a core"),
+    "89 % of a core": ({"cpu_share": 0.89}, ""),
+    "90 % of a core": ({"cpu_share": 0.90}, "used 90% of a core"),
     "one in a thousand unsent": ({"sent": COUNT - 100}, ""),
     "more unsent": (
         {"sent": COUNT - 101},
         "^101 of 100000 requests that were due were never sent$",
     ),
-    "one in a thousand without a connection": ({"generator": GeneratorLoad(postponed=100)}, ""),
-    "more without a connection": (
-        {"generator": GeneratorLoad(postponed=101)},
-        "101 of 100000 requests waited",
-    ),
+    "one in a thousand without a connection": ({"postponed": 100}, ""),
+    "more without a connection": ({"postponed": 101}, "101 of 100000 requests waited"),
     "half less than a tenth late": ({"send_lag": lags(COUNT, 0.0099)}, ""),
     "half a tenth late": (
         {"send_lag": lags(COUNT, 0.0101)},

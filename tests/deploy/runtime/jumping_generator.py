@@ -14,7 +14,7 @@ from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 
@@ -87,7 +87,7 @@ class JumpingGenerator:
 
     async def _call_when_due(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
         assert step.arrivals is not None
-        clock, records = self._loop.time, Records()
+        clock, records = self._loop.time, Measurement()
         begin = clock()
 
         async def request(due: float) -> None:
@@ -106,7 +106,7 @@ class JumpingGenerator:
                 records.intended += 1
                 records.sent += 1
                 group.create_task(request(due))
-        return result_of(step, records, begin, streaming=False)
+        return StepResult.of(step, records, begin)
 
     async def _call(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
         clock = self._loop.time
@@ -140,9 +140,6 @@ class JumpingGenerator:
             sent=latency.count,
             completed=latency.count,
             answered_in_time=in_time,
-            errors={},
             latency=latency,
             service=latency,
-            first_byte=None,
-            send_lag=LatencyHistogram(),
         )

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
+from ..engine.measurement import TokenResult
 from ..engine.steps import StepResult
-from ..engine.token_results import TokenResult
 
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4

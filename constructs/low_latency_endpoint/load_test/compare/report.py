@@ -15,8 +15,8 @@ from ...report.json_text import json_text
 from ...report.numbers import milliseconds, percent, readable
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram, summary_ms
+from ..engine.measurement import TokenResult
 from ..engine.steps import most_frequent
-from ..engine.token_results import TokenResult
 from ..search.result_file import iso_time
 from .comparison import (
     CACHED,

@@ -228,7 +228,7 @@ class GeneratorProcess:
             if "failed" in message:
                 raise error_of(message["failed"])
             told = message.get("progress")
-            if told and progress(Progress.of_dict(told)) and not stopped:
+            if told and progress(Progress.of_message(told)) and not stopped:
                 stopped = True
                 self._write({"stop": True})
 

@@ -16,7 +16,7 @@ from locust.runners import STATE_MISSING, STATE_RUNNING, STATE_SPAWNING, MasterR
 from ..search.measured_steps import summary_lines
 from .arrivals import ConstantArrivals
 from .locust_endings import FAREWELL_SECONDS, hear_those_who_left, invalid, sends_open_loop
-from .recording import Records, result_of
+from .measurement import Measurement
 from .sending import StepRun, keep_for_good
 from .steps import Step, StepResult
 
@@ -49,7 +49,7 @@ class Streams:
         self._over = self._told = False
         self._judged = Event()
         self._load = _Load()
-        self._merged = Records(processes=0)
+        self._merged = Measurement()
         self._by_worker: dict[str, _WorkerLoad] = {}
         self._finished: set[str] = set()
 
@@ -154,7 +154,7 @@ class Streams:
     # --- what was recorded ---------------------------------------------------------------------
     def _taken(self) -> dict[str, Any]:
         """What this process recorded since the last time."""
-        records = Records.sum([run.take_interval()[0] for run in self.runs])
+        records = Measurement.sum([run.take_interval()[0] for run in self.runs])
         seconds, records.cpu_seconds = self._load.take()
         return {"records": records.to_message(), "seconds": seconds, "last": self._over}
 
@@ -169,7 +169,7 @@ class Streams:
         self._add(client_id, data[_RECORDS])
 
     def _add(self, client_id: str, content: dict[str, Any]) -> None:
-        records = Records.of_message(content["records"])
+        records = Measurement.of_message(content["records"])
         if records.sent or client_id in self._by_worker:  # one that idles says nothing of its load
             load = self._by_worker.setdefault(client_id, _WorkerLoad())
             load.seconds += content["seconds"]
@@ -192,7 +192,7 @@ class Streams:
         seconds = max((self._ended_at or time.time()) - self._start_at, 1e-3)
         step = Step("open loop", seconds, ConstantArrivals(records.intended / seconds))
         records.answered_in_time = records.completed
-        result = result_of(step, records, self._start_at, streaming=records.first_byte.count > 0)
+        result = StepResult.of(step, records, self._start_at)
         lost, missing = result.sent - result.completed - result.failed, len(self._missing())
         if lost or missing:
             result = replace(

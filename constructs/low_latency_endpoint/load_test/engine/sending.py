@@ -16,8 +16,9 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
+from .latencies import LatencyHistogram
+from .measurement import Measurement, TokenResult
 from .pacing import Pacer
-from .recording import Records
 from .steps import Step
 from .target import TokenLimits
 
@@ -52,15 +53,16 @@ class StepRun:
         tokens: TokenLimits | None = None,
         resumed: bool = False,
     ) -> None:
-        self.step, self.records = step, Records()
+        self.step = step
         self._invoke, self._answered = invoke, answered
         self._start, self._part, self._parts = start, part, parts
         self._counts_from = start + step.settle_seconds
         self._end = start + step.seconds
         self._last_send = self._end + _LATE_SENDS
         self._timeout, self._streaming, self._tokens = timeout_seconds, streaming, tokens
+        self.records = self._nothing()
         self._most_callers = callers_allowed()
-        self._interval, self._interval_cpu = Records(), time.process_time()
+        self._interval, self._interval_cpu = self._nothing(), time.process_time()
         self._interval_since = start
         self._counted_since = perf_counter(), self._interval_cpu
         self._callers: list[Any] = []
@@ -72,7 +74,7 @@ class StepRun:
         self._pacer: Pacer | None = None
         self._given_up_as = STOPPED
 
-    def run(self) -> Records:
+    def run(self) -> Measurement:
         """Send everything, wait for the answers, and return the records."""
         self._pacer = pacer = Pacer()
         watcher = gevent.spawn(self._watch)
@@ -96,13 +98,20 @@ class StepRun:
         if self._pacer is not None:
             self._pacer.cancel()
 
-    def take_interval(self) -> tuple[Records, float]:
+    def _nothing(self) -> Measurement:
+        return Measurement(
+            processes=1,
+            first_byte=LatencyHistogram() if self._streaming else None,
+            tokens=TokenResult() if self._tokens is not None else None,
+        )
+
+    def take_interval(self) -> tuple[Measurement, float]:
         """What happened since the last time this was asked, and how long that was."""
         now, cpu = perf_counter(), time.process_time()
         taken, seconds = self._interval, max(now - self._interval_since, 1e-9)
         taken.cpu_seconds = cpu - self._interval_cpu
         taken.cpu_share = taken.cpu_seconds / seconds
-        self._interval, self._interval_since, self._interval_cpu = Records(), now, cpu
+        self._interval, self._interval_since, self._interval_cpu = self._nothing(), now, cpu
         return taken, seconds
 
     # --- open loop -----------------------------------------------------------------------------
@@ -219,17 +228,17 @@ class StepRun:
             self._record(records, answer, latency)
         if answer.error is None and self._counts_from <= ended < self._end:
             records.answered_in_time += 1
-            if answer.tokens is not None:
+            if answer.tokens is not None and records.tokens is not None:
                 records.tokens.tokens_in_time += answer.tokens.output_tokens
         if self._answered is not None:
             self._answered(answer, latency)
 
-    def _record(self, records: Records, answer: Invocation, latency: float) -> None:
+    def _record(self, records: Measurement, answer: Invocation, latency: float) -> None:
         error, first_byte = answer.error, answer.first_byte
         if error is None:
             records.completed += 1
         else:
-            records.failed(error, answer.message)
+            records.count_failed(error, answer.message)
             if answer.unanswered:
                 records.unanswered += 1
                 if self._streaming and first_byte is None:
@@ -239,9 +248,9 @@ class StepRun:
                 return
         records.latency.record(latency)
         records.service.record(answer.ended - answer.started)
-        if first_byte is not None:
+        if first_byte is not None and records.first_byte is not None:
             records.first_byte.record(first_byte - answer.ended + latency)
-        if self._tokens is not None:
+        if self._tokens is not None and records.tokens is not None:
             records.tokens.count(answer, latency, self._tokens)
 
     def _watch(self) -> None:

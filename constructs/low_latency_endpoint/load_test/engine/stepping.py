@@ -15,10 +15,10 @@ from gevent.queue import Empty, Queue
 from ...report.numbers import readable
 from .generator_process import GENERATOR, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
+from .measurement import Measurement
 from .payloads import Payloads
-from .recording import Records, progress_of, result_of
 from .sending import StepRun, keep_for_good
-from .steps import Step
+from .steps import Progress, Step, StepResult
 from .target import Target
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class StepWorker:
         if self._running is not None and self._running[0] == msg.data["step"]:
             self._running[1].stop()
 
-    def _run(self, content: Mapping[str, Any]) -> Records:
+    def _run(self, content: Mapping[str, Any]) -> Measurement:
         lead = content["start_at"] - time.time()
         if abs(lead - LEAD_SECONDS) > _CLOCKS_AGREE:
             lead = LEAD_SECONDS
@@ -239,8 +239,8 @@ class StepMaster:
                 },
             )
         self._runner.state = "running"
-        done: dict[str, Records] = {}
-        pending: dict[str, tuple[Records, float]] = {}
+        done: dict[str, Measurement] = {}
+        pending: dict[str, tuple[Measurement, float]] = {}
         heard = dict.fromkeys(workers, time.perf_counter() + LEAD_SECONDS)
         while len(done) < len(workers):
             kind, worker, data = self._next(0.5)
@@ -249,13 +249,13 @@ class StepMaster:
                 if kind == _INTERVAL:
                     if worker in pending:
                         self._progress(pending, start_at)
-                    pending[worker] = Records.of_message(data["records"]), data["seconds"]
+                    pending[worker] = Measurement.of_message(data["records"]), data["seconds"]
                     if len(pending) == len(workers) - len(done):
                         self._progress(pending, start_at)
                 elif kind == _RECORDS:
                     if "problem" in data:
                         raise error_of(data["problem"])
-                    done[worker] = Records.of_message(data["records"])
+                    done[worker] = Measurement.of_message(data["records"])
             for number, one in enumerate(workers):
                 silent = time.perf_counter() - heard[one]
                 if one not in done and silent > SILENCE_SECONDS:
@@ -266,17 +266,10 @@ class StepMaster:
         self._runner.state = "stopped"
         if self._stopped_at is not None and self._stopped_at < start_at + step.seconds:
             step = replace(step, seconds=self._stopped_at - start_at)
-        records = Records.sum([done[worker] for worker in workers])
-        target = Target.of_dict(self._content["target"])
+        records = Measurement.sum([done[worker] for worker in workers])
         prompts = self._content["payloads"].get("prompts") or {}
-        result = result_of(
-            step,
-            records,
-            start_at,
-            streaming=target.streaming,
-            tokens=target.tokens is not None,
-            conversations=prompts["conversations"] if prompts.get("turns", 1) > 1 else 0,
-        )
+        conversations = prompts["conversations"] if prompts.get("turns", 1) > 1 else 0
+        result = StepResult.of(step, records, start_at, conversations=conversations)
         self._emit({"result": result.to_dict()})
 
     def stop(self) -> None:
@@ -292,12 +285,12 @@ class StepMaster:
         else:
             self._runner.send_message(kind, content, worker)
 
-    def _progress(self, pending: dict[str, tuple[Records, float]], start_at: float) -> None:
-        records = Records.sum([one for one, _ in pending.values()])
+    def _progress(self, pending: dict[str, tuple[Measurement, float]], start_at: float) -> None:
+        records = Measurement.sum([one for one, _ in pending.values()])
         seconds = max(seconds for _, seconds in pending.values())
         pending.clear()
-        progress = progress_of(records, time.time() - start_at, seconds)
-        self._emit({"progress": progress.to_dict()})
+        progress = Progress(**vars(records), seconds=time.time() - start_at, interval=seconds)
+        self._emit({"progress": progress.to_message()})
 
     def close(self) -> None:
         """End the workers, the remote ones too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ...errors import rule
@@ -12,7 +12,7 @@ from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...report.numbers import readable
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram, summary_ms
-from .token_results import TokenResult
+from .measurement import Measurement, TokenResult
 
 STEP_USERS = Range(
     rule("LLT129", "the number of users of a load test is out of range", fix=USE_AN_ALLOWED_VALUE),
@@ -109,103 +109,52 @@ class Step:
         )
 
 
-@dataclass(frozen=True)
-class GeneratorLoad:
-    """What the generator itself needed while requests counted."""
-
-    processes: int = 1  # processes that sent
-    # processor time of the busiest process divided by the time that passed: 1 is one whole core
-    cpu_share: float = 0.0
-    # processor time of all processes for each request, the client's own overhead
-    cpu_seconds_per_request: float = 0.0
-    loop_lag_p99: float = 0.0  # seconds by which the event loops woke late
-    memory_bytes: int = 0  # resident memory of all processes together
-    # requests that had to wait because every connection that a process may have was busy
-    postponed: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        content = asdict(self)
-        content["loop_lag_p99_ms"] = 1000 * content.pop("loop_lag_p99")
-        return content
-
-    @classmethod
-    def of_dict(cls, content: Mapping[str, Any]) -> GeneratorLoad:
-        """What :meth:`to_dict` gave."""
-        values = dict(content)
-        return cls(loop_lag_p99=values.pop("loop_lag_p99_ms") / 1000, **values)
-
-
 _HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag")
 _PLAIN = ("started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")
+_GENERATOR = ("processes", "cpu_share", "cpu_seconds_per_request", "memory_bytes", "postponed")
 
 
-@dataclass(frozen=True)
-class StepResult:
-    """What came of a step.
+@dataclass(kw_only=True)
+class StepResult(Measurement):
+    """What was measured in a step, as :class:`.measurement.Measurement` has it.
 
     Attributes
     ----------
     started_at, ended_at : float
         Epoch seconds of the part that counts: of the intended starts.
-    intended, sent : int
-        Requests that were due, and those that were sent. In a closed loop they are the same.
-    completed : int
-        Answered with 2xx and, where there is one, passed the check.
-    answered_in_time : int
-        Completed answers that came before ``ended_at``, whenever their request began: what the
-        endpoint's throughput is.
-    errors : mapping of str to int
-        Requests that failed, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
-        container's own status, ``timeout``, ``check failed``.
-    latency : LatencyHistogram
-        From the intended start to the whole answer, of every request answered with 2xx; and of
-        every request that nobody answered in time, to the moment at which its caller gave up: it
-        took at least that. Left out are requests that failed in any other way.
-    service : LatencyHistogram
-        Of the same requests, from the moment at which they were really sent.
-    first_byte : LatencyHistogram or None
-        Response streams only: from the intended start to the first part of the answer, or to
-        giving up where none came.
-    send_lag : LatencyHistogram
-        From the intended start to the real one; empty in a closed loop, which intends nothing.
     client_bound : tuple of str
         Why the generator, not the endpoint, was the limit; empty for a valid result.
     warnings : tuple of str
         What makes the figures less exact without making them invalid.
-    unanswered : int
-        How many of ``latency``'s requests nobody answered in time; they are errors too.
-    refused : LatencyHistogram
-        From the intended start to the failure, of the requests that are not in ``latency``:
-        answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
-    tokens : TokenResult or None
-        Streams that are read token by token only.
     conversations : int
         That took turns; 0 where no request follows on another.
-    messages : mapping of str to str
-        Of a kind of error the first message, shortened; a container's own where it has one.
     """
 
     step: Step
     started_at: float
     ended_at: float
-    intended: int
-    sent: int
-    completed: int
-    answered_in_time: int
-    errors: Mapping[str, int]
-    latency: LatencyHistogram
-    service: LatencyHistogram
-    first_byte: LatencyHistogram | None
-    send_lag: LatencyHistogram
-    generator: GeneratorLoad = field(default_factory=GeneratorLoad)
     client_bound: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    unanswered: int = 0
-    refused: LatencyHistogram = field(default_factory=LatencyHistogram)
-    tokens: TokenResult | None = None
     conversations: int = 0
-    messages: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, step: Step, measured: Measurement, began: float, *, conversations: int = 0
+    ) -> StepResult:
+        """The result of a step that began at that epoch second, judged."""
+        return cls(
+            **{**vars(measured), "errors": dict(sorted(measured.errors.items()))},
+            step=step,
+            started_at=began + step.settle_seconds,
+            ended_at=began + step.seconds,
+            conversations=conversations,
+        ).judged()
+
+    def judged(self) -> StepResult:
+        """The same with :attr:`client_bound` and :attr:`warnings` from its own figures."""
+        from .validity import client_bound, warnings
+
+        return replace(self, client_bound=client_bound(self), warnings=warnings(self))
 
     @property
     def failures(self) -> dict[str, int]:
@@ -255,20 +204,9 @@ class StepResult:
         return self.conversations * self.seconds / self.sent
 
     @property
-    def failed(self) -> int:
-        """Requests that failed."""
-        return sum(self.errors.values())
-
-    @property
     def error_share(self) -> float:
         """Share of the requests sent that failed; 0 when none was sent."""
         return self.failed / self.sent if self.sent else 0.0
-
-    def judged(self) -> StepResult:
-        """The same with :attr:`client_bound` and :attr:`warnings` from its own figures."""
-        from .validity import client_bound, warnings
-
-        return replace(self, client_bound=client_bound(self), warnings=warnings(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
@@ -294,7 +232,10 @@ class StepResult:
             },
             "tokens": None if self.tokens is None else self.tokens.to_dict(),
             **(conversations if self.conversations else {}),
-            "generator": self.generator.to_dict(),
+            "generator": {
+                **{name: getattr(self, name) for name in _GENERATOR},
+                "loop_lag_p99_ms": 1000 * self.loop_lag_p99,
+            },
             "client_bound": list(self.client_bound),
             "warnings": list(self.warnings),
         }
@@ -306,80 +247,67 @@ class StepResult:
             name: None if text is None else LatencyHistogram.decode(text)
             for name, text in content["histograms"].items()
         }
+        load = content["generator"]
         return cls(
             step=Step.of_dict(content["step"]),
             errors=dict(content["errors"]),
             messages=dict(content.get("error_messages", {})),
-            generator=GeneratorLoad.of_dict(content["generator"]),
+            loop_lag=LatencyHistogram.of(each / 1000 for each in [load["loop_lag_p99_ms"]] if each),
+            cpu_seconds=load["cpu_seconds_per_request"] * content["sent"],
             unanswered=content["unanswered"],
             tokens=TokenResult.of_dict(content["tokens"]) if content["tokens"] else None,
             conversations=content.get("conversations", 0),
             client_bound=tuple(content["client_bound"]),
             warnings=tuple(content["warnings"]),
+            **{
+                name: load[name] for name in ("processes", "cpu_share", "memory_bytes", "postponed")
+            },
             **{name: content[name] for name in _PLAIN},
             **found,
         )
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How the last second of a step went, over all processes."""
+@dataclass(kw_only=True)
+class Progress(Measurement):
+    """What was measured in the last second of a step, over all processes."""
 
     seconds: float  # since the step began
-    sent: int  # in that second
-    completed: int
-    failed: int
-    rate: float  # completed answers per second
-    p50: float  # seconds; NaN without a sample
-    p99: float
-    send_lag_p99: float
-    cpu_share: float  # of the busiest process
-    # seconds to the first byte of response streams; NaN without one
-    first_byte_p99: float = math.nan
-    # all of that second, as in :class:`StepResult`
-    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
-    first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
-    tokens: TokenResult = field(default_factory=TokenResult)  # of that second
+    interval: float = 1.0  # the length of that second
+
+    @property
+    def rate(self) -> float:
+        """Completed answers per second."""
+        return self.completed / self.interval
+
+    @property
+    def p50(self) -> float:
+        """Seconds; NaN without a sample, as each percentile here."""
+        return self.latency.percentile(50)
+
+    @property
+    def p99(self) -> float:
+        """Seconds."""
+        return self.latency.percentile(99)
+
+    @property
+    def send_lag_p99(self) -> float:
+        """Seconds."""
+        return self.send_lag.percentile(99)
+
+    @property
+    def first_byte_p99(self) -> float:
+        """Seconds to the first byte of response streams."""
+        return self.histogram("first_byte").percentile(99)
 
     @property
     def first_token_p95(self) -> float:
-        """Seconds to the first token; NaN without one."""
-        return self.tokens.first_token.percentile(95)
+        """Seconds to the first token."""
+        return self.histogram("first_token").percentile(95)
 
     @property
     def inter_token_p95(self) -> float:
-        """Seconds between tokens; NaN without two."""
-        return self.tokens.inter_token.percentile(95)
-
-    @property
-    def output_tokens(self) -> int:
-        """Of the answers of that second."""
-        return self.tokens.output_tokens
-
-    @property
-    def good(self) -> int:
-        """Answers of that second that kept both token limits."""
-        return self.tokens.good
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers for a message between processes, in the attributes' own units."""
-        return {
-            name: value.to_counts() if isinstance(value, LatencyHistogram | TokenResult) else value
-            for name, value in vars(self).items()
-        }
-
-    @classmethod
-    def of_dict(cls, content: Mapping[str, Any]) -> Progress:
-        """The progress that :meth:`to_dict` gave."""
-        kinds: dict[str, Any] = {
-            "latency": LatencyHistogram,
-            "first_byte": LatencyHistogram,
-            "tokens": TokenResult,
-        }
-        found = {
-            name: kind.of_counts(content[name]) for name, kind in kinds.items() if name in content
-        }
-        return cls(**{**content, **found})
+        """Seconds between tokens."""
+        return self.histogram("inter_token").percentile(95)
 
 
 #: Is told of each second of a step; a true answer ends the step, as it has shown enough.

@@ -30,7 +30,7 @@ FLAGGED_LAG_SHARE = 0.01
 def client_bound(result: StepResult) -> tuple[str, ...]:
     """Why the generator was the limit; empty when it was not."""
     reasons = []
-    load = result.generator
+    load = result
     if load.cpu_share >= CPU_SHARE:
         reasons.append(
             f"the busiest generator process used {load.cpu_share:.0%} of a core "
@@ -78,7 +78,7 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
 
 def only_late(result: StepResult) -> bool:
     """Whether the generator did all it was to do, if late: latency, from when it was due, has that in it."""
-    load = result.generator
+    load = result
     return (
         result.step.arrivals is not None
         and result.sent == result.intended

@@ -207,7 +207,7 @@ class FleetGenerator:
             for content in status.get("progress", ()):
                 if content["seconds"] > seen:
                     seen = content["seconds"]
-                    if progress(Progress.of_dict(content)) and "stop" not in self._control:
+                    if progress(Progress.of_message(content)) and "stop" not in self._control:
                         self._control = {**self._control, "stop": number}
                         self._write_control()
             if status["state"] == "done":

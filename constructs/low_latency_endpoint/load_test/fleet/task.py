@@ -118,7 +118,7 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
             running: dict[str, Any] = running,
             number: int = number,
         ) -> bool:
-            seconds.append(second.to_dict())
+            seconds.append(second.to_message())
             folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
             return bool(folder.read(CONTROL).get("stop") == number)
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
 from ...report.numbers import milliseconds, readable
-from ..engine.latencies import LatencyHistogram
-from ..engine.steps import Progress, StepResult, finite
-from ..engine.token_results import TOKEN_HISTOGRAMS
+from ..engine.measurement import TOKEN_HISTOGRAMS
+from ..engine.steps import Progress, finite
 from ..search.bounds import quantile_bounds
 from ..search.judging import histogram_of
 from ..search.measured_steps import MeasuredStep
@@ -39,7 +38,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     lines = []
     of_tokens = _of_tokens(steps)
     for name, part, quantile, colour in _TOKEN_LINES if of_tokens else _WHOLE_LINES:
-        found = [(each, _part(each.result, part)) for each in steps]
+        found = [(each, each.result.histogram(part)) for each in steps]
         bounds = [quantile_bounds(of, quantile, samples=_samples(each, part)) for each, of in found]
         lines.append(
             Line(
@@ -65,7 +64,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     highest = max(
         [value for _, value in limits] + [high for line in lines for high in line.high], default=0.0
     )
-    lowest = min((1000 * _part(each.result, part).percentile(50) for each in steps), default=0.0)
+    lowest = min((1000 * each.result.histogram(part).percentile(50) for each in steps), default=0.0)
     limit = report.run.limit
     title = "First token, and between tokens" if of_tokens else "Latency"
     return Chart(
@@ -122,7 +121,7 @@ def percentiles(report: LoadTestReport) -> Chart:
 
 def _by_percentile(steps: list[MeasuredStep], part: str) -> Iterator[Line]:
     for colour, each in zip(PALETTE, steps, strict=False):
-        of = _part(each.result, part)
+        of = each.result.histogram(part)
         if not of.count:
             continue
         at = nines(of.count)
@@ -337,13 +336,6 @@ def _targets(
 
 def _of_tokens(steps: Sequence[MeasuredStep]) -> bool:
     return any(each.result.tokens is not None for each in steps)
-
-
-def _part(result: StepResult, part: str) -> LatencyHistogram:
-    """A histogram of a result by its name; an empty one where there is none."""
-    of = result.tokens if part in TOKEN_HISTOGRAMS else result
-    found: LatencyHistogram | None = getattr(of, part, None)
-    return found if found is not None else LatencyHistogram()
 
 
 def _samples(each: MeasuredStep, part: str) -> int | None:

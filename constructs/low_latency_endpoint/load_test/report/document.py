@@ -126,11 +126,9 @@ def _steps(report: LoadTestReport) -> Iterator[Section]:
 
 def _generator(steps: Sequence[MeasuredStep]) -> str:
     """What sending cost, beside what was measured with it."""
-    loads = [each.result.generator for each in steps]
+    loads = [each.result for each in steps]
     sent = sum(each.result.sent for each in steps)
-    seconds = sum(
-        each.result.generator.cpu_seconds_per_request * each.result.sent for each in steps
-    )
+    seconds = sum(each.result.cpu_seconds_per_request * each.result.sent for each in steps)
     processes = max((each.processes for each in loads), default=1)
     return (
         f"Generator: {max((each.cpu_share for each in loads), default=0.0):.0%} of a core at "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
 from ..engine.latencies import LatencyHistogram
+from ..engine.measurement import Measurement
 from ..engine.steps import Progress, Step
-from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import binomial_tail, samples_for
 from .correlated_blocks import design_effect, few_enough, half_width, too_many
 from .judging import (
@@ -89,66 +89,36 @@ def looks_of(
     return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, holds_from or seconds)
 
 
-@dataclass
-class Block:
-    """Neighbouring seconds with enough answers to be compared with others."""
-
-    answered: int = 0
-    failed: int = 0
-    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
-    first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
-    tokens: TokenResult = field(default_factory=TokenResult)
-
-    def add(self, second: Progress) -> None:
-        self.answered += second.completed + second.failed
-        self.failed += second.failed
-        self.latency.add(second.latency)
-        self.first_byte.add(second.first_byte)
-        self.tokens.add(second.tokens)
-
-    @property
-    def bad(self) -> int:
-        """Requests that were no good ones, the failed among them."""
-        return self.answered - self.tokens.good
-
-    def of(self, statistic: str) -> LatencyHistogram:
-        name = histogram_of(statistic)
-        found: LatencyHistogram = getattr(self.tokens if name in TOKEN_HISTOGRAMS else self, name)
-        return found
-
-    def late(self, statistic: str, target: float) -> tuple[int, int]:
-        """How many requests, or gaps, the statistic is of, and how many of them are late."""
-        found = self.of(statistic)
-        return found.count, found.count_above(target)
-
-
-def blocks_of(seconds: Iterable[Progress]) -> list[Block]:
-    """Seconds that count, put together to blocks; what is left at the end is the last."""
-    blocks = [Block()]
+def blocks_of(seconds: Iterable[Progress]) -> list[Measurement]:
+    """Seconds that count, put together until they can be compared; the last has what is left."""
+    blocks = [Measurement()]
     for each in seconds:
         _add(blocks, each)
     return blocks
 
 
-def _add(blocks: list[Block], second: Progress) -> None:
+def _add(blocks: list[Measurement], second: Progress) -> None:
     if blocks[-1].answered >= _BLOCK_ANSWERS:
-        blocks.append(Block())
+        blocks.append(Measurement())
     blocks[-1].add(second)
 
 
-def worth_of(blocks: Sequence[Block], statistic: str, target: float) -> float:
+def worth_of(blocks: Sequence[Measurement], statistic: str, target: float) -> float:
     """How many requests, or gaps, are worth one independent one: those that wait are late together.
 
     A queue's stays above one level are like those above another. So the many above p90 tell how the
     few late ones cluster, also where by chance none is late.
     """
-    found = LatencyHistogram.sum(each.of(statistic) for each in blocks)
+    found = LatencyHistogram.sum(each.histogram(histogram_of(statistic)) for each in blocks)
     levels = (target, found.percentile(_SLOW)) if found.count else ()
     return max((design_effect(*_late(blocks, statistic, level)) for level in levels), default=1.0)
 
 
-def _late(blocks: Sequence[Block], statistic: str, level: float) -> tuple[list[int], list[int]]:
-    return _columns(each.late(statistic, level) for each in blocks)
+def _late(
+    blocks: Sequence[Measurement], statistic: str, level: float
+) -> tuple[list[int], list[int]]:
+    found = [each.histogram(histogram_of(statistic)) for each in blocks]
+    return [each.count for each in found], [each.count_above(level) for each in found]
 
 
 class EarlyVerdict:
@@ -162,7 +132,7 @@ class EarlyVerdict:
     >>> early = EarlyVerdict(goal, step, looks_of(goal, 60, 120, 100, hold_error=0.05))
     >>> for second in range(1, 61):
     ...     latency = LatencyHistogram.of([0.02 + 0.0001 * n for n in range(100)])
-    ...     if early.add(Progress(second, 100, 100, 0, 100, 0.02, 0.03, 0, 0, latency=latency)):
+    ...     if early.add(Progress(seconds=second, sent=100, completed=100, latency=latency)):
     ...         print(early.verdict, second)
     ...         break
     held 7
@@ -170,7 +140,7 @@ class EarlyVerdict:
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
         self._goal, self._step, self._looks = goal, step, looks
-        self._blocks = [Block()]
+        self._blocks = [Measurement()]
         self._sent: list[int] = []
         self._p50: list[float] = []
         self._outstanding = 0
@@ -230,7 +200,7 @@ class EarlyVerdict:
         kept = whole.kept and verdict != "broken"
         return replace(whole, outcome=verdict, reasons=(said, *reasons), kept=kept)
 
-    def _whole(self) -> list[Block]:
+    def _whole(self) -> list[Measurement]:
         return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]
 
     def _overloaded(self) -> bool:
@@ -252,7 +222,8 @@ class EarlyVerdict:
         overloaded = 1.0 if self._overloaded() else None
         for name, target in self._goal.targets.items():
             if is_mean(name):
-                means = [each.of(name).mean for each in blocks if each.of(name).count]
+                found = [each.histogram(histogram_of(name)) for each in blocks]
+                means = [each.mean for each in found if each.count]
                 if (
                     len(means) >= _FEWEST_BLOCKS
                     and fmean(means) - half_width(means, alpha) > target
@@ -270,7 +241,7 @@ class EarlyVerdict:
             if not gaps and binomial_tail(n, beyond, share) <= alpha:
                 return True
         if (wanted := self._goal.goodput) is not None:
-            counts, bad = _columns((each.answered, each.bad) for each in blocks)
+            counts, bad = bad_of(blocks)
             return too_many(counts, bad, 1 - wanted, alpha, overloaded)
         return False
 
@@ -295,16 +266,16 @@ class EarlyVerdict:
         if waiting or self._overloaded():
             return False
         if (wanted := self._goal.goodput) is not None:
-            counts, bad = _columns((each.answered, each.bad) for each in blocks)
+            counts, bad = bad_of(blocks)
             if not few_enough(counts, bad, design_effect(counts, bad), 1 - wanted, alpha):
                 return False
         return bool(self._goal.targets) and all(
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
         )
 
-    def _keeps(self, name: str, target: float, blocks: Sequence[Block], alpha: float) -> bool:
-        found = [each.of(name) for each in blocks if each.of(name).count]
-        if len(found) < len(blocks):
+    def _keeps(self, name: str, target: float, blocks: Sequence[Measurement], alpha: float) -> bool:
+        found = [each.histogram(histogram_of(name)) for each in blocks]
+        if not all(each.count for each in found):
             return False
         if is_mean(name):
             means = [each.mean for each in found]
@@ -331,7 +302,6 @@ class EarlyVerdict:
         return False
 
 
-def _columns(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Counts and hits of the blocks."""
-    found = list(pairs)
-    return [count for count, _ in found], [hits for _, hits in found]
+def bad_of(blocks: Sequence[Measurement]) -> tuple[list[int], list[int]]:
+    """Of each block the requests that were answered, and those that were no good ones."""
+    return [each.answered for each in blocks], [each.answered - each.good for each in blocks]

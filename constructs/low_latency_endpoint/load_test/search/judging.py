@@ -12,9 +12,9 @@ from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import milliseconds, readable
 from ..engine.latencies import LatencyHistogram
+from ..engine.measurement import TOKEN_HISTOGRAMS, TokenResult
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
-from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import (
     CONFIDENCE,
     Bounds,

@@ -11,11 +11,12 @@ from typing import Any
 
 from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram, milliseconds
+from ..engine.measurement import Measurement
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE, only_late
 from .correlated_blocks import design_effect
-from .early_verdict import Block, EarlyVerdict, blocks_of, worth_of
-from .judging import GOODPUT, Judgement, LatencyGoal, judge, piles_up
+from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of
+from .judging import GOODPUT, Judgement, LatencyGoal, histogram_of, judge, piles_up
 
 
 @dataclass(frozen=True)
@@ -116,14 +117,13 @@ def judged(
     return judgement if early is None else early.judged(judgement)
 
 
-def _worth(goal: LatencyGoal, blocks: Sequence[Block]) -> dict[str, float]:
+def _worth(goal: LatencyGoal, blocks: Sequence[Measurement]) -> dict[str, float]:
     found = {
         name: worth_of(blocks, name, target)
         for name, target in goal.targets.items()
-        if any(each.of(name).count for each in blocks)
+        if any(each.histogram(histogram_of(name)).count for each in blocks)
     }
-    answered, bad = [each.answered for each in blocks], [each.bad for each in blocks]
-    return {**found, GOODPUT: design_effect(answered, bad)}
+    return {**found, GOODPUT: design_effect(*bad_of(blocks))}
 
 
 def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
@@ -142,8 +142,11 @@ def summary_lines(result: StepResult) -> list[str]:
     >>> from ..engine.arrivals import ConstantArrivals
     >>> from ..engine.steps import Step
     >>> some = LatencyHistogram.of([0.020] * 999 + [0.080])
-    >>> result = StepResult(Step("s", 10, ConstantArrivals(100)), 0, 10, 1000, 1000, 1000, 1000,
-    ...                     {}, some, some, None, LatencyHistogram.of([0.0001] * 1000))
+    >>> result = StepResult.of(
+    ...     Step("s", 10, ConstantArrivals(100)),
+    ...     Measurement(intended=1000, sent=1000, completed=1000, latency=some),
+    ...     began=0,
+    ... )
     >>> print(*summary_lines(result)[:3], sep="\\n")
     1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed
     latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
@@ -167,7 +170,7 @@ def summary_lines(result: StepResult) -> list[str]:
     if result.send_lag.count:
         p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
         lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
-    load = result.generator
+    load = result
     lines.append(
         f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
         f"{load.cpu_share:.0%} of a core, "

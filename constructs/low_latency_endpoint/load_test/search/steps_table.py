@@ -86,10 +86,8 @@ _COLUMNS: dict[str, _Column] = {
     "service_p50_ms": _quantile_ms("service", 0.5),
     "service_p99_ms": _quantile_ms("service", 0.99),
     "send_lag_p99_ms": _quantile_ms("send_lag", 0.99),
-    "client_cpu_share": lambda each, window: each.result.generator.cpu_share,
-    "generator_us_per_request": lambda each, window: (
-        1e6 * each.result.generator.cpu_seconds_per_request
-    ),
+    "client_cpu_share": lambda each, window: each.result.cpu_share,
+    "generator_us_per_request": lambda each, window: 1e6 * each.result.cpu_seconds_per_request,
     "client_bound": lambda each, window: "; ".join(each.result.client_bound),
     "warnings": lambda each, window: "; ".join(each.result.warnings),
     "model_latency_p99_ms": lambda each, window: window.get("ModelLatency.p99"),
@@ -241,12 +239,10 @@ def step_columns(
         1,
         "machines",
     )
-    yield column(
-        "Client CPU", lambda each: f"{each.result.generator.cpu_share:.0%}", groups="machines"
-    )
+    yield column("Client CPU", lambda each: f"{each.result.cpu_share:.0%}", groups="machines")
     yield column(
         "Client per request",
-        lambda each: f"{1e6 * each.result.generator.cpu_seconds_per_request:,.0f} µs",
+        lambda each: f"{1e6 * each.result.cpu_seconds_per_request:,.0f} µs",
         groups="machines",
     )
     if report is not None:

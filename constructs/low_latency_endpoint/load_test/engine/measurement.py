@@ -1,0 +1,284 @@
+"""What is measured of requests: recorded, added up, sent and written in one form.
+
+A :class:`Measurement` is of one process or of many, of a second or of a step. A worker fills it, the
+master adds it up, a result file keeps it, and tables and charts read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from .error_kinds import MANY_MORE, MOST_KINDS, brief
+from .latencies import LatencyHistogram, summary_ms
+from .target import TokenLimits
+
+if TYPE_CHECKING:
+    from .invoking import Invocation
+
+
+class Counts:
+    """Numbers and histograms in the fields of a dataclass, which add up without loss."""
+
+    def add(self, other: Self) -> None:
+        """Count everything that another holds; a part that is ``None`` was not measured."""
+        for each in fields(self):  # type: ignore[arg-type]
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(theirs, (LatencyHistogram, Counts)):
+                if mine is None:
+                    setattr(self, each.name, mine := type(theirs)())
+                mine.add(theirs)
+            elif isinstance(theirs, (int, float)):
+                setattr(self, each.name, mine + theirs)
+
+    @classmethod
+    def sum(cls, counted: Iterable[Self]) -> Self:
+        """One of what all of them hold."""
+        made = cls()
+        for each in counted:
+            made.add(each)
+        return made
+
+    def to_message(self) -> dict[str, Any]:
+        """Plain numbers for a message between processes; cheap, unlike the JSON of a file."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def of_message(cls, content: Mapping[str, Any]) -> Self:
+        """What :meth:`to_message` gave."""
+        values = dict(content)
+        for each in fields(cls):  # type: ignore[arg-type]
+            kind = _MADE_OF_NUMBERS.get(str(each.type).partition(" ")[0])
+            if kind is not None and values[each.name] is not None:
+                values[each.name] = kind(values[each.name])
+        return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, LatencyHistogram):
+        return value.to_counts()
+    return value.to_message() if isinstance(value, Counts) else value
+
+
+@dataclass
+class TokenResult(Counts):
+    """What a step showed of a language model's answers, or a second of it, or one process of it.
+
+    Attributes
+    ----------
+    first_token : LatencyHistogram
+        From the intended start to the first chunk with content, or to giving up where none came.
+    inter_token : LatencyHistogram
+        The gaps between successive chunks with content, of all streams together; of a stream that
+        somebody gave up, its last wait too.
+    per_token : LatencyHistogram
+        Of each stream of two tokens or more: the time from first to last, by the tokens after the
+        first.
+    output_tokens, prompt_tokens, cached_tokens : int
+        As the model counts them; those from its prefix cache are among the prompts'.
+    tokens_in_time : int
+        Output tokens of the answers of ``answered_in_time``.
+    good : int
+        Answers that kept both limits of :class:`.target.TokenLimits`; failed requests are none.
+    uncounted : int
+        Answers without the model's own count of tokens: their chunks were counted.
+    unstreamed : int
+        Answers of several tokens that came in one chunk: nothing streamed.
+    """
+
+    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    output_tokens: int = 0
+    tokens_in_time: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    good: int = 0
+    uncounted: int = 0
+    unstreamed: int = 0
+
+    def count(self, answer: Invocation, latency: float, limits: TokenLimits) -> None:
+        """Count one answer, or a request that was given up before its last token.
+
+        Parameters
+        ----------
+        latency : float
+            From the intended start to the answer's end, seconds.
+        """
+        times = answer.tokens
+        ended, intended = answer.ended, answer.ended - latency
+        if times is None or times.first is None:
+            if answer.unanswered:
+                self.first_token.record(latency)  # it took at least that
+            return
+        first_token, gap = times.first - intended, self.inter_token.record
+        self.first_token.record(first_token)
+        for seconds in times.gaps:
+            gap(seconds)
+        self.output_tokens += times.output_tokens
+        self.prompt_tokens += times.prompt_tokens
+        self.cached_tokens += times.cached_tokens
+        if answer.unanswered and times.last is not None:
+            gap(ended - times.last)
+        if answer.error is not None:
+            return
+        per_token = times.per_token
+        if per_token is not None:
+            self.per_token.record(per_token)
+            self.unstreamed += not times.gaps
+        self.uncounted += not times.counted
+        self.good += (limits.first_token is None or first_token <= limits.first_token) and (
+            limits.per_token is None or per_token is None or per_token <= limits.per_token
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON for a file: the histograms whole, and what a reader wants to see beside them."""
+        histograms = {name: getattr(self, name) for name in TOKEN_HISTOGRAMS}
+        return {
+            **{name: getattr(self, name) for name in _TOKEN_COUNTS},
+            **{f"{name}_ms": summary_ms(each) for name, each in histograms.items()},
+            "histograms": {name: each.encode() for name, each in histograms.items()},
+        }
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> TokenResult:
+        """What :meth:`to_dict` gave."""
+        texts = content["histograms"]
+        found: dict[str, Any] = {
+            name: LatencyHistogram.decode(texts[name]) for name in TOKEN_HISTOGRAMS
+        }
+        return cls(**found, **{name: content[name] for name in _TOKEN_COUNTS})
+
+
+TOKEN_HISTOGRAMS = ("first_token", "inter_token", "per_token")
+_TOKEN_COUNTS = tuple(
+    each.name for each in fields(TokenResult) if each.name not in TOKEN_HISTOGRAMS
+)
+
+
+@dataclass
+class Measurement(Counts):
+    """What was measured of some requests.
+
+    Attributes
+    ----------
+    intended, sent : int
+        Requests that were due, and those that were sent. In a closed loop they are the same.
+    completed : int
+        Answered with 2xx and, where there is one, passed the check.
+    answered_in_time : int
+        Completed answers that came while requests counted, whenever their request began: what the
+        endpoint's throughput is.
+    unanswered : int
+        How many of ``latency``'s requests nobody answered in time; they are errors too.
+    postponed : int
+        Requests that had to wait because every connection that a process may have was busy.
+    errors : dict of str to int
+        Requests that failed, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
+        container's own status, ``timeout``, ``check failed``.
+    messages : dict of str to str
+        Of a kind of error the first message, shortened; a container's own where it has one.
+    latency : LatencyHistogram
+        From the intended start to the whole answer, of every request answered with 2xx; and of
+        every request that nobody answered in time, to the moment at which its caller gave up: it
+        took at least that. Left out are requests that failed in any other way.
+    service : LatencyHistogram
+        Of the same requests, from the moment at which they were really sent.
+    refused : LatencyHistogram
+        From the intended start to the failure, of the requests that are not in ``latency``:
+        answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
+    send_lag : LatencyHistogram
+        From the intended start to the real one; empty in a closed loop, which intends nothing.
+    first_byte : LatencyHistogram or None
+        Response streams only: from the intended start to the first part of the answer, or to
+        giving up where none came.
+    tokens : TokenResult or None
+        Streams that are read token by token only.
+    loop_lag : LatencyHistogram
+        How late the event loops of the generator woke.
+    cpu_seconds, cpu_share : float
+        Processor time of all processes; that of the busiest one divided by the time that passed: 1
+        is one whole core.
+    memory_bytes, processes : int
+        Resident memory of all processes together, and how many there are.
+    """
+
+    intended: int = 0
+    sent: int = 0
+    completed: int = 0
+    answered_in_time: int = 0
+    unanswered: int = 0
+    postponed: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    service: LatencyHistogram = field(default_factory=LatencyHistogram)
+    refused: LatencyHistogram = field(default_factory=LatencyHistogram)
+    send_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
+    first_byte: LatencyHistogram | None = None
+    tokens: TokenResult | None = None
+    loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
+    cpu_seconds: float = 0.0
+    cpu_share: float = 0.0
+    memory_bytes: int = 0
+    processes: int = 0
+
+    def add(self, other: Self) -> None:
+        """Count everything that another process measured, without loss."""
+        busiest = max(self.cpu_share, other.cpu_share)
+        super().add(other)
+        self.cpu_share = busiest
+        for kind, count in other.errors.items():
+            self.count_failed(kind, other.messages.get(kind, ""), count)
+
+    def count_failed(self, kind: str, message: str = "", count: int = 1) -> None:
+        """Count requests that failed in one way."""
+        if kind not in self.errors and len(self.errors) >= MOST_KINDS:
+            kind = MANY_MORE
+        self.errors[kind] = self.errors.get(kind, 0) + count
+        if message and kind not in self.messages:
+            self.messages[kind] = brief(message)
+
+    def histogram(self, name: str) -> LatencyHistogram:
+        """The histogram of that name, of tokens too; an empty one where it was not measured."""
+        of = self.tokens if name in TOKEN_HISTOGRAMS else self
+        found: LatencyHistogram | None = getattr(of, name, None)
+        return LatencyHistogram() if found is None else found
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed."""
+        return sum(self.errors.values())
+
+    @property
+    def answered(self) -> int:
+        """Requests of which the end is known, good or not."""
+        return self.completed + self.failed
+
+    @property
+    def good(self) -> int:
+        """Answers that kept both token limits."""
+        return self.tokens.good if self.tokens is not None else 0
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of the answers."""
+        return self.tokens.output_tokens if self.tokens is not None else 0
+
+    @property
+    def loop_lag_p99(self) -> float:
+        """Seconds by which the event loops of the generator woke late."""
+        return self.loop_lag.percentile(99) if self.loop_lag.count else 0.0
+
+    @property
+    def cpu_seconds_per_request(self) -> float:
+        """Processor time for each request sent: the client's own overhead."""
+        return self.cpu_seconds / self.sent if self.sent else 0.0
+
+
+#: What makes a field of its numbers in a message, by the field's type.
+_MADE_OF_NUMBERS: dict[str, Any] = {
+    "LatencyHistogram": LatencyHistogram.of_counts,
+    "TokenResult": TokenResult.of_message,
+}
