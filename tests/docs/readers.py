@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from string import Template
 from typing import Any
 
 import yaml
+from botocore.exceptions import ClientError
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images
 from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
@@ -149,6 +151,24 @@ class Desk:
             time.sleep(0.01)
         self.aws.flush_metrics()
 
+    @contextlib.contextmanager
+    def called(self) -> Iterator[None]:
+        """Callers all the while, from when the endpoint serves: a slow machine's hour has some too."""
+        over, runtime = threading.Event(), self.aws.client("sagemaker-runtime")
+
+        def call() -> None:
+            while not over.wait(0.5):
+                with contextlib.suppress(ClientError):
+                    runtime.invoke_endpoint(EndpointName="sentiment", Body=REQUEST.encode())
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            caller.join()
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -187,6 +207,8 @@ def at_desk(reader: Reader, folder: Path) -> Iterator[Desk]:
         reader.has(desk)
         if reader.needs_aws and not reader.deploys:
             desk.aws.set_clock_speed(1)  # or scaling ends its cooldowns within a load test
+        if reader.deploys:
+            around.enter_context(desk.called())
         yield desk
 
 
