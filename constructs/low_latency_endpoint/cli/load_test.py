@@ -151,7 +151,6 @@ def load_test(
     prices = _prices(price, stated, to.region)
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
-    told = ("peak_tps", "safety_factor", "planned_instances")
     with LoadTestDisplay(to, plan, quiet=results.json or markdown) as live:
         run = (
             None
@@ -170,9 +169,11 @@ def load_test(
             say=live.say,
             warn=live.note,
             instances=measuring.instances,
-            **{name: getattr(stated, name) for name in told if stated is not None},
+            planned_instances=stated.planned_instances if stated is not None else None,
         )
     report = replace(report, price=price_of(report.fleet.instance_type, to.region, prices))
+    if stated is not None:
+        report = replace(report, peak_tps=stated.peak_tps, safety_factor=stated.safety_factor)
     if results.output is not None:
         write_text(results.output, report.to_json())
     if csv is not None:

@@ -44,8 +44,6 @@ def load_test(
     emit: Emit = lambda event: None,
     say: Callable[[str], None] = lambda text: None,
     warn: Callable[[str], None] = lambda text: None,
-    peak_tps: float | None = None,
-    safety_factor: float | None = None,
     instances: int | None = None,
     planned_instances: int | None = None,
 ) -> LoadTestReport:
@@ -68,13 +66,16 @@ def load_test(
     warn : callable
         Is told, before anything is sent, what may spoil the result: that scaling may change the
         fleet, that the fleet is not the planned one.
-    peak_tps, safety_factor : float, optional
-        What the endpoint is to hold, for the throughput of the result.
     instances : int, optional
         That serve. By default what SageMaker says; a search for the limit is refused where it does
         not.
     planned_instances : int, optional
         That the plan wants at the peak, to compare the fleet with when a plan is confirmed.
+
+    Returns
+    -------
+    LoadTestReport
+        Has a throughput for a plan once ``dataclasses.replace`` gave it a ``peak_tps``.
 
     Raises
     ------
@@ -83,13 +84,7 @@ def load_test(
         answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
         ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
-    if plan.goal.of_streams and not target.streaming:
-        raise FIRST_BYTE_STREAMS.error(
-            got=", ".join(plan.goal.of_streams), allowed="targets of whole answers"
-        )
-    limits = plan.goal.limits
-    if limits is not None or payloads.prompts is not None:
-        target = replace(target, tokens=limits or TokenLimits())
+    target = _target_of(plan, target, payloads)
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)
@@ -117,8 +112,8 @@ def load_test(
         after = replace(fleet, instances=read_instances(account, target.endpoint_name, fleet))
     if done.steps and metrics_wait and not done.interrupted:
         say("Reading CloudWatch")
+        clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK
         try:
-            clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK
             metrics = read_joined(
                 account,
                 target.endpoint_name,
@@ -141,10 +136,20 @@ def load_test(
         metrics,
         verdicts(done, fleet, metrics, after, planned_instances),
         payloads.source,
-        peak_tps,
-        safety_factor,
-        instances,
+        stated_instances=instances,
     )
+
+
+def _target_of(plan: RunPlan, target: Target, payloads: Payloads) -> Target:
+    """The target, of which tokens are read where the goal or the prompts are of tokens."""
+    if plan.goal.of_streams and not target.streaming:
+        raise FIRST_BYTE_STREAMS.error(
+            got=", ".join(plan.goal.of_streams), allowed="targets of whole answers"
+        )
+    limits = plan.goal.limits
+    if limits is None and payloads.prompts is None:
+        return target
+    return replace(target, tokens=limits or TokenLimits())
 
 
 def _divided(plan: RunPlan, instances: int | None, fleet: ServingFleet, target: Target) -> RunPlan:
