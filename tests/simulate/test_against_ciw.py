@@ -76,19 +76,19 @@ def follow(scenario: Scenario, requests: int) -> Followed:
     world.advance(1e300)
     ended = int(world.take_results())
     return Followed(
-        list(map(float, world.demand)),
-        list(map(float, world.pick)),
+        list(map(float, world.requests.demand)),
+        list(map(float, world.requests.pick)),
         arrivals,
         chosen,
-        list(map(float, world.out_latency[:ended])),
+        list(map(float, world.results.latency[:ended])),
     )
 
 
 def holds(world: World, k: int, job: int) -> bool:
     """Whether a request is at work at an instance, or the last in its line."""
     begin = k * world.scenario.concurrency
-    return job in world.mark_job[begin : begin + world.running[k]] or (
-        world.line_head[k] >= 0 and world.line_tail[k] == job
+    return job in world.marks.item[begin : begin + world.instances.running[k]] or (
+        world.instances.line_head[k] >= 0 and world.instances.line_tail[k] == job
     )
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -40,8 +40,8 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 _KINDS: dict[str, tuple[str, Any]] = {
     "int": ("int64", ctypes.c_int64),
     "float": ("float64", ctypes.c_double),
-    "Wholes": ("CPointer(int64)", ctypes.c_void_p),
-    "Floats": ("CPointer(float64)", ctypes.c_void_p),
+    "Wholes": ("int64*", ctypes.c_void_p),
+    "Floats": ("float64*", ctypes.c_void_p),
     "None": ("void", ctypes.c_void_p),
 }
 _PREFIX = "low_latency_"  # of the names in the machine code
@@ -112,10 +112,11 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
     """Machine code as the function that it was made of, by numba's convention (CPUCallConv)."""
     # The first two arguments say where result and exception go; what is returned is 0, or says that
     # there is an exception. numba's public `cfunc` would need numba in memory when it runs.
-    *parameters, (_, result) = (_KINDS[each] for each in loop.__annotations__.values())
-    native = ctypes.CFUNCTYPE(
-        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *(kind for _, kind in parameters)
-    )(address)
+    kinds = _flat(map(_structure, loop.__annotations__.values()))
+    *parameters, result = (_KINDS[each][1] for each in kinds if each in _KINDS)
+    native = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *parameters)(
+        address
+    )
     raised = ctypes.byref(ctypes.c_void_p())
 
     def call(*given: Any) -> Any:
@@ -123,7 +124,7 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
         status = native(
             ctypes.byref(found),
             raised,
-            *[each.buffer_info()[0] if type(each) is array else each for each in given],
+            *[each.buffer_info()[0] if type(each) is array else each for each in _flat(given)],
         )
         if status:
             raise RuntimeError(f"{loop.__name__} ended with {status}")
@@ -131,6 +132,24 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
 
     call.engine = engine  # type: ignore[attr-defined]  # which owns the machine code
     return call
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    """Arguments with the arrays of named tuples one by one, as numba's convention has them."""
+    for each in values:
+        if isinstance(each, tuple):
+            yield from _flat(each)
+        else:
+            yield each
+
+
+def _structure(annotation: Any) -> Any:
+    """An annotation, or a named tuple's class with the annotations of its fields."""
+    name = getattr(annotation, "__forward_arg__", annotation)
+    if name in _KINDS:
+        return name
+    named = getattr(core, name)
+    return (named, *map(_structure, named.__annotations__.values()))
 
 
 def _machine() -> Any:
@@ -216,15 +235,30 @@ def _compiled() -> bytes:
 
 def _in_llvms_language(loops: Sequence[Callable[..., Any]]) -> list[str]:
     """What numba makes of loops, as optimised text that LLVM reads."""
-    import numba
+    import numba.extending
 
     without: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    for part in core.PARTS:
+        numba.extending.register_jitable(error_model="numpy")(part)
     texts = []
     for loop in loops:
-        *parameters, result = (_KINDS[each][0] for each in loop.__annotations__.values())
-        made = numba.njit(f"{result}({', '.join(parameters)})", **without)(loop)
+        *parameters, result = map(_type_of, map(_structure, loop.__annotations__.values()))
+        made = numba.njit(result(*parameters), **without)(loop)
         (text,) = made.inspect_llvm().values()
         symbol = re.search(rf"^define .*? (@[^(\s]*\d{loop.__name__}[^(\s]*)\(", text, re.MULTILINE)
         assert symbol, text
         texts.append(text.replace(symbol[1], f"@{_PREFIX}{loop.__name__}"))
     return texts
+
+
+def _type_of(structure: Any) -> Any:
+    """numba's type of an annotation."""
+    from numba import types as numba_types
+
+    types: Any = numba_types
+    if isinstance(structure, tuple):
+        named, *fields = structure
+        return types.BaseTuple.from_types(list(map(_type_of, fields)), named)
+    name = _KINDS[structure][0]
+    found = getattr(types, name.removesuffix("*"))
+    return types.CPointer(found) if name.endswith("*") else found

@@ -129,7 +129,7 @@ class _Run:
         """Whether nothing can happen any more: a trace has ended."""
         world = self.world
         return (
-            world.ends[1] == math.inf
+            world.ends.key[1] == math.inf
             and world.clock[core.NEXT_ARRIVAL] == math.inf
             and not world.state[core.PENDING]
         )
@@ -162,7 +162,7 @@ class _Run:
     def _add_drawn(self) -> None:
         """Add what was drawn for the requests that have arrived since the last time."""
         world, begin, end = self.world, self.added, self.world.entered
-        for at, drawn in enumerate((world.demand, world.gap)):
+        for at, drawn in enumerate((world.requests.demand, world.requests.gap)):
             self.drawn[at] += float(world.loops.total(drawn[begin:end], end - begin))
         self.added = end
 
@@ -178,7 +178,7 @@ class _Run:
     def _take(self) -> None:
         size = self.world.take_results()
         if size:
-            self.counter.take(self.world.out_latency, self.world.out_wait, size)
+            self.counter.take(self.world.results.latency, self.world.results.wait, size)
 
     @property
     def _failed(self) -> int:

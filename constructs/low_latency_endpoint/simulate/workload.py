@@ -53,7 +53,7 @@ class Workload:
         loops = world.loops
         self.world, self.loops = world, loops
         self.traffic = scenario.traffic
-        self.block = len(world.demand)
+        self.block = len(world.requests.demand)
         self.consumed = 0  # requests in all blocks before this one
         self.arrivals, self.work, self.picks = (
             Stream(loops, seed, replication, purpose) for purpose in ("arrivals", "work", "picks")
@@ -109,9 +109,9 @@ class Workload:
         """The next block; the present one must be used up."""
         world, size = self.world, self.block
         self.consumed += int(world.state[FILLED])
-        self._fill_gaps(world.gap, size)
-        self.service.fill(self.work, world.demand, size)
-        self.picks.uniform(world.pick, size)
+        self._fill_gaps(world.requests.gap, size)
+        self.service.fill(self.work, world.requests.demand, size)
+        self.picks.uniform(world.requests.pick, size)
         world.state[ENTRY] = 0
         world.state[FILLED] = size
 
