@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.search.bounds import Bounds, mean_bounds, quantile_bounds
 from low_latency_endpoint.load_test.search.judging import Judgement, LatencyGoal, judge, quantile_of
 
@@ -17,11 +19,23 @@ QUICK = LatencyHistogram.of([0.1] * 1_000)
 SLOW = LatencyHistogram.of([0.3] * 1_000)
 
 
+def measured(
+    latency: LatencyHistogram = QUICK, failed: int = 0, sent: int = 1_000, **more: Any
+) -> Measurement:
+    if failed:
+        more["errors"] = {"503 Busy": failed}
+    return Measurement(latency=latency, sent=sent, **more)
+
+
 def judged(
-    p50_by_second: Sequence[float] = (), latencies: LatencyHistogram = QUICK, **more: object
+    p50_by_second: Sequence[float] = (),
+    latencies: LatencyHistogram = QUICK,
+    client_bound: Sequence[str] = (),
+    **more: Any,
 ) -> Judgement:
-    given: dict[str, object] = {"failed": 0, "sent": 1_000, **more}
-    return judge(GOAL, latencies, p50_by_second=p50_by_second, **given)  # type: ignore[arg-type]
+    return judge(
+        GOAL, measured(latencies, **more), p50_by_second=p50_by_second, client_bound=client_bound
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,21 +84,21 @@ def test_nothing_answered_bounds_nothing() -> None:
 def test_a_mean_is_judged_by_its_own_bounds() -> None:
     goal = LatencyGoal({"Average": 0.2})
     mixed = LatencyHistogram.of([0.05] * 900 + [0.8] * 100)  # 125 ms in the mean, p50 50 ms
-    found = judge(goal, mixed, failed=0, sent=1_000)
+    found = judge(goal, measured(mixed))
     assert found.outcome == "held"
     assert found.bounds["Average"].value == pytest.approx(0.125, rel=0.01)
 
 
 def test_a_target_for_the_first_byte_of_whole_answers_is_unclear() -> None:
     goal = LatencyGoal({"ttfb-p99": 0.2})
-    assert judge(goal, QUICK, failed=0, sent=1_000).outcome == "unclear"
-    assert judge(goal, QUICK, failed=0, sent=1_000, first_byte=QUICK).outcome == "held"
+    assert judge(goal, measured()).outcome == "unclear"
+    assert judge(goal, measured(first_byte=QUICK)).outcome == "held"
 
 
 def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
     """Of ten requests at most one lies beyond p99, for certain enough; that none does, is not."""
     few = LatencyHistogram.of([0.1] * 10)
-    (reason,) = judge(LatencyGoal({"p99": 0.2}), few, failed=0, sent=10).reasons
+    (reason,) = judge(LatencyGoal({"p99": 0.2}), measured(few, sent=10)).reasons
     assert reason == "p99 100 ms (100 to no bound) may miss 200 ms"
     assert Bounds(0.1, 0.0, math.inf, 10).to_dict() == {
         "ms": 100.0,
@@ -96,7 +110,7 @@ def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
 
 def test_a_target_that_is_just_met_is_kept() -> None:
     exactly = LatencyGoal({"p50": QUICK.percentile(50)})
-    assert judge(exactly, QUICK, failed=0, sent=1_000).outcome == "held"
+    assert judge(exactly, measured()).outcome == "held"
 
 
 @pytest.mark.parametrize("name", ["p0", "p100", "ttfb-p0", "q50", "p"])
@@ -119,7 +133,7 @@ def test_bounds_are_said_in_milliseconds() -> None:
 )
 def test_errors_against_one_in_a_thousand(failed: int, outcome: str) -> None:
     """Of 1,000 requests at a share of 0.001: 4 or more by chance in 1.9 %, 3 or more in 8.0 %."""
-    found = judged(failed=failed, errors={"503 Busy": failed} if failed else None)
+    found = judged(failed=failed)
     assert found.outcome == outcome
     assert found.errors is (outcome == "broken")
     if outcome != "held":
@@ -130,10 +144,10 @@ def test_errors_against_one_in_a_thousand(failed: int, outcome: str) -> None:
 
 def test_no_errors_allowed_is_none_allowed() -> None:
     strict = LatencyGoal({}, allowed_errors=0)
-    assert judge(strict, QUICK, failed=1, sent=1_000).outcome == "broken"
-    held = judge(strict, QUICK, failed=0, sent=1_000)
+    assert judge(strict, measured(failed=1)).outcome == "broken"
+    held = judge(strict, measured())
     assert (held.outcome, held.reasons) == ("held", ("no more errors than allowed",))
-    assert judge(strict, LatencyHistogram(), failed=0, sent=0).outcome == "held"
+    assert judge(strict, measured(LatencyHistogram(), sent=0)).outcome == "held"
 
 
 def test_more_failures_than_are_counted_one_by_one() -> None:
@@ -144,10 +158,10 @@ def test_more_failures_than_are_counted_one_by_one() -> None:
     ("more", "kept"),
     [
         ({}, True),
-        ({"unsent": 1}, False),
+        ({"intended": 1_001}, False),
         ({"latencies": SLOW}, False),
         ({"p50_by_second": [1, 2, 3, 4, 5, 6]}, False),
-        ({"failed": 3, "errors": {"timeout": 3}}, False),
+        ({"errors": {"timeout": 3}}, False),
     ],
 )
 def test_what_a_limited_generator_still_shows(more: dict[str, object], kept: bool) -> None:
@@ -157,13 +171,11 @@ def test_what_a_limited_generator_still_shows(more: dict[str, object], kept: boo
 
 def test_what_the_endpoint_answers_counts_even_then() -> None:
     mixed = {"503 Busy": 10, "timeout": 10}
-    assert judged(client_bound=("busy",), failed=20, errors=mixed).outcome == "broken"
+    assert judged(client_bound=("busy",), errors=mixed).outcome == "broken"
     waited = {"503 Busy": 1, "timeout": 19}
-    assert judged(client_bound=("busy",), failed=20, errors=waited).outcome == "client-bound"
+    assert judged(client_bound=("busy",), errors=waited).outcome == "client-bound"
 
 
 def test_the_three_commonest_kinds_are_named() -> None:
     kinds = {"a": 1, "b": 40, "c": 30, "d": 20}
-    assert (
-        judged(failed=91, errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")
-    )
+    assert judged(errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.steps import Step
 from low_latency_endpoint.load_test.search.bounds import (
     mean_bounds,
@@ -85,7 +86,9 @@ def test_the_mean_has_an_interval_too() -> None:
 
 def _judged(slow: int, of: int = 1000, failed: int = 0, **more: Any) -> Any:
     latencies = LatencyHistogram.of([0.1] * (of - slow) + [0.3] * slow)
-    return judge(GOAL, latencies, failed=failed, sent=of + failed, **more)
+    errors = {"timeout": failed} if failed else {}
+    measured = Measurement(latency=latencies, sent=of + failed, errors=errors)
+    return judge(GOAL, measured, **more)
 
 
 def test_a_percentile_is_judged_with_its_uncertainty() -> None:

@@ -122,7 +122,7 @@ WHOLE = LatencyHistogram.of([3.0] * 400)
 
 
 def outcome(found: TokenResult, goal: LatencyGoal = GOAL) -> str:
-    return judge(goal, WHOLE, failed=0, sent=400, tokens=found).outcome
+    return judge(goal, Measurement(latency=WHOLE, sent=400, tokens=found)).outcome
 
 
 def test_both_targets_and_the_goodput_are_kept_or_not() -> None:
@@ -154,7 +154,9 @@ def test_an_interval_of_gaps_rests_on_the_streams_not_on_the_gaps() -> None:
         LatencyHistogram.of([0.04] * streams),
         good=streams,
     )
-    judged = judge(LatencyGoal({"itl-p95": 0.07}), WHOLE, failed=0, sent=streams, tokens=found)
+    judged = judge(
+        LatencyGoal({"itl-p95": 0.07}), Measurement(latency=WHOLE, sent=streams, tokens=found)
+    )
     bounds = judged.bounds["itl-p95"]
     assert bounds.samples == streams
     low, high = rank_bounds(streams, 0.95)
@@ -190,7 +192,7 @@ def test_without_a_gap_nothing_depends() -> None:
 
 
 def test_targets_for_tokens_of_other_answers_are_unclear() -> None:
-    judged = judge(GOAL, WHOLE, failed=0, sent=400)
+    judged = judge(GOAL, Measurement(latency=WHOLE, sent=400))
     assert judged.outcome == "unclear"
     assert judged.goodput is None
 

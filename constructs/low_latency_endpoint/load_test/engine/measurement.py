@@ -252,6 +252,14 @@ class Measurement(Counts):
         return sum(self.errors.values())
 
     @property
+    def failures(self) -> dict[str, int]:
+        """The kinds of errors with their first messages, and how many requests each failed."""
+        return {
+            f"{kind} ({said})" if (said := self.messages.get(kind)) else kind: count
+            for kind, count in self.errors.items()
+        }
+
+    @property
     def answered(self) -> int:
         """Requests of which the end is known, good or not."""
         return self.completed + self.failed

@@ -157,14 +157,6 @@ class StepResult(Measurement):
         return replace(self, client_bound=client_bound(self), warnings=warnings(self))
 
     @property
-    def failures(self) -> dict[str, int]:
-        """The kinds of errors with their first messages, and how many requests each failed."""
-        return {
-            f"{kind} ({said})" if (said := self.messages.get(kind)) else kind: count
-            for kind, count in self.errors.items()
-        }
-
-    @property
     def valid(self) -> bool:
         """Whether the figures say something about the endpoint."""
         return not self.client_bound

@@ -12,7 +12,7 @@ from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import milliseconds, readable
 from ..engine.latencies import LatencyHistogram
-from ..engine.measurement import TOKEN_HISTOGRAMS, TokenResult
+from ..engine.measurement import Measurement
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
 from .bounds import (
@@ -242,29 +242,20 @@ def quantile_of(statistic: str) -> float:
 
 def judge(
     goal: LatencyGoal,
-    latencies: LatencyHistogram,
+    measured: Measurement,
     *,
-    failed: int,
-    sent: int,
     client_bound: Sequence[str] = (),
     p50_by_second: Sequence[float] = (),
-    errors: Mapping[str, int] | None = None,
-    unsent: int = 0,
-    first_byte: LatencyHistogram | None = None,
-    tokens: TokenResult | None = None,
     worth: Mapping[str, float] | None = None,
     piling_up: bool = False,
 ) -> Judgement:
     """Judge a step; ``worth``, by statistic: how many requests are worth one independent one."""
-    histograms = {"latency": latencies, "first_byte": first_byte}
-    streams: int | None = None
-    if tokens is not None:
-        histograms |= {name: getattr(tokens, name) for name in TOKEN_HISTOGRAMS}
-        streams = tokens.per_token.count
+    failed, sent, tokens = measured.failed, measured.sent, measured.tokens
+    streams = tokens.per_token.count if tokens is not None else None
     bounds = {
         name: _bounds(
             name,
-            histograms.get(histogram_of(name)),
+            measured.histogram(histogram_of(name)),
             goal.confidence,
             (worth or {}).get(name),
             streams if name.startswith(INTER_TOKEN) else None,
@@ -278,7 +269,7 @@ def judge(
         good = share_bounds(round(tokens.good / one), round(sent / one), goal.confidence)
         good = replace(good, value=tokens.good / max(sent, 1))
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
-    answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
+    answered = sum(count for kind, count in measured.errors.items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
     rising = rises(p50_by_second)
     overloaded = rising or piling_up
@@ -288,11 +279,11 @@ def judge(
     if wanted is not None:
         kept = kept and good is not None and good.value >= wanted
     if client_bound and by_errors != "broken":
-        kept = kept and not unsent
+        kept = kept and sent >= measured.intended
         return Judgement("client-bound", tuple(client_bound), bounds, kept=kept, goodput=good)
     broken, unclear, held = _against(goal, bounds, good, overloaded)
     if by_errors:
-        kinds = f": {most_frequent(errors)}" if errors else ""
+        kinds = f": {most_frequent(measured.failures)}"
         said = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
         (broken if by_errors == "broken" else unclear).insert(0, said)
     if broken:
@@ -339,13 +330,11 @@ def _against(
 
 def _bounds(
     statistic: str,
-    latencies: LatencyHistogram | None,
+    latencies: LatencyHistogram,
     confidence: float,
     worth: float | None,
     samples: int | None,
 ) -> Bounds:
-    if latencies is None:
-        return Bounds(math.nan, 0.0, math.inf, 0)
     if worth is not None:
         samples = max(1, int(latencies.count / worth))
     return (

@@ -98,15 +98,9 @@ def judged(
     judge_it = partial(
         judge,
         goal,
-        result.latency,
-        failed=result.failed,
-        sent=result.sent,
+        result,
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
-        errors=result.failures,
-        unsent=result.intended - result.sent,
-        first_byte=result.first_byte,
-        tokens=result.tokens,
         worth=_worth(goal, blocks_of(settled)),
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
