@@ -137,7 +137,7 @@ def test_stated_numbers_of_instances_are_raised_with_it(
 
 def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: Path) -> None:
     _, out, _ = cli(settings, "--from-load-test", result, "--markdown")
-    assert out.startswith("## sentiment")
+    assert "**sentiment ml.m5.12xlarge**" in out
     assert out.count("easured: load test of sentiment") == 3
     other = tmp_path / "other.yaml"
     other.write_text(SHIPPED, "utf-8")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
@@ -23,7 +22,7 @@ from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, Plan
 
 from .conftest import requested
 from .pinned_models import BGE_SMALL, MISTRAL_7B
-from .test_plan_docs import check_in_step, printed
+from .test_plan_docs import check_in_step, planned_as
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "language-model-plans.md"
 ZONES = ("use1-az1", "use1-az2")
@@ -160,10 +159,7 @@ def target_table() -> str:
 
 
 def generated() -> dict[str, str]:
-    plans = {
-        name: printed(*plan_parts({name: make().explanation}, verbose=False))
-        for name, make in PLANS.items()
-    }
+    plans = {name: planned_as(name, make().explanation) for name, make in PLANS.items()}
     return {"memory": memory_table(), "targets": target_table(), **plans}
 
 

@@ -10,14 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console
 
-from low_latency_endpoint.cli.plan_changes import comparison_parts
-from low_latency_endpoint.cli.plan_view import plan_parts
+from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.plan.decisions import Explanation
+from low_latency_endpoint.plan.document import explained
+from low_latency_endpoint.report.document import Document, Section
+from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
 from low_latency_endpoint.settings.plans import SHARED_DECISIONS
 from low_latency_endpoint.settings.update.comparison import compare
@@ -113,10 +115,16 @@ def decision_table() -> str:
     return "\n".join(["| Decision | Rule | Source |", "|---|---|---|", *rows.values()]) + "\n"
 
 
-def printed(*parts: RenderableType) -> str:
+def planned_as(name: str, plan: Explanation) -> str:
+    """A plan as its command prints it."""
+    title = f"{name}  {plan['instance_type'].value}"
+    return printed(Document("", [Section(title, explained(plan, verbose=False))]))
+
+
+def printed(document: Document) -> str:
     """What a terminal of 80 columns shows, as a block of a page."""
     console = Console(width=80, file=io.StringIO(), record=True, highlight=False)
-    console.print(*parts, sep="\n")
+    console.print(*drawn(document), sep="\n")
     lines = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
     return "\n".join(["```text", *lines, "```", ""])
 
@@ -130,20 +138,17 @@ def against() -> str:
     )
     changed = changed.replace("safety_factor: 0.45", "safety_factor: 0.5")
     before, after = (parse_settings(each) for each in (text, changed))
-    return printed(*comparison_parts(compare(before, after), "deployed.yaml", "endpoint.yaml"))
+    return printed(compared(compare(before, after), "deployed.yaml", "endpoint.yaml"))
 
 
 def generated() -> dict[Path, dict[str, str]]:
     return {
         PAGE: {
             "decisions": decision_table(),
-            **{
-                name: printed(*plan_parts({name: make()}, verbose=False))
-                for name, make in PLANS.items()
-            },
+            **{name: planned_as(name, make()) for name, make in PLANS.items()},
         },
         UPDATES: {"against": against()},
-        README: {"plan": printed(*plan_parts({"sentiment": shipped()}, verbose=False))},
+        README: {"plan": planned_as("sentiment", shipped())},
     }
 
 

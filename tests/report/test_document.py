@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 
 import pytest
@@ -22,9 +23,9 @@ from low_latency_endpoint.report.document import (
     Section,
     Sentence,
 )
-from low_latency_endpoint.report.markdown import as_markdown
+from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.pages import page
-from low_latency_endpoint.report.tables import Table
+from low_latency_endpoint.report.tables import Cell, Table
 from low_latency_endpoint.report.terminal import drawn
 
 SAID = "seen"
@@ -43,6 +44,11 @@ PARTS: dict[type, Any] = {
     Evidence: Section("", [FINDING, Evidence()]),
     Section: Section(SAID, [SAID]),
 }
+FURTHER: dict[str, Part] = {
+    "aligned": Listed([Row("word", SAID, tone="bad")], aligned=True),
+    "stacked": Table(["a", "b"], [["", Cell("AWS", link=f"https://{SAID}.example")]], stacked=True),
+    "folded": Section("title", [SAID], folded=True),
+}
 
 
 def in_terminal(shown: Document) -> str:
@@ -51,6 +57,34 @@ def in_terminal(shown: Document) -> str:
         for part in drawn(shown):
             console.print(part)
     return captured.get()
+
+
+@pytest.mark.parametrize("part", FURTHER.values(), ids=FURTHER)
+def test_each_back_end_draws_each_form_of_a_part(part: Part) -> None:
+    shown = Document("subject", [part])
+    terminal, markdown, html = in_terminal(shown), as_markdown(shown), page(shown)
+    assert all(SAID in text for text in (terminal, markdown, html))
+    links = isinstance(part, Table)
+    assert (f"[AWS](https://{SAID}.example)" in markdown) == links
+    assert (f'<a href="https://{SAID}.example">AWS</a>' in html) == links
+    folded = isinstance(part, Section)
+    assert [text.count("<details") for text in (markdown, html)] == [folded, folded]
+    assert [text.count("</details>") for text in (markdown, html)] == [folded, folded]
+
+
+def test_words_of_aligned_lines_have_a_column() -> None:
+    lines = in_terminal(Document("", [Listed([Row("a", "b " * 50)], aligned=True)])).splitlines()
+    assert {line.index("b") for line in lines} == {13}
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_comment_is_cut_between_lines_and_says_so() -> None:
+    table = Table(["a"], [["x" * 100]] * 1000)
+    text = as_markdown(Document("", [Section("t", [table], folded=True), "end"]))
+    assert len(text) <= MOST_CHARACTERS
+    assert text.count("<details") == text.count("</details>") == 1
+    [missing] = map(int, re.findall(r"(\d+) of \d+ lines are missing", text))
+    assert 0 <= missing - (1000 - text.count("| xxx")) < 5  # and what stood below the table
 
 
 @pytest.mark.parametrize("kind", get_args(Part), ids=lambda kind: kind.__name__)

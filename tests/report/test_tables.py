@@ -6,12 +6,13 @@ import pytest
 from rich.console import Console
 
 from low_latency_endpoint.report.tables import Cell, Table
+from low_latency_endpoint.report.terminal_tables import DrawnTable
 
 
 def _lines(table: Table, width: int) -> list[str]:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
-        console.print(table)
+        console.print(DrawnTable(table))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

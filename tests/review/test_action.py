@@ -128,7 +128,8 @@ def test_it_says_what_it_found(job: Job) -> None:
     assert done.returncode == 0, done.stderr
     assert job.outputs["verdict"] == "passed"
     assert set(job.outputs) == set(ACTION["outputs"])
-    assert job.markdown.startswith(f"{MARKER}\n### :x: replaced: sentiment: mood comes up beside")
+    assert job.markdown.startswith(f"{MARKER}\n**low-latency plan**")
+    assert "**:x: replaced: sentiment: mood comes up beside" in job.markdown
     assert (job.folder / "summary.md").read_text(encoding="utf-8") == job.markdown
     assert job.run(VERDICT).returncode == 0
 
@@ -142,7 +143,7 @@ def test_what_the_team_chose_fails_it(job: Job) -> None:
 
 def test_several_files(job: Job) -> None:
     job.run(CHECK, settings="endpoint.yaml\na b.yaml\n")
-    assert "`a b.yaml`" in job.markdown
+    assert "**a b.yaml**" in job.markdown
 
 
 def test_what_cannot_be_compared_is_an_error(job: Job) -> None:

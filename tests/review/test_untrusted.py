@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from low_latency_endpoint.cli.plan_changes import MOST_CHARACTERS
-from low_latency_endpoint.report.markdown import escaped
+from low_latency_endpoint.report.markdown import MOST_CHARACTERS, escaped
 
 from .conftest import SHIPPED, Check, Checkout, settings
 

@@ -14,13 +14,11 @@ from rich.console import Console
 from fuzzing.agreement import folder_of_files, text_of
 from fuzzing.cases import settings_values
 from low_latency_endpoint import DeploymentPolicy
-from low_latency_endpoint.cli.plan_changes import (
-    MOST_CHARACTERS,
-    comparison_markdown,
-    comparison_parts,
-)
+from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.options.effects import Effect
+from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
+from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
 from low_latency_endpoint.settings.update.revisions import is_file_name
@@ -50,9 +48,10 @@ def test_any_two_files_can_be_compared_and_shown(made_up: list[Settings]) -> Non
         found = compare(before, after)
         assert found.differences
         json.dumps(found.to_dict(), allow_nan=False)
-        assert len(comparison_markdown(found, "old.yaml", "new.yaml")) <= MOST_CHARACTERS
+        document = compared(found, "old.yaml", "new.yaml")
+        assert len(as_markdown(document)) <= MOST_CHARACTERS
         out = io.StringIO()
-        Console(width=80, file=out).print(*comparison_parts(found, "old.yaml", "new.yaml"))
+        Console(width=80, file=out).print(*drawn(document))
         assert max(map(len, out.getvalue().splitlines())) <= 80
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnded, Watch
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.steps import StepResult
+from ..report.document import Part
 from ..report.numbers import readable
 from .live_display import LiveDisplay
 
@@ -20,7 +20,7 @@ class ComparisonDisplay(LiveDisplay):
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
-        self._now: RenderableType = Text("")
+        self._now = Text("")
         self._so_far: RoutingComparison | None = None
 
     @property
@@ -54,7 +54,7 @@ class ComparisonDisplay(LiveDisplay):
         self._show()
 
     def _show(self) -> None:
-        parts: list[RenderableType] = []
+        parts: list[Part] = []
         if self._so_far is not None and self._so_far.changes:
             parts.append(self._so_far.table())
         self._draw(parts, self._now)

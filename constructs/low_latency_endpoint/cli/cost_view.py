@@ -9,9 +9,8 @@ from ..options.capacity import counted_instances
 from ..report.numbers import readable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ..plan.hourly_cost import EndpointCost, StackCost
+    from ..report.document import Part
     from ..settings import Settings
     from ..simulate import Shape
 
@@ -71,13 +70,10 @@ def total_line(cost: StackCost) -> str:
     return f"The stack, in US dollars per hour: {amounts}.{peak}"
 
 
-def cost_parts(
-    settings: Settings, cost: StackCost, day: Shape | None = None
-) -> Iterator[RenderableType]:
+def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) -> Iterator[Part]:
     """A table of instances and dollars, what a million requests cost, whose prices these are."""
-    from rich.text import Text
-
     from ..plan.hourly_cost import MOMENTS, NOT_IN_IT
+    from ..report.document import Sentence
     from ..report.tables import Cell, Table
 
     rows: list[list[str | Cell]] = []
@@ -114,18 +110,18 @@ def cost_parts(
         rows,
         f"{settings.stack_name}: US dollars per hour",
     )
-    yield from map(Text, (*_beside(cost), *_per_million(cost)))
+    said = [*_beside(cost), *_per_million(cost)]
     if day is not None:
-        yield Text(along_line(settings, cost, day))
+        said.append(along_line(settings, cost, day))
     elif cost.usd("at_most") is not None:
-        yield Text(
+        said.append(
             "What a usual month costs follows from traffic: --traffic-from with a recorded day, or "
             "--traffic daily-wave."
         )
-    yield from map(Text, _whose_prices(cost))
+    said += _whose_prices(cost)
     if cost.without_price:
-        yield Text(_how_to_give(cost.without_price))
-    yield Text(NOT_IN_IT)
+        said.append(_how_to_give(cost.without_price))
+    yield from map(Sentence, (*said, NOT_IN_IT))
 
 
 def _beside(cost: StackCost) -> Iterator[str]:

@@ -9,6 +9,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 
+from ..report.document import Document, Part
+from ..report.terminal import drawn
+
 
 class LiveDisplay:
     """Parts that are drawn anew in a terminal; lines where nobody looks, none when quiet."""
@@ -31,10 +34,10 @@ class LiveDisplay:
         if self._live is not None:
             self._live.stop()
 
-    def _draw(self, parts: list[RenderableType], now: RenderableType) -> None:
+    def _draw(self, parts: list[Part], now: RenderableType) -> None:
         """The parts, and below them what is being done."""
         if self._live is not None:
-            self._live.update(Group(*parts, Spinner("dots", now)))
+            self._live.update(Group(*drawn(Document("", parts)), Spinner("dots", now)))
 
     def _line(self, text: str, *, always: bool = False) -> None:
         """A line where nothing is drawn."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
@@ -12,6 +11,7 @@ from ..load_test.search.run_plans import RunPlan
 from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
 from ..load_test.search.search_plan import TimeLeft
 from ..load_test.search.steps_table import step_columns, steps_table
+from ..report.document import Part, Sentence
 from ..report.numbers import readable
 from .live_display import LiveDisplay
 
@@ -92,7 +92,7 @@ class LoadTestDisplay(LiveDisplay):
         self._show()
 
     def _show(self) -> None:
-        parts: list[RenderableType] = [Text(self._title, style="bold")]
+        parts: list[Part] = [Sentence(self._title, "strong")]
         if self._done:
             parts.append(steps_table(list(step_columns(self._done[-20:])), "load"))
         self._draw(parts, self._now)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from ..report.document import Document, Section, Sentence
+from ..report.tables import Table
 from .options import Json, flag, grouped, option
-from .output import print_json
+from .output import print_document, print_json
 
 if TYPE_CHECKING:
     from ..hugging_face.hub_reading import Hub
@@ -91,11 +93,10 @@ def pin(
         ]
         print_json({"lock": str(options.lock), "changed": changed, "models": pinned})
         return
-    for each in done:
-        _show(each)
+    print_document(Document("", [*map(_section, done)]))
     typer.echo(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
     typer.echo(
-        "Next: keep it under version control, and name the model in the settings:\n"
+        "\nNext: keep it under version control, and name the model in the settings:\n"
         f"  hugging_face: {{model: {names[0]}}}"
     )
 
@@ -181,12 +182,7 @@ def _differences(
     }
 
 
-def _show(done: Pinning) -> None:
-    from rich.text import Text
-
-    from ..report.tables import Table
-    from .output import print_parts
-
+def _section(done: Pinning) -> Section:
     pinned = done.pinned
     weights = [each for each in pinned.files if each.is_weights]
     rest = [each for each in pinned.files if not each.is_weights]
@@ -207,7 +203,7 @@ def _show(done: Pinning) -> None:
     task = f", {pinned.task}" if pinned.task else ""
     title = f"{pinned.model} {pinned.revision}, commit {pinned.commit[:12]}{task}"
     table = Table(["What", "Files", "Size"], rows)
-    print_parts(Text(title, style="bold"), table, *(Text(line) for line in lines), Text(""))
+    return Section(title, [table, *map(Sentence, lines)])
 
 
 def _by_reason(done: Pinning) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +25,13 @@ from .options import (
     grouped,
     option,
 )
-from .output import print_json, print_parts
+from .output import print_document, print_json
 
 if TYPE_CHECKING:
     from ..load_test.search.plan_adoption import AdoptedLimit
     from ..plan.decisions import Explanation
     from ..plan.stack_minutes import StackMinutes
+    from ..report.document import Document, Part
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
     from ..settings.update.effects import Consequence
@@ -265,25 +266,52 @@ def _show(
         else:
             data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
-    elif options.markdown:
-        parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
-        typer.echo("\n".join(parts), nl=False)
     else:
-        from ..settings import shared_resources
-        from .plan_view import plan_parts, shared_lines
-
-        zones = ", ".join(settings.client_zones.zones)
-        print_parts(
-            f"{settings.stack_name}: callers in {zones}\n",
-            *plan_parts(plans, verbose=options.verbose),
+        more = _stack_parts(settings, options.day, cost=adopted is None) if named is None else ()
+        print_document(
+            _document(settings, plans, more, verbose=options.verbose or options.markdown),
+            markdown=options.markdown,
         )
-        if named is None:
-            print_parts(*shared_lines(shared_resources(settings)))
-        if adopted is None and named is None and (line := _total_line(settings, options.day)):
-            print_parts(line)
-        if not options.verbose:
+        if not (options.verbose or options.markdown):
             typer.echo("-v shows every decision with its rule and its source.")
     return any(each.warnings for each in plans.values())
+
+
+def _document(
+    settings: Settings, plans: Mapping[str, Explanation], more: Iterable[Part], *, verbose: bool
+) -> Document:
+    """Each endpoint's plan; then once the warnings that all of several have, and what is shared."""
+    from ..plan.document import explained, warned
+    from ..report.document import Document, Listed, Section
+
+    first, *others = plans.values()
+    shared = [
+        text for text in first.warnings if others and all(text in each.warnings for each in others)
+    ]
+    parts: list[Part] = [
+        Section(
+            f"{name}  {each['instance_type'].value}", explained(each, verbose=verbose, said=shared)
+        )
+        for name, each in plans.items()
+    ]
+    if shared:
+        parts.append(Section("All endpoints", [Listed(warned(shared), aligned=True)]))
+    zones = ", ".join(settings.client_zones.zones)
+    return Document(settings.stack_name, [*parts, *more], f"callers in {zones}")
+
+
+def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterator[Part]:
+    """What all endpoints share, and what the stack costs."""
+    from ..report.document import Listed, Row, Section
+    from ..settings import shared_resources, stack_cost
+
+    lines = [Row(*each) for each in shared_resources(settings).lines()]
+    yield Section("Shared by all endpoints", [Listed(lines, aligned=True)])
+    if cost:
+        found = stack_cost(settings)
+        yield total_line(found)
+        if day is not None:
+            yield along_line(settings, found, day)
 
 
 def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Comparison, bool]:
@@ -291,8 +319,7 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Compar
     from ..settings.update.comparison import compare
     from ..settings.update.review import FileReview
     from ..settings.update.verdict import breaches
-    from .plan_changes import comparison_markdown, comparison_parts
-    from .plan_review import verdict_lines, verdict_markdown
+    from .plan_changes import compared
 
     assert options.against is not None
     before = _loaded(Path(options.against), options)
@@ -306,12 +333,9 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Compar
         verdict = {"verdict": _verdict(found)} if limits else {}
         data = {"settings": names[1], "against": names[0]}
         print_json(data | comparison.to_dict() | verdict)
-    elif options.markdown:
-        typer.echo(comparison_markdown(comparison, *names), nl=False)
-        if limits:
-            typer.echo("\n".join(("", *verdict_markdown(found, limits))))
     else:
-        print_parts(*comparison_parts(comparison, *names), *verdict_lines(found, limits))
+        document = compared(comparison, *names, found, limits)
+        print_document(document, markdown=options.markdown)
     return comparison, bool(found)
 
 
@@ -320,7 +344,7 @@ def _review(names: list[str], options: PlanOptions) -> None:
     from ..settings.update.review import review_files
     from ..settings.update.revisions import Repository
     from ..settings.update.verdict import breaches
-    from .plan_review import review_markdown, review_parts
+    from .plan_changes import reviewed
 
     assert options.against is not None
     limits = options.limits
@@ -339,11 +363,10 @@ def _review(names: list[str], options: PlanOptions) -> None:
         if options.json:
             files = [each.to_dict() for each in reviews]
             print_json({"against": base, "files": files, "verdict": _verdict(found)})
-        elif options.markdown:
-            shown = head[:10] if head else "these files"
-            typer.echo(review_markdown(reviews, against, shown, found, limits), nl=False)
         else:
-            print_parts(*review_parts(reviews, against, found, limits))
+            shown = head[:10] if head else "these files"
+            document = reviewed(reviews, against, shown, found, limits)
+            print_document(document, markdown=options.markdown)
         different = any(each.differs for each in reviews)
         warned = any(each.gained_warnings for each in reviews)
     _exit(options, failed=bool(found), different=different, warned=warned)
@@ -359,23 +382,19 @@ def _verdict(found: list[tuple[Limit, str]]) -> dict[str, Any]:
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
     """Say what the load test changes, and write it when that was asked for."""
     if not quiet:
-        from rich.text import Text
-
+        from ..report.document import Code, Document, Listed, Section
         from ..settings.update.comparison import changed_decisions
         from .plan_changes import decision_table
 
-        print_parts(Text(f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}\n"))
-        changes = changed_decisions(adopted.before, adopted.after)
-        if changes:
-            print_parts(decision_table(changes, "before", "as measured"))
-        for line in adopted.raised:
-            typer.echo(f"Raised too, as the settings state it: {line}")
+        parts: list[Part] = [f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}"]
+        if changes := changed_decisions(adopted.before, adopted.after):
+            parts.append(Section("", [decision_table(changes, "before", "as measured")]))
+        if adopted.raised:
+            parts += ["Raised too, as the settings state it:", Listed(adopted.raised)]
         effect, said, _ = _deploying(adopted)
-        print_parts(Text(f"Deploying it: {effect.word}: {said}\n"))
-        if adopted.edit.changed:
-            typer.echo(adopted.edit.diff())
-        else:
-            typer.echo(f"{settings} says so already.")
+        parts.append(f"Deploying it: {effect.word}: {said}")
+        diff, same = adopted.edit.diff(), f"{settings} says so already."
+        print_document(Document("", [*parts, Section("", [Code([(diff, "")]) if diff else same])]))
     if not adopted.edit.changed:
         return
     if write:
@@ -421,12 +440,12 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
         }
         print_json({"settings": str(path), **found})
         return
+    from ..report.document import Document, Sentence
     from ..settings import stack_cost
 
-    print_parts(
-        *(cost_parts(settings, stack_cost(settings), options.day) if options.cost else ()),
-        *(map(str, _minutes(settings)) if options.minutes else ()),
-    )
+    cost = cost_parts(settings, stack_cost(settings), options.day) if options.cost else ()
+    minutes = [Sentence(str(each)) for each in _minutes(settings)] if options.minutes else ()
+    print_document(Document("", [*cost, *minutes]))
 
 
 def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
@@ -445,14 +464,6 @@ def _shared_data(settings: Settings) -> dict[str, Any]:
     from ..settings import shared_resources
 
     return {"shared": shared_resources(settings).to_dict()}
-
-
-def _total_line(settings: Settings, day: Shape | None) -> str:
-    from ..settings import stack_cost
-
-    cost = stack_cost(settings)
-    along = "" if day is None else along_line(settings, cost, day)
-    return "\n".join(filter(None, (total_line(cost), along)))
 
 
 def _loaded(path: Path, options: PlanOptions) -> Settings:

@@ -1,4 +1,4 @@
-"""What ``low-latency plan NEW --against OLD`` prints."""
+"""What ``low-latency plan --against`` says: of two settings files, and of all files of a revision."""
 
 from __future__ import annotations
 
@@ -6,132 +6,184 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..report.markdown import code, escaped
+from ..options.effects import Effect
+from ..report.document import Document, Entry, Listed, Part, Row, Section, Sentence, Tone
+from ..report.tables import Cell, Table
+from ..settings.update.effects import MEANINGS, Difference
+from ..settings.update.review import FileReview
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table as RichTable
-
-    from ..options.effects import Effect
     from ..plan.hourly_cost import StackCost
     from ..settings.update.comparison import Comparison
-from ..settings.update.effects import Consequence, Difference
-
-MOST_CHARACTERS = 65_536
-"""Of a comment on GitHub; more is refused."""
+    from ..settings.update.verdict import Limit
 
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
-_TONES = {
-    "refused": "bold red",
-    "deleted": "red",
-    "replaced": "red",
-    "not known": "magenta",
-    "deployment": "yellow",
-    "new": "green",
-    "in place": "green",
-    "nothing": "dim",
+_MOST_SHOWN = 10  # differences that a page and a comment do not fold
+_TONES: dict[Effect, Tone] = {
+    Effect.REFUSED: "bad",
+    Effect.DELETED: "bad",
+    Effect.REPLACED: "bad",
+    Effect.NOT_KNOWN: "other",
+    Effect.DEPLOYMENT: "careful",
+    Effect.NEW: "good",
+    Effect.IN_PLACE: "good",
+    Effect.NOTHING: "soft",
 }
-_MARKS = {
-    "refused": ":no_entry:",
-    "deleted": ":x:",
-    "replaced": ":x:",
-    "not known": ":grey_question:",
-    "deployment": ":large_orange_diamond:",
-    "new": ":new:",
-    "in place": ":white_check_mark:",
-    "nothing": ":white_check_mark:",
-}
+_READ_ONLY = (
+    "Only settings, and the files that they name, were read: no code of either revision was run."
+)
 
 
-def headline(comparison: Comparison) -> str:
-    """How many differences there are, and of which effect."""
-    counts = Counter(each.effect for each in comparison.differences)
-    if not counts:
-        return "no difference"
-    number = sum(counts.values())
-    words = ", ".join(f"{counts[effect]} {effect.word}" for effect in sorted(counts, reverse=True))
-    return f"{number} difference{'s' * (number != 1)}: {words}"
-
-
-def comparison_parts(comparison: Comparison, before: str, after: str) -> Iterator[RenderableType]:
-    """The comparison for a terminal: endpoints, differences, plan, warnings, cost."""
-    from rich.text import Text
-
-    from ..settings.update.effects import MEANINGS
-
-    yield Text(f"{after} against {before}", "bold")
-    yield Text(f"{headline(comparison)}\n")
-    if not comparison.differences:
-        yield Text("Deploying it changes nothing.")
-        yield from _unread(comparison)
-        return
-    yield _grid((key, each) for key, each in comparison.outcomes.items())
-    for key, found in _by_endpoint(comparison):
-        yield Text(f"\n{key or 'Shared by all endpoints'}", "bold")
-        yield _grid((_setting(each), *each.consequences) for each in found)
-    yield from _plan_parts(comparison, before, after)
-    used = sorted({each.effect for each in comparison.differences}, reverse=True)
-    yield Text()
-    for effect in used:
-        yield _hanging(f"{effect.word}: {MEANINGS[effect]}", "dim")
-    yield from _unread(comparison)
-
-
-def _plan_parts(comparison: Comparison, before: str, after: str) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    if changes := _of_both(comparison):
-        yield decision_table(changes, before, after)
-    for mark, name in (("+", "gained"), ("-", "lost"), ("~", "changed")):
-        for key, text in comparison.warnings[name]:
-            yield _hanging(f"{mark} Warning {name}, {key}: {text}", "yellow" * (mark != "-"))
-    yield Text()
-    for line in cost_lines(*comparison.costs):
-        yield _hanging(line)
-
-
-def _of_both(comparison: Comparison) -> list[dict[str, Any]]:
-    """The decisions that differ where there is an endpoint before and after."""
-    before, after = comparison.explanations
-    return [
-        each
-        for each in comparison.decisions
-        if each["endpoint"] in before and each["endpoint"] in after
-    ]
-
-
-def _unread(comparison: Comparison) -> Iterator[RenderableType]:
-    if comparison.unread:
-        names = ", ".join(str(each) for each in comparison.unread)
-        yield _hanging(
-            f"Not compared: what is in {names} now with what was in it when it was deployed; other "
-            "content is a difference too."
-        )
-
-
-def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -> RenderableType:
-    """The plan's decisions that differ, side by side."""
-    from ..report.tables import Cell, Table
-
-    several = len({each["endpoint"] for each in changes}) > 1
-    return Table(
-        (*["Endpoint"] * several, "Decision", before, after),
-        [
-            (
-                *[each["endpoint"]] * several,
-                each["title"],
-                each["before"] or "-",
-                Cell(each["after"] or "-", "strong"),
-            )
-            for each in changes
-        ],
-        align="l",
+def compared(
+    comparison: Comparison,
+    before: str,
+    after: str,
+    found: Sequence[tuple[Limit, str]] = (),
+    limits: Sequence[Limit] = (),
+) -> Document:
+    """Two settings files: endpoints, cost, warnings, differences, plan."""
+    return Document(
+        after,
+        [*_judged(found, limits), *_comparison_parts(comparison, before, after)],
+        f"against {before}",
+        _headline(comparison),
+        _TONES[comparison.effect],
     )
 
 
-def cost_lines(
-    before: StackCost, after: StackCost, hint: str = ", or give --price ITEM=USD"
-) -> Iterator[str]:
+def reviewed(
+    reviews: Sequence[FileReview],
+    against: str,
+    head: str,
+    found: Sequence[tuple[Limit, str]],
+    limits: Sequence[Limit],
+) -> Document:
+    """All files of a revision, with the worst thing that happens first."""
+    verdict, tone = _worst(reviews)
+    return Document(
+        "low-latency plan",
+        [
+            *_judged(found, limits),
+            *(part for each in reviews for part in _measures(each)),
+            *(Section(each.path, [*_file_parts(each, against)]) for each in reviews),
+            Section("", [Sentence(_READ_ONLY, "soft")]),
+        ],
+        f"{head} against {against}",
+        verdict,
+        tone,
+    )
+
+
+def _judged(found: Sequence[tuple[Limit, str]], limits: Sequence[Limit]) -> Iterator[Part]:
+    """Whether it passes; nothing where nobody asked and there are no mistakes."""
+    if limits or found:
+        chosen = ", ".join(f"`{each}`" for each in ("mistakes", *limits))
+        word, tone = ("fails", "bad") if found else ("passes", "good")
+        yield Sentence(f"The check {word}. It fails on: {chosen}.", tone)  # type: ignore[arg-type]
+    if found:
+        yield Listed([Row(str(limit), text) for limit, text in found])
+
+
+def _headline(comparison: Comparison) -> str:
+    """How many differences there are, and of which effect."""
+    counts = Counter(each.effect for each in comparison.differences)
+    words = ", ".join(f"{counts[effect]} {effect.word}" for effect in sorted(counts, reverse=True))
+    return f"{_counted(counts.total())}: {words}" if counts else "no difference"
+
+
+def _counted(number: int) -> str:
+    return f"{number} difference{'s' * (number != 1)}"
+
+
+def _comparison_parts(comparison: Comparison, before: str, after: str) -> Iterator[Part]:
+    used = sorted({each.effect for each in comparison.differences}, reverse=True)
+    if not used:
+        yield Sentence("Deploying it changes nothing.")
+    else:
+        yield _table(
+            ("Effect", "Endpoint", "What becomes of it"),
+            [(each.effect, key, each.text) for key, each in comparison.outcomes.items()],
+        )
+        yield from _cost(*comparison.costs)
+        yield from _warnings(comparison.warnings)
+        for key in ("", *comparison.keys):
+            if of := [each for each in comparison.differences if each.endpoint == key]:
+                table = _table(
+                    ("Effect", "Setting", "What it does"),
+                    [(each.effect, _setting(each), _consequences(each)) for each in of],
+                )
+                title = f"{key or 'Shared by all endpoints'}: {_counted(len(of))}"
+                many = len(comparison.differences) > _MOST_SHOWN
+                yield Section(title, [table], folded=many)
+        changes = [
+            each
+            for each in comparison.decisions
+            if all(each["endpoint"] in of for of in comparison.explanations)
+        ]
+        if changes:
+            title = f"Plan: {len(changes)} decision{'s' * (len(changes) != 1)} changed"
+            yield Section(title, [decision_table(changes, before, after)], folded=True)
+        meanings = [Row(effect.word, MEANINGS[effect]) for effect in used]
+        yield Section("What the effects are", [Listed(meanings, aligned=True)], folded=True)
+    if comparison.unread:
+        names = ", ".join(str(each) for each in comparison.unread)
+        text = (
+            f"Not compared: what is in {names} now with what was in it when it was deployed; other "
+            "content is a difference too."
+        )
+        yield Section("", [Sentence(text)])
+
+
+def _table(heads: Sequence[str], rows: Sequence[tuple[Effect, str, str]]) -> Table:
+    cells = [(Cell(each.word, _TONES[each]), what, text) for each, what, text in rows]
+    return Table(heads, cells, align="l", stacked=True)
+
+
+def _setting(difference: Difference) -> str:
+    """The setting and both values, on lines of their own where they are long."""
+    path = difference.path or "the endpoint"
+    was, now = difference.before or "none", difference.after or "none"
+    if len(path) + len(was) + len(now) <= _ONE_LINE:
+        return f"{path}: {was} -> {now}"
+    return f"{path}\n   {was}\n-> {now}"
+
+
+def _consequences(difference: Difference) -> str:
+    found = sorted(difference.consequences, key=lambda each: each.effect, reverse=True)
+    if len(found) == 1:
+        return found[0].text
+    return "\n".join(f"{each.effect.word}: {each.text}" for each in found)
+
+
+def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -> Table:
+    """The plan's decisions that differ, side by side."""
+    several = len({each["endpoint"] for each in changes}) > 1
+    rows = [
+        (
+            *[each["endpoint"]] * several,
+            *(each["title"], each["before"] or "-"),
+            Cell(each["after"] or "-", "strong"),
+        )
+        for each in changes
+    ]
+    return Table((*["Endpoint"] * several, "Decision", before, after), rows, align="l")
+
+
+def _warnings(warnings: dict[str, list[tuple[str, str]]]) -> Iterator[Part]:
+    rows = [
+        Row(f"Warning {name}, {key}", text, tone="soft" if name == "lost" else "careful")
+        for name, found in warnings.items()
+        for key, text in found
+    ]
+    if rows:
+        yield Section("", [Listed(rows)])
+
+
+def _cost(before: StackCost, after: StackCost) -> Iterator[Part]:
+    yield Section("", [*map(Sentence, _cost_lines(before, after))])
+
+
+def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
     """What the stack costs before and after; in instances where a price is missing."""
     from ..plan.hourly_cost import MOMENTS
 
@@ -160,16 +212,10 @@ def cost_lines(
             for moment in MOMENTS
         ]
         yield f"Cost of {key}, {types}, instances each hour: {', '.join(parts)}"
-    priceless = [
-        each.instance_type
-        for cost in (before, after)
-        for each in cost.endpoints.values()
-        if each.price is None
-    ]
-    missing = dict.fromkeys(priceless)
+    missing = dict.fromkeys([*before.without_price, *after.without_price])
     yield (
         f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
-        f"reads AWS's{hint}"
+        "reads AWS's"
     )
 
 
@@ -178,191 +224,51 @@ def _both(was: Any, now: Any, form: str = "") -> str:
     return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
 
 
-def _by_endpoint(comparison: Comparison) -> Iterator[tuple[str, list[Difference]]]:
-    for key in ("", *comparison.keys):
-        found = [each for each in comparison.differences if each.endpoint == key]
-        if found:
-            yield key, found
+def _measures(review: FileReview) -> Iterator[Part]:
+    """Which prices and load-test results the change states anew."""
+    if review.comparison and (stated := review.comparison.changed_measures):
+        yield (
+            f"{review.path} changes what costs are calculated with; costs below are at the "
+            f"former prices: {'; '.join(stated)}"
+        )
 
 
-def _grid(rows: Iterator[tuple[Any, ...]]) -> RichTable:
-    """What it is about and, below it, each of its consequences with its effect beside it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=2)
-    grid.add_column(min_width=10, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for what, *consequences in rows:
-        if len(consequences) == 1 and "\n" not in what and " -> " not in what:
-            each = consequences[0]
-            grid.add_row("", _word(each.effect), Text(f"{what}: {each.text}"))
-            continue
-        effect = max(each.effect for each in consequences)
-        grid.add_row("", _word(effect), Text(what))
-        for each in sorted(consequences, key=lambda each: each.effect, reverse=True):
-            mark = "" if len(consequences) == 1 else f"{each.effect.word}: "
-            grid.add_row("", "", Text(f"{mark}{each.text}", "dim"))
-    return grid
+def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
+    """The worst thing that happens, in a line."""
+    if wrong := [each.path for each in reviews if each.problems]:
+        return f"Mistakes in {', '.join(wrong)}: nothing of it can be deployed", "bad"
+    worst = max(reviews, key=lambda each: each.effect)
+    tone = _TONES[worst.effect]
+    if worst.effect is Effect.NOTHING:
+        return "Nothing that is deployed changes", "good"
+    if worst.comparison is None:
+        return f"{worst.effect.word}: {_without_another(worst)}", tone
+    for key, outcome in worst.comparison.outcomes.items():
+        if outcome.effect is worst.effect:
+            return f"{outcome.effect.word}: {key}: {outcome.text}", tone
+    return f"{worst.effect.word}: {_headline(worst.comparison)}", tone
 
 
-def _word(effect: Effect) -> RenderableType:
-    from rich.text import Text
-
-    return Text(effect.word, _TONES[effect.word])
-
-
-def _setting(difference: Difference) -> str:
-    """The setting and both values, on lines of their own where they are long."""
-    path = difference.path or "the endpoint"
-    was, now = difference.before or "none", difference.after or "none"
-    if len(path) + len(was) + len(now) <= _ONE_LINE:
-        return f"{path}: {was} -> {now}"
-    return f"{path}\n   {was}\n-> {now}"
+def _without_another(review: FileReview) -> str:
+    """What becomes of a file that stands alone."""
+    if review.is_deleted:
+        return f"{review.path} is deleted; its stack stays until somebody deletes it"
+    if review.before_is_wrong:
+        return f"{review.path} has mistakes before, so nothing is compared"
+    return f"{review.path} is new"
 
 
-def _hanging(text: str, style: str = "") -> RenderableType:
-    """A paragraph whose further lines are indented."""
-    from rich.table import Table
-    from rich.text import Text
-
-    first, _, rest = text.partition(" ")
-    grid = Table.grid(padding=0)
-    if len(first) > 1:
-        grid.add_column(overflow="fold")
-        grid.add_row(Text(text, style))
+def _file_parts(review: FileReview, against: str) -> Iterator[Part]:
+    if review.problems:
+        for first, *others in (each.splitlines() for each in review.problems):
+            yield Entry("mistake", "bad", first, others)
+    elif review.comparison is not None:
+        yield Sentence(_headline(review.comparison), "strong")
+        yield from _comparison_parts(review.comparison, against, review.path)
     else:
-        grid.add_column(width=2)
-        grid.add_column(overflow="fold")
-        grid.add_row(Text(first, style), Text(rest, style))
-    return grid
-
-
-# --- a comment on a pull request
-
-
-def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
-    """The comparison as a comment, never longer than GitHub takes."""
-    title = f"### low-latency plan: {code(after)} against {code(before)}"
-    costs = cost_lines(*comparison.costs)
-    return limited([title, "", *comparison_lines(comparison, *map(_paragraph, costs))])
-
-
-def _paragraph(text: str) -> str:
-    return f"\n{escaped(text)}"
-
-
-def comparison_lines(comparison: Comparison, *facts: str) -> list[str]:
-    """The comparison as Markdown, without a title; ``facts`` stand below what becomes of it."""
-    lines = [f"**{headline(comparison)}**", ""]
-    if not comparison.differences:
-        return [*lines, "Deploying it changes nothing."]
-    lines += ["| Endpoint | Effect | What becomes of it |", "|---|---|---|"]
-    lines += [
-        f"| {escaped(key)} | {marked(each.effect)} | {escaped(each.text)} |"
-        for key, each in comparison.outcomes.items()
-    ]
-    lines += facts
-    lines += warning_lines(comparison.warnings["gained"])
-    for key, found in _by_endpoint(comparison):
-        lines += _details(
-            f"{escaped(key or 'Shared by all endpoints')}: {len(found)} difference{'s' * (len(found) != 1)}",
-            [
-                "| Setting | Before | After | Effect | What it does |",
-                "|---|---|---|---|---|",
-                *map(_row, found),
-            ],
-            shown=len(comparison.differences) <= 10,
-        )
-    return lines + _plan_details(comparison)
-
-
-def warning_lines(warnings: Sequence[tuple[str, str]]) -> list[str]:
-    """Warnings that were not there before."""
-    said = [f"> :warning: {escaped(key)}: {escaped(text)}" for key, text in warnings]
-    return ["", *said] if said else []
-
-
-def _row(difference: Difference) -> str:
-    what = "<br>".join(_described(each, difference) for each in _ordered(difference))
-    cells = (
-        code(difference.path or "the endpoint"),
-        code(difference.before) if difference.before else "",
-        code(difference.after) if difference.after else "",
-        marked(difference.effect),
-        what,
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def _ordered(difference: Difference) -> list[Consequence]:
-    return sorted(difference.consequences, key=lambda each: each.effect, reverse=True)
-
-
-def _described(consequence: Consequence, difference: Difference) -> str:
-    one = len(difference.consequences) == 1
-    return escaped(consequence.text if one else f"{consequence.effect.word}: {consequence.text}")
-
-
-def _plan_details(comparison: Comparison) -> list[str]:
-    changes = _of_both(comparison)
-    lines: list[str] = []
-    if changes:
-        lines += _details(
-            f"Plan: {len(changes)} decision{'s' * (len(changes) != 1)} changed",
-            [
-                "| Endpoint | Decision | Before | After |",
-                "|---|---|---|---|",
-                *(
-                    f"| {escaped(each['endpoint'])} | {escaped(each['title'])} | "
-                    f"{escaped(each['before'] or '-')} | **{escaped(each['after'] or '-')}** |"
-                    for each in changes
-                ),
-            ],
-        )
-    for name in ("lost", "changed"):
-        found = comparison.warnings[name]
-        if found:
-            lines += _details(
-                f"Warnings {name}: {len(found)}",
-                [f"- {escaped(key)}: {escaped(text)}" for key, text in found],
-            )
-    return lines
-
-
-def _details(title: str, lines: Sequence[str], *, shown: bool = False) -> list[str]:
-    opened = " open" if shown else ""
-    return ["", f"<details{opened}><summary>{title}</summary>", "", *lines, "", "</details>"]
-
-
-def limited(
-    lines: Sequence[str],
-    most: int = MOST_CHARACTERS,
-    rest: str = "Without --markdown the command prints everything.",
-) -> str:
-    """The lines, or as many as a comment takes and a last one that says how many are missing."""
-    text = "\n".join([*lines, ""])
-    if len(text) <= most:
-        return text
-    kept = list(lines)
-    while True:
-        # Long before the last lines each one counts: at least as many as are too long go at once.
-        too_long = len(text) - most
-        while too_long > 0:
-            too_long -= len(kept.pop()) + 1
-        opened = sum(line.startswith("<details") for line in kept) > kept.count("</details>")
-        end = ["", "</details>"] * opened
-        end += [
-            "",
-            f"**Cut to what a comment takes: {len(lines) - len(kept)} of {len(lines)} lines are "
-            f"missing.** {rest}",
-            "",
-        ]
-        text = "\n".join([*kept, *end])
-        if len(text) <= most:
-            return text
-
-
-def marked(effect: Effect) -> str:
-    return f"{_MARKS[effect.word]} {effect.word}"
+        yield Sentence(f"{_without_another(review)}.")
+        if review.after:
+            names = ", ".join(review.after.endpoints)
+            yield Sentence(f"It describes the stack {review.after.stack_name} with {names}.")
+            yield from _cost(*review.costs)
+            yield from _warnings({"gained": review.gained_warnings})

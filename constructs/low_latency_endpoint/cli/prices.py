@@ -145,23 +145,19 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
         ]
         print_json({"output": str(output), "prices": there, "missing": missing})
         return
-    from rich.text import Text
-
+    from ..report.document import Document, Sentence
     from ..report.tables import Table
-    from .output import print_parts
+    from .output import print_document
 
     typer.echo(f"wrote {output}", err=True)
-    print_parts(
-        Table(
-            ["What", "US dollars", "for one", "published"],
-            [
-                [each.item, f"{each.usd:.10f}".rstrip("0").rstrip("."), each.unit, each.published]
-                for each in sorted(found.prices, key=lambda each: each.item)
-            ],
-            f"{found.prices[0].region}: on-demand list prices",
-        ),
-        Text(
-            "Discounts, Savings Plans, free tiers and taxes are not in it. In the settings file: "
-            f"prices: {{file: {output.name}}}"
-        ),
+    rows = [
+        [each.item, f"{each.usd:.10f}".rstrip("0").rstrip("."), each.unit, str(each.published)]
+        for each in sorted(found.prices, key=lambda each: each.item)
+    ]
+    title = f"{found.prices[0].region}: on-demand list prices"
+    said = (
+        "Discounts, Savings Plans, free tiers and taxes are not in it. In the settings file: "
+        f"`prices: {{file: {output.name}}}`"
     )
+    table = Table(["What", "US dollars", "for one", "published"], rows, title)
+    print_document(Document("", [table, Sentence(said)]))

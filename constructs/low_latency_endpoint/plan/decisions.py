@@ -97,10 +97,6 @@ def alarm_name(metric: str, statistic: str) -> str:
     return f"alarm_{words}_{statistic.lower().replace('.', '_')}"
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}." if text and not text.startswith("ml.") else f"{text}."
-
-
 def _text(value: Any) -> str:
     if value is None:
         return "none"
@@ -171,24 +167,11 @@ class Explanation:
 
     def to_markdown(self) -> str:
         """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
-        lines = [f"- **{line.title}**: {line.text}" for line in self.summary]
-        lines += [""] * bool(lines)
-        if self.warnings:
-            lines += ["Warnings:", "", *(f"- {_sentence(text)}" for text in self.warnings), ""]
-        lines += ["| Decision | Value | From | Why |", "|---|---|---|---|"]
-        for decision in self.decisions:
-            chosen = " (your choice)" if decision.overridden else ""
-            source = f" ([source]({decision.source}))" if decision.source else ""
-            reasons = [f"{_sentence(decision.rule)}{source}"]
-            reasons += [_sentence(decision.note)] if decision.note else []
-            cells = (
-                decision.title,
-                f"**{decision.value_text}**{chosen}",
-                decision.inputs_text,
-                "<br>".join(reasons),
-            )
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        return "\n".join(lines) + "\n"
+        from ..report.document import Document
+        from ..report.markdown import as_markdown
+        from .document import explained
+
+        return as_markdown(Document("", explained(self, verbose=True)))
 
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"  # of the first variant; of others with ::name behind

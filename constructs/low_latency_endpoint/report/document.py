@@ -43,6 +43,7 @@ class Listed:
 
     items: Sequence[str | Row]
     tone: Tone = ""
+    aligned: bool = False  # whether a terminal has the words in a column of their own
 
     @property
     def rows(self) -> list[Row]:
@@ -91,6 +92,7 @@ class Section:
     title: str
     parts: Sequence[Part]
     detail: bool = False  # whether a terminal and a comment go without it
+    folded: bool = False  # whether a page and a comment show it only to who opens it
 
     @property
     def of_findings(self) -> bool:

@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from .charts import Chart
 from .document import (
@@ -24,6 +25,15 @@ from .tables import Cell, Table
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
+MOST_CHARACTERS = 65_536
+"""Of a comment on GitHub; more is refused."""
+_END = 200  # of them for what is said of the rest
+_MARKS = {
+    "good": ":white_check_mark: ",
+    "careful": ":large_orange_diamond: ",
+    "bad": ":x: ",
+    "other": ":grey_question: ",
+}
 _LINKED = re.compile(
     r"[@#]|\bGH-|www(?=\.)|:(?=//)|:(?=[+-]1:|[\w+-]*[a-z][\w+-]*:)", re.IGNORECASE
 )
@@ -35,24 +45,41 @@ def as_markdown(document: Document) -> str:
     under = f": {escaped(document.under)}" if document.under else ""
     lines = [f"**{escaped(document.subject)}**{under}"] if document.subject else []
     if document.verdict:
-        lines += ["", f"**{escaped(document.verdict)}**"]
+        lines += ["", f"**{_marked(document.verdict, document.tone)}**"]
     for part in document.parts:
         for block in filter(None, _of_part(part, findings)):
-            listed = bool(lines) and lines[-1].startswith("- ") and block.startswith("- ")
-            lines += [*([""] if lines and not listed else []), block]
-    return "\n".join([*lines, ""])
+            goes_on = bool(lines) and block[:2] in ("- ", "| ") and "\n" not in block
+            lines += [
+                *([""] if lines and not (goes_on and lines[-1][:2] == block[:2]) else []),
+                block,
+            ]
+    return "\n".join([*_limited(lines), ""])
+
+
+def _limited(lines: list[str]) -> list[str]:
+    """The lines, or as many as a comment takes and a last one that says how many are missing."""
+    if sum(len(each) + 1 for each in lines) <= MOST_CHARACTERS:
+        return lines
+    sizes = accumulate(len(each) + 1 for each in lines)
+    kept = lines[: sum(size <= MOST_CHARACTERS - _END for size in sizes)]
+    opened = kept.count("</details>") < sum(each.startswith("<details") for each in kept)
+    cut = (
+        f"**Cut to what a comment takes: {len(lines) - len(kept)} of {len(lines)} lines are "
+        "missing.** Without --markdown the command prints everything."
+    )
+    return [*kept, *["", "</details>"] * opened, "", cut]
 
 
 def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
     if isinstance(part, str):
         yield escaped(part)
     elif isinstance(part, Sentence):
-        yield escaped(part.text)
+        yield _marked(part.text, part.tone)
     elif isinstance(part, Listed):
         yield from map(_row, part.rows)
     elif isinstance(part, Entry):
-        yield f"- {part.word} {escaped(part.text)}"
-        yield from map(escaped, part.lines)
+        text = "<br>".join(map(escaped, (part.text, *part.lines)))
+        yield f"- {_marked(part.word, part.tone)} {text}"
     elif isinstance(part, Code):
         for text, comment in part.lines:
             if "\n" in text:
@@ -62,7 +89,7 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
     elif isinstance(part, Table):
         if part.title:
             yield f"**{escaped(part.title)}**"
-        yield _table(part)
+        yield from _table(part)
     elif isinstance(part, Chart):
         for line, values in part.sketched:
             yield f"- {escaped(line.sketch)}: {escaped(values)}"
@@ -73,18 +100,25 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"- source: <{part.source}>" if part.source else ""
     elif isinstance(part, Section) and not part.detail:
         if part.title:
-            yield f"**{escaped(part.title)}**"
+            title = escaped(part.title)
+            yield f"<details><summary>{title}</summary>" if part.folded else f"**{title}**"
         for each in part.parts:
             yield from _of_part(each, findings)
+        yield "</details>" * part.folded
 
 
 def _row(row: Row) -> str:
-    label = f"{escaped(row.label)}: " if row.label else ""
+    label = f"{_marked(row.label, row.tone)}: " if row.label else ""
     said = row.tag[0]
     if row.code:
         return f"- {label}{code(row.text)}" + (f" {escaped(said)}" if said else "")
     text = f"<{row.text}>" if row.link else escaped(row.text.strip() + said)
     return f"- {label}{text}"
+
+
+def _marked(text: str, tone: str) -> str:
+    """Escaped text with a mark for its tone."""
+    return _MARKS.get(tone, "") + escaped(text)
 
 
 def code(text: str) -> str:
@@ -135,16 +169,20 @@ def code_block(text: str) -> str:
     return f"{fence}text\n{text.rstrip()}\n{fence}"
 
 
-def _table(part: Table) -> str:
+def _table(part: Table) -> Iterator[str]:
     """A table, with everything in it escaped."""
     sides = map(part.side, range(len(part.heads)))
-    lines = [
-        f"| {' | '.join(map(_cell, part.heads))} |",
-        f"|{'|'.join('---:' if side == 'r' else '---' for side in sides)}|",
-        *(f"| {' | '.join(map(_cell, row))} |" for row in part.rows),
-    ]
-    return "\n".join(lines)
+    yield (
+        f"| {' | '.join(map(_cell, part.heads))} |\n"
+        f"|{'|'.join('---:' if side == 'r' else '---' for side in sides)}|"
+    )
+    yield from (f"| {' | '.join(map(_cell, row))} |" for row in part.rows)
 
 
-def _cell(text: str | Cell) -> str:
-    return "<br>".join(map(escaped, str(text).splitlines()))
+def _cell(cell: str | Cell) -> str:
+    if isinstance(cell, Cell) and cell.link:
+        return f"[{escaped(cell.text)}]({cell.link})"
+    text = "<br>".join(_defused(_visible(each)) for each in str(cell).splitlines())
+    if isinstance(cell, Cell) and text:
+        return f"**{text}**" if cell.tone == "strong" else _MARKS.get(cell.tone, "") + text
+    return text

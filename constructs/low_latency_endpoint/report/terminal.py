@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import dropwhile
 from textwrap import wrap
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -27,15 +28,22 @@ from .document import (
     Sentence,
     findings_in,
 )
-from .tables import TONES
+from .tables import Table
+from .terminal_tables import TONES, DrawnTable, cell_text
 
 _CODE = "bold cyan"  # what can be typed as it stands
 _INDENT = 8  # columns, of what is said of a check
+_HEADS = 24  # columns at most, of what stands beside a text
+_MOST_CLOSE = 3  # columns of a table without a line between its rows
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 def drawn(document: Document) -> Iterator[RenderableType]:
-    """The document from top to bottom."""
+    """The document from top to bottom, without a blank line at the top."""
+    return dropwhile(lambda each: isinstance(each, Text) and not each, _all(document))
+
+
+def _all(document: Document) -> Iterator[RenderableType]:
     if document.under:  # else whoever typed the command knows the subject
         yield Text.assemble((document.subject, "bold"), f": {document.under}")
     if document.verdict:
@@ -57,6 +65,17 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
             yield Text("")
         yield _Hanging(part.text, part.word, TONES[part.tone])
         yield from map(_Hanging, part.lines)
+    elif isinstance(part, Listed) and part.aligned:
+        yield _beside(
+            (Text(each.label, TONES[each.tone or part.tone or "soft"]), Text(each.text))
+            for each in part.rows
+        )
+    elif isinstance(part, Table) and part.stacked:
+        gap = [Text()] * (len(part.heads) > _MOST_CLOSE)
+        yield _beside(
+            (cell_text(head), Text("\n").join([*map(cell_text, filter(str, others)), *gap]))
+            for head, *others in part.rows
+        )
     elif isinstance(part, Listed):
         yield from (_item(each, TONES[part.tone]) for each in part.rows)
     elif isinstance(part, Code):
@@ -89,7 +108,7 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
         for each in part.parts:
             yield from _drawn(each, findings)
     else:
-        yield part
+        yield DrawnTable(part)
 
 
 def _line(text: str, style: str, *, whole: bool = False) -> Text:
@@ -97,6 +116,16 @@ def _line(text: str, style: str, *, whole: bool = False) -> Text:
     for number, piece in enumerate(text.split("`")):
         line.append(piece, _CODE if number % 2 else "")
     return line
+
+
+def _beside(rows: Iterable[tuple[Text, Text]]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=1)
+    grid.add_column(min_width=10, max_width=_HEADS)
+    grid.add_column(overflow="fold")
+    for head, text in rows:
+        grid.add_row("", head, text)
+    return grid
 
 
 def _item(row: Row, style: str) -> RenderableType:
