@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.cli.simulate_cost import SimulatedCost, with_cost
+from low_latency_endpoint.cli.simulate_cost import SimulatedCost
 from low_latency_endpoint.facts.prices import Price
 from low_latency_endpoint.plan.hourly_cost import BilledItem, EndpointCost, StackCost
 from low_latency_endpoint.settings import fleets_along, load_settings
@@ -108,7 +108,7 @@ def test_each_point_of_a_search() -> None:
         )
 
 
-def test_the_columns_stand_beside_the_instances() -> None:
+def test_the_columns_of_a_search() -> None:
     """2 at 3 with 0.02: 6.02 for 360,000 an hour, 16.72; 4: 12.02, on half the traffic 66.78."""
     fleet = EndpointCost(
         instance_type="t", at_least=1, at_first=1, at_most=1, in_an_update=2,
@@ -116,19 +116,5 @@ def test_the_columns_stand_beside_the_instances() -> None:
     )  # fmt: skip
     link = BilledItem(what="link", item="interface_endpoint", per_hour=2, price=Price(0.01, ""))
     cost = SimulatedCost(StackCost(endpoints={"one": fleet}, shared=(link,)), "one")
-    tables = [
-        ("steady", ["Point", "Paid", "Latency"], [["1: 2", "2", "fast"]]),
-        ("spike", ["Point", "Paid", "Latency"], [["2: 4", "4", "fast"]]),
-    ]
-    assert with_cost(tables, [(2.0, 100.0), (4.0, 50.0)], cost) == [
-        (
-            "steady",
-            ["Point", "Paid", "USD/h", "USD per million", "Latency"],
-            [["1: 2", "2", "6.02", "16.72", "fast"]],
-        ),
-        (
-            "spike",
-            ["Point", "Paid", "USD/h", "USD per million", "Latency"],
-            [["2: 4", "4", "12.02", "66.78", "fast"]],
-        ),
-    ]
+    for fleet, hour, million in (((2.0, 100.0), "6.02", "16.72"), ((4.0, 50.0), "12.02", "66.78")):
+        assert cost.cells(*fleet) == {"USD/h": hour, "USD per million": million}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from ..report.document import Document
 
@@ -22,16 +22,6 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json_text(value), nl=False)
 
 
-def print_parts(*parts: RenderableType) -> None:
-    """Print for people, each part on lines of its own."""
-    with console_for_people() as console:
-        for (
-            part
-        ) in parts:  # the console forgets what a text itself says: names and links stay whole
-            no_wrap, overflow = getattr(part, "no_wrap", None), getattr(part, "overflow", None)
-            console.print(part, no_wrap=no_wrap, overflow=overflow, crop=False)
-
-
 def print_document(document: Document, *, markdown: bool = False) -> None:
     """Print a document for people, or as Markdown to be pasted."""
     if markdown:
@@ -41,11 +31,14 @@ def print_document(document: Document, *, markdown: bool = False) -> None:
         return
     from ..report.terminal import drawn
 
-    print_parts(*drawn(document))
+    with _console_for_people() as console:
+        for part in drawn(document):  # the console forgets that names and links stay whole
+            no_wrap, overflow = getattr(part, "no_wrap", None), getattr(part, "overflow", None)
+            console.print(part, no_wrap=no_wrap, overflow=overflow, crop=False)
 
 
 @contextmanager
-def console_for_people() -> Iterator[Console]:
+def _console_for_people() -> Iterator[Console]:
     """A console of the terminal's width; elsewhere without colours and padding."""
     import os
 

@@ -43,11 +43,12 @@ class SimulatedCost:
             "requests."
         )
 
-    def cells(self, instances: float, tps: float) -> tuple[str, str]:
-        """US dollars per hour and for a million requests, for a table."""
+    def cells(self, instances: float, tps: float) -> dict[str, str]:
+        """US dollars per hour and for a million requests, for a table; nothing without a price."""
         hour = self.stack.usd_for(self.key, instances)
         million = self.stack.usd_per_million(self.key, instances, tps)
-        return f"{hour or 0:,.2f}", f"{million or 0:,.2f}"
+        found = {"USD/h": hour, "USD per million": million} if self.known else {}
+        return {head: f"{usd or 0:,.2f}" for head, usd in found.items()}
 
     def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
         return {
@@ -55,23 +56,6 @@ class SimulatedCost:
             "usd_per_hour": self.stack.usd_for(self.key, instances),
             "usd_per_million_requests": self.stack.usd_per_million(self.key, instances, tps),
         }
-
-
-def with_cost(
-    tables: Sequence[tuple[str, list[str], list[list[str]]]],
-    fleets: Sequence[tuple[float, float]],
-    cost: SimulatedCost,
-) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A search's tables with what each point costs, beside the instances that are paid for."""
-    left = iter(fleets)
-    return [
-        (
-            title,
-            [*heads[:2], "USD/h", "USD per million", *heads[2:]],
-            [[*row[:2], *cost.cells(*next(left)), *row[2:]] for row in rows],
-        )
-        for title, heads, rows in tables
-    ]
 
 
 def simulated_cost(path: Path, key: str, given: Sequence[str] = ()) -> SimulatedCost:

@@ -70,7 +70,7 @@ class SimulationReport:
             return
         result = run(self.model.steady(), **self._run_options(8))
         self.sentences += steady_sentences(self.model, result)
-        self.tables.append(Table(*steady_table({self.model.routing: result})))
+        self.tables.append(steady_table({self.model.routing: result}))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
         self.data = {
             "steady": result.to_dict(),
@@ -105,7 +105,7 @@ class SimulationReport:
             f"it 90% busy at {readable(self.model.tps_per_instance)} requests per second",
             *(each for each in self.assumed if each not in self.model.assumed_service),
         ]
-        self.tables.append(Table(*conditional_table(found, self.model)))
+        self.tables.append(conditional_table(found, self.model))
         self.data = {
             "verdicts": {},
             "if_a_call_takes": [
@@ -132,7 +132,7 @@ class SimulationReport:
     def compare(self) -> None:
         """The strategies under the same chance."""
         from ..simulate import compare
-        from ..simulate.wording import change_rows, comparison_sentence, steady_table
+        from ..simulate.wording import change_table, comparison_sentence, steady_table
         from .simulate_charts import latency_chart
 
         both: Comparison = compare(
@@ -144,20 +144,14 @@ class SimulationReport:
         )
         self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
         self._say_prefix_aware("compared")
-        self.tables.append(Table(*steady_table(both.results)))
-        self.tables.append(
-            Table(
-                ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests", "Change"],
-                change_rows(both),
-            )
-        )
+        self.tables += [steady_table(both.results), change_table(both)]
         self.charts.append(lambda: latency_chart(both.results, self.model))
         self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
         from ..simulate import simulate as run
-        from ..simulate.wording import gives_up, shape_row, shape_sentence, shape_titles
+        from ..simulate.wording import gives_up, shape_row, shape_sentence
         from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
@@ -183,7 +177,7 @@ class SimulationReport:
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
         self._judge(missed=late)
-        self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
+        self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(
             shapes,
             self.model.peak_tps,
@@ -205,7 +199,6 @@ class SimulationReport:
         from ..simulate.search_wording import points_tables, search_data, search_sentences
         from ..simulate.searching import search
         from .simulate_charts import front_chart
-        from .simulate_cost import with_cost
 
         shapes = shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
@@ -223,17 +216,17 @@ class SimulationReport:
         self.sentences += search_sentences(result)
         self._judge(missed=result.none_holds, sure=result.best is not None)
         self._say_prefix_aware("searched")
-        tables = points_tables(result)
-        if self.cost.known:
-            tables = with_cost(tables, _paid(result), self.cost)
-        elif best := result.best or result.best_over_time:
+        self.tables += points_tables(
+            result, lambda found: self.cost.cells(*_paid_for(found, result))
+        )
+        best = result.best or result.best_over_time
+        if best and not self.cost.known:
             self.sentences.append(self.cost.sentence(*_paid_for(best, result)))
-        self.tables += [Table(heads, rows, title) for title, heads, rows in tables]
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
         self.data["search"]["cost"] = [
-            {"result": number, **self.cost.to_dict(*fleet)}
-            for number, fleet in enumerate(_paid(result), 1)
+            {"result": number, **self.cost.to_dict(*_paid_for(each, result))}
+            for number, each in enumerate(result.points, 1)
         ]
         if self.model.concurrency_target is not None:
             self.assumed.append(
@@ -381,12 +374,8 @@ def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
         )
 
 
-def _paid(result: SearchResult) -> list[tuple[float, float]]:
-    """Of each point of a search: the instances paid for, and requests per second."""
-    return [_paid_for(each, result) for each in result.points]
-
-
 def _paid_for(found: Found, result: SearchResult) -> tuple[float, float]:
+    """The instances paid for, and requests per second."""
     shares = [each.mean_share for each in result.shapes] if found.shape else [1.0]
     return found.cost, result.goal.tps * sum(shares) / len(shares)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Table:
     leaves: Sequence[int] = ()
     elsewhere: str = "--json"
     stacked: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, str | Cell]], title: str = "", **more: Any) -> Table:
+        """A table of rows that have their cells by the same heads."""
+        return cls([*rows[0]] if rows else (), [[*row.values()] for row in rows], title, **more)
 
     def side(self, column: int) -> str:
         """``l`` or ``r``."""

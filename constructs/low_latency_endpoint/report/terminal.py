@@ -10,7 +10,6 @@ from itertools import dropwhile
 from textwrap import wrap
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -67,7 +66,7 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
         yield from map(_Hanging, part.lines)
     elif isinstance(part, Listed) and part.aligned:
         yield _beside(
-            (Text(each.label, TONES[each.tone or part.tone or "soft"]), Text(each.text))
+            (Text(each.label, TONES[each.tone or part.tone or "soft"]), _told(each))
             for each in part.rows
         )
     elif isinstance(part, Table) and part.stacked:
@@ -118,10 +117,12 @@ def _line(text: str, style: str, *, whole: bool = False) -> Text:
     return line
 
 
-def _beside(rows: Iterable[tuple[Text, Text]]) -> RenderableType:
+def _beside(
+    rows: Iterable[tuple[Text, Text]], *, indent: int = 2, least: int = 10
+) -> RenderableType:
     grid = Grid.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=1)
-    grid.add_column(min_width=10, max_width=_HEADS)
+    grid.add_column(width=indent - 1)
+    grid.add_column(min_width=least, max_width=_HEADS)
     grid.add_column(overflow="fold")
     for head, text in rows:
         grid.add_row("", head, text)
@@ -142,16 +143,15 @@ def _item(row: Row, style: str) -> RenderableType:
 
 
 def _block(head: str, rows: Sequence[Row]) -> Iterator[RenderableType]:
-    grid = Grid.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True, style="dim", width=8)
-    grid.add_column(overflow="fold", ratio=1)
-    for row in rows:
-        word, tone = row.tag
-        tag = (f"  # {word}" if row.code and word else word, "dim" if row.code else TONES[tone])
-        grid.add_row(row.label, Text.assemble((row.text, _CODE if row.code else ""), tag))
     yield Text("")
     yield Text(head, style="bold")
-    yield Padding(grid, (0, 0, 0, 3))
+    yield _beside(((Text(each.label, "dim"), _told(each)) for each in rows), indent=3, least=8)
+
+
+def _told(row: Row) -> Text:
+    word, tone = row.tag
+    tag = (f"  # {word}" if row.code and word else word, "dim" if row.code else TONES[tone])
+    return Text.assemble((row.text, _CODE if row.code else ""), tag)
 
 
 def _sketch(chart: Chart) -> RenderableType:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..options.capacity import HELD_SHARE
 from ..report import numbers
 from ..report.numbers import readable
+from ..report.tables import Table
 from .search_goals import NEAR, SHORT, Found, Goal, SearchResult
 from .wording import milliseconds
 
@@ -99,66 +100,49 @@ def _nearest(found: Iterable[Found], goal: Goal) -> str:
     return f"; the quickest is {quickest.candidate}, with {milliseconds(quickest.latency)}{lost}"
 
 
-def points_tables(result: SearchResult) -> list[tuple[str, list[str], list[list[str]]]]:
-    """The fronts, each as title, heads and rows; rows are numbered through, for adopting one."""
-    points = result.points
-    steady = [each for each in points if not each.shape]
-    tables = [
-        (
-            f"Pareto front at a steady {readable(result.goal.tps)} TPS "
-            f"({result.replications} replications); each point: instances, routing",
-            steady,
-            1,
-        )
-    ]
+def points_tables(result: SearchResult, cost: Callable[[Found], Mapping[str, str]]) -> list[Table]:
+    """The fronts, with the cost of each point; rows are numbered through, for adopting one."""
+    several = len(result.shapes) > 1
+    title = (
+        f"Pareto front at a steady {readable(result.goal.tps)} TPS "
+        f"({result.replications} replications); each point: instances, routing"
+    )
+    steady = [each for each in result.points if not each.shape]
+    tables = [Table.of(_rows(steady, 1, cost), title)]
     if result.over_time:
-        what = (
-            result.shapes[0].description
-            if len(result.shapes) == 1
-            else "the worst latency and the mean cost"
+        what = "the worst latency and the mean cost" if several else result.shapes[0].description
+        title = (
+            f"Pareto front on {traffic_name(result)}: {what} "
+            f"({result.shape_replications} replications); each point: instances, routing, safety "
+            "factor, scale-out cooldown"
         )
-        tables.append(
-            (
-                f"Pareto front on {traffic_name(result)}: {what} "
-                f"({result.shape_replications} replications); each point: instances, routing, safety "
-                "factor, scale-out cooldown",
-                [each for each in points if each.shape],
-                len(steady) + 1,
-            )
-        )
-    return [
-        (title, *_table(found, first, several=len(result.shapes) > 1))
-        for title, found, first in tables
-    ]
+        moving = [each for each in result.points if each.shape]
+        rows = _rows(moving, len(steady) + 1, cost, several=several)
+        tables.append(Table.of(rows, title))
+    return tables
 
 
-def _table(
-    found: Sequence[Found], first: int, *, several: bool
-) -> tuple[list[str], list[list[str]]]:
-    worst = several and any(each.shape for each in found)
+def _rows(
+    found: Sequence[Found],
+    first: int,
+    cost: Callable[[Found], Mapping[str, str]],
+    *,
+    several: bool = False,
+) -> list[dict[str, str]]:
     failed = any(each.failed for each in found)
     zones = any(each.reserve.left for each in found)
-    heads = [
-        "Result",
-        "Paid",
-        "Latency",
-        "Of limit",
-        *(["Zone lost"] if zones else []),
-        *(["Worst on"] if worst else []),
-        *(["Failed"] if failed else []),
-        "Holds",
-    ]
-    return heads, [
-        [
-            f"{number}: {each.candidate.brief}",
-            f"{each.cost:.2f}",
-            milliseconds(each.latency),
-            f"{each.reserve.load:.0%}",
-            *([_of_limit(each.reserve.load_left)] if zones else []),
-            *([each.shape] if worst else []),
-            *([f"{each.failed:,}"] if failed else []),
-            each.verdict,
-        ]
+    return [
+        {
+            "Result": f"{number}: {each.candidate.brief}",
+            "Paid": f"{each.cost:.2f}",
+            **cost(each),
+            "Latency": milliseconds(each.latency),
+            "Of limit": f"{each.reserve.load:.0%}",
+            **({"Zone lost": _of_limit(each.reserve.load_left)} if zones else {}),
+            **({"Worst on": each.shape} if several else {}),
+            **({"Failed": f"{each.failed:,}"} if failed else {}),
+            "Holds": each.verdict,
+        }
         for number, each in enumerate(found, first)
     ]
 

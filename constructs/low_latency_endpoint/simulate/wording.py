@@ -8,6 +8,7 @@ from ..options.capacity import counted_instances
 from ..plan.traffic_shapes import Shape
 from ..report import numbers
 from ..report.numbers import readable
+from ..report.tables import Table
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
 from .simulating import Comparison, SimulationResult
@@ -108,11 +109,11 @@ def _rounded_up(requests: int) -> int:
     return -(-requests // unit) * unit
 
 
-def steady_table(results: Mapping[str, SimulationResult]) -> tuple[list[str], list[list[str]]]:
+def steady_table(results: Mapping[str, SimulationResult]) -> Table:
     """Fleets side by side."""
     columns = [_column(result) for result in results.values()]
     rows = [[head, *(column[head] for column in columns)] for head in columns[0]]
-    return ["", *results], rows
+    return Table(["", *results], rows)
 
 
 def _column(result: SimulationResult) -> dict[str, str]:
@@ -177,19 +178,22 @@ def conditional_sentences(
 
 def conditional_table(
     found: Mapping[tuple[float, float], Estimate], model: SimulatedEndpoint
-) -> tuple[list[str], list[list[str]]]:
+) -> Table:
     """p99 by how long a call takes, a column for each variation."""
-    variations = sorted({variation for _, variation in found})
-    heads = ["A call takes", "At once", *(f"p99 (CV {readable(each)})" for each in variations)]
-    rows = [
+    times, variations = (sorted(set(each)) for each in zip(*found, strict=True))
+    return Table.of(
         [
-            numbers.milliseconds(1000 * seconds, 3),
-            str(model.taking(seconds, variations[0]).concurrency),
-            *(milliseconds(found[seconds, each]) for each in variations),
+            {
+                "A call takes": numbers.milliseconds(1000 * seconds, 3),
+                "At once": str(model.taking(seconds, variations[0]).concurrency),
+                **{
+                    f"p99 (CV {readable(each)})": milliseconds(found[seconds, each])
+                    for each in variations
+                },
+            }
+            for seconds in times
         ]
-        for seconds in sorted({seconds for seconds, _ in found})
-    ]
-    return heads, rows
+    )
 
 
 def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
@@ -208,16 +212,13 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     return head + f"and RANDOM have the same p99, as far as can be told ({percent(change)})."
 
 
-def change_rows(both: Comparison) -> list[list[str]]:
+def change_table(both: Comparison) -> Table:
     """Paired differences."""
-    return [
-        ["Mean", percent(both.change(LEAST, lambda run: run.mean))],
-        *(
-            [f"p{at:g}", percent(both.percentile_change(LEAST, at))]
-            for at in (50.0, 95.0, 99.0, 99.9)
-        ),
-        ["TPS per instance", percent(both.throughput_change(LEAST))],
-    ]
+    changes = {f"p{at:g}": both.percentile_change(LEAST, at) for at in (50.0, 95.0, 99.0, 99.9)}
+    changes = {"Mean": both.change(LEAST, lambda run: run.mean), **changes}
+    changes["TPS per instance"] = both.throughput_change(LEAST)
+    heads = [f"{LEAST} against RANDOM, the same requests", "Change"]
+    return Table(heads, [[name, percent(change)] for name, change in changes.items()])
 
 
 def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationResult) -> str:
@@ -250,29 +251,16 @@ def gives_up(result: SimulationResult) -> bool:
     return result.percentile(99.0).mean > _GIVES_UP
 
 
-def shape_titles() -> list[str]:
-    """Heads of the table of shapes."""
-    return [
-        "Traffic",
-        "p99",
-        "Late",
-        "Minutes over target",
-        "Failed",
-        "Instances",
-        "Instance hours",
-    ]
-
-
-def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
+def shape_row(shape: Shape, result: SimulationResult) -> dict[str, str]:
     """One shape."""
     serving = [line.serving for run in result.replications for line in run.timeline]
-    over = result.time_over_target
-    return [
-        shape.name,
-        milliseconds(result.percentile(99.0)),
-        f"{result.slow_share.mean:.2%}",
-        minutes(over) if over else "no target",
-        "unknown" if gives_up(result) else f"{result.failed / len(result.replications):,.0f}",
-        f"{min(serving)} to {max(serving)}",
-        f"{result.instance_hours.mean:,.2f}",
-    ]
+    over, failed = result.time_over_target, result.failed / len(result.replications)
+    return {
+        "Traffic": shape.name,
+        "p99": milliseconds(result.percentile(99.0)),
+        "Late": f"{result.slow_share.mean:.2%}",
+        "Minutes over target": minutes(over) if over else "no target",
+        "Failed": "unknown" if gives_up(result) else f"{failed:,.0f}",
+        "Instances": f"{min(serving)} to {max(serving)}",
+        "Instance hours": f"{result.instance_hours.mean:,.2f}",
+    }
