@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from ...report.charts import Chart, Line, Panel, nines
@@ -29,6 +29,65 @@ _TOKEN_LINES = (
 )
 _TOKEN_PARTS = {"First token": ("first_token",), "Between tokens": ("inter_token", "per_token")}
 _LINES = 8  # lines of one chart that can still be told apart
+#: Title and unit of each panel of the client's seconds; of its lines name, attribute and colour.
+_CLIENT = (
+    ("Requests a second", "", (("sent", "sent", "grey"), ("answered", "completed", "blue"))),
+    (
+        "Client latency, from the intended start",
+        " ms",
+        (
+            *(("p99", "p99", "red"), ("p50", "p50", "blue")),
+            ("first byte p99", "first_byte_p99", "green"),
+        ),
+    ),
+    (
+        "First token, and between tokens",
+        " ms",
+        (
+            ("first token p95", "first_token_p95", "green"),
+            ("between tokens p95", "inter_token_p95", "orange"),
+        ),
+    ),
+    ("Output tokens a second", "", (("tokens", "output_tokens", "blue"),)),
+    ("Failed requests a second", "", (("failed", "failed", "red"),)),
+    ("Send lag of the generator", " ms", (("p99", "send_lag_p99", "purple"),)),
+    ("Processor of the busiest generator process", " %", (("of one core", "cpu_share", "grey"),)),
+)
+_FACTORS = {" ms": 1000, " %": 100}  # of seconds and shares
+_NONE_AT_ZERO = ("tokens", "failed", "4XX", "5XX")  # lines that are not drawn at nothing but zero
+#: Of a panel with targets, on a logarithmic scale: the histograms whose targets these are.
+_LATENCIES = {_CLIENT[1][0]: _WHOLE, _CLIENT[2][0]: TOKEN_HISTOGRAMS}
+#: The same of CloudWatch; of a line its name, metric, statistic and colour.
+_CLOUDWATCH = (
+    (
+        "ModelLatency",
+        " ms",
+        (("p99", "ModelLatency", "p99", "red"), ("p50", "ModelLatency", "p50", "blue")),
+    ),
+    ("OverheadLatency", " ms", (("average", "OverheadLatency", "Average", "blue"),)),
+    (
+        "invocations per instance and minute",
+        "",
+        (("invocations", "InvocationsPerInstance", "Sum", "blue"),),
+    ),
+    (
+        "utilization of the whole instance",
+        " %",
+        (
+            ("CPU", "CPUUtilization", "Average", "blue"),
+            ("GPU", "GPUUtilization", "Average", "green"),
+            ("memory", "MemoryUtilization", "Average", "purple"),
+        ),
+    ),
+    (
+        "errors a minute",
+        "",
+        (
+            ("4XX", "Invocation4XXErrors", "Sum", "orange"),
+            ("5XX", "Invocation5XXErrors", "Sum", "red"),
+        ),
+    ),
+)
 
 
 def throughput_and_latency(report: LoadTestReport) -> Chart:
@@ -174,131 +233,48 @@ def send_lag(report: LoadTestReport) -> Chart:
 
 
 def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterator[Panel]:
+    """What has values; of latencies on a logarithmic scale, with their targets."""
     seconds = list(_seconds(steps))
-    at = [time for time, _ in seconds]
-
-    def panel(
-        title: str,
-        unit: str,
-        *lines: tuple[str, str, str],
-        factor: float = 1.0,
-        logarithmic: bool = False,
-    ) -> Panel:
-        made = [
-            Line(
-                name,
-                at,
-                [
-                    None if each is None else finite(factor * getattr(each, attribute))
-                    for _, each in seconds
-                ],
-                colour,
-                "area" if name == "answered" else "line",
-            )
-            for name, attribute, colour in lines
-        ]
-        return Panel(
-            title,
-            [each for each in made if any(v is not None for v in each.y)],
-            unit,
-            _targets(report, TOKEN_HISTOGRAMS if lines[0][1].endswith("_token_p95") else _WHOLE)
-            if logarithmic
-            else (),
-            logarithmic=logarithmic,
-        )
-
     of_tokens = any(each.result.tokens is not None for each in steps)
-    streams = not of_tokens and any(each.result.first_byte is not None for each in steps)
-    yield panel(
-        "Requests a second", "", ("sent", "sent", "grey"), ("answered", "completed", "blue")
-    )
-    yield panel(
-        "Client latency, from the intended start",
-        " ms",
-        ("p99", "p99", "red"),
-        ("p50", "p50", "blue"),
-        *([("first byte p99", "first_byte_p99", "green")] if streams else []),
-        factor=1000,
-        logarithmic=True,
-    )
-    if of_tokens:
-        yield panel(
-            "First token, and between tokens",
-            " ms",
-            ("first token p95", "first_token_p95", "green"),
-            ("between tokens p95", "inter_token_p95", "orange"),
-            factor=1000,
-            logarithmic=True,
-        )
-        yield panel("Output tokens a second", "", ("tokens", "output_tokens", "blue"))
-    if any(each is not None and each.failed for _, each in seconds):
-        yield panel("Failed requests a second", "", ("failed", "failed", "red"))
-    yield panel("Send lag of the generator", " ms", ("p99", "send_lag_p99", "purple"), factor=1000)
-    yield panel(
-        "Processor of the busiest generator process",
-        " %",
-        ("of one core", "cpu_share", "grey"),
-        factor=100,
-    )
+    for title, unit, lines in _CLIENT:
+        made = []
+        for name, attribute, colour in lines:
+            factor = _FACTORS.get(unit, 1)
+            values = [
+                None if each is None else finite(factor * getattr(each, attribute))
+                for _, each in seconds
+            ]
+            kind = "area" if name == "answered" else "line"
+            if _told(name, values) and not (of_tokens and name == "first byte p99"):
+                made.append(Line(name, [time for time, _ in seconds], values, colour, kind))
+        parts = _LATENCIES.get(title, ())
+        yield Panel(title, made, unit, _targets(report, parts), logarithmic=bool(parts))
 
 
 def _cloudwatch_panels(report: LoadTestReport) -> Iterator[Panel]:
-    def panel(
-        title: str,
-        unit: str,
-        *lines: tuple[str, str, str, str],
-        limits: tuple[tuple[str, float], ...] = (),
-    ) -> Panel:
+    """By the clock of the other panels."""
+    for title, unit, lines in _CLOUDWATCH:
         found = [
             (name, report.metrics.series.get((metric, statistic)), colour)
             for name, metric, statistic, colour in lines
         ]
-        # By the clock of the other panels.
-        return Panel(
-            f"CloudWatch: {title}",
-            [
-                Line(
-                    name,
-                    [_time(report.metrics.clock.wall(at.timestamp())) for at in points.times],
-                    [points.points[at] for at in points.times],
-                    colour,
-                    marks=["·"] * len(points.times),
-                )
-                for name, points, colour in found
-                if points
-            ],
-            unit,
-            limits,
-        )
+        made = [
+            Line(
+                name,
+                [_time(report.metrics.clock.wall(at.timestamp())) for at in points.times],
+                [points.points[at] for at in points.times],
+                colour,
+                marks=["·"] * len(points.times),
+            )
+            for name, points, colour in found
+            if points and _told(name, points.points.values())
+        ]
+        limits = [("70 %", 70.0)] if unit == " %" else []
+        yield Panel(f"CloudWatch: {title}", made, unit, limits)
 
-    yield panel(
-        "ModelLatency",
-        " ms",
-        ("p99", "ModelLatency", "p99", "red"),
-        ("p50", "ModelLatency", "p50", "blue"),
-    )
-    yield panel("OverheadLatency", " ms", ("average", "OverheadLatency", "Average", "blue"))
-    yield panel(
-        "invocations per instance and minute",
-        "",
-        ("invocations", "InvocationsPerInstance", "Sum", "blue"),
-    )
-    yield panel(
-        "utilization of the whole instance",
-        " %",
-        ("CPU", "CPUUtilization", "Average", "blue"),
-        ("GPU", "GPUUtilization", "Average", "green"),
-        ("memory", "MemoryUtilization", "Average", "purple"),
-        limits=(("70 %", 70.0),),
-    )
-    errors = panel(
-        "errors a minute",
-        "",
-        ("4XX", "Invocation4XXErrors", "Sum", "orange"),
-        ("5XX", "Invocation5XXErrors", "Sum", "red"),
-    )
-    if any(value for line in errors.lines for value in line.y):
-        yield errors
+
+def _told(name: str, values: Collection[float | None]) -> bool:
+    return any(values) if name in _NONE_AT_ZERO else any(each is not None for each in values)
 
 
 def _seconds(steps: list[MeasuredStep]) -> Iterator[tuple[datetime, Progress | None]]:
