@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,33 +29,30 @@ if TYPE_CHECKING:
 _DAY_SECONDS = 86_400.0
 
 
+@dataclass
 class SimulationReport:
     """The answer of one command, made by one of its methods and shown by the last."""
 
-    def __init__(
-        self,
-        name: str,
-        settings: Path,
-        model: SimulatedEndpoint,
-        plan: Plan,
-        options: dict[str, Any],
-        replications: int | None,
-        requests: int | None,
-        cost: SimulatedCost,
-    ) -> None:
-        self.requests, self.cost = requests, cost
-        self.name, self.settings, self.model, self.plan = name, settings, model, plan
-        self.options, self.replications = options, replications
-        self.sentences: list[str] = []
-        self.warnings: list[str] = []
-        self.tables: list[Table] = []
-        self.charts: list[Callable[[], Chart]] = []
-        self.code: list[tuple[str, str]] = []
-        self.data: dict[str, Any] = {}
-        self.assumed = list(model.assumed)
-        self.failed = False
-        self.tone: Tone = "strong"
-        self.adopted: Explanation | None = None
+    name: str
+    settings: Path
+    model: SimulatedEndpoint
+    plan: Plan
+    options: dict[str, Any]
+    replications: int | None
+    requests: int | None
+    cost: SimulatedCost
+    sentences: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    charts: list[Callable[[], Chart]] = field(default_factory=list)
+    code: list[tuple[str, str]] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+    tone: Tone = "strong"
+    adopted: Explanation | None = None
+
+    def __post_init__(self) -> None:
+        self.assumed = list(self.model.assumed)
 
     def steady(self) -> None:
         """The fleet at its peak."""
