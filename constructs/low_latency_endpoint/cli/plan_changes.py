@@ -100,10 +100,8 @@ def _comparison_parts(comparison: Comparison, before: str, after: str) -> Iterat
     if not used:
         yield Sentence("Deploying it changes nothing.")
     else:
-        yield _table(
-            ("Effect", "Endpoint", "What becomes of it"),
-            [(each.effect, key, each.text) for key, each in comparison.outcomes.items()],
-        )
+        rows = [(each.effect, key, each.text) for key, each in comparison.outcomes.items()]
+        yield Section("", [_table(("Effect", "Endpoint", "What becomes of it"), rows)])
         yield from _cost(*comparison.costs)
         yield from _warnings(comparison.warnings)
         for key in ("", *comparison.keys):
