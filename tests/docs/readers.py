@@ -37,7 +37,10 @@ TEMPLATES = ROOT / "constructs" / "low_latency_endpoint" / "cli" / "init_templat
 SHIPPED: dict[str, Any] = yaml.safe_load((ROOT / "endpoint.yaml").read_text("utf-8"))
 REQUEST = '{"inputs": "I like you."}'
 #: 20 requests a second from each instance: eight of them are less than a machine can send.
-SMALL = SimulatedModelServer(service_time=ServiceTime.constant(0.05), concurrency=1)
+#: Constant times would leave only the machine's own noise, whose bursts make requests late together.
+SMALL = SimulatedModelServer(
+    service_time=ServiceTime.gamma(mean=0.05, variation=0.2), concurrency=1
+)
 #: 100 of them, for two instances and the warm-up of settings that `init` wrote.
 LARGER = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=2)
 #: Of containers with vLLM.
