@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from .calls import Account
+from ..facts.container_metrics import ENDPOINT_LABEL, VARIANT_LABEL
+from ..facts.metrics import metrics, milliseconds_from_microseconds
+from ..plan.query_reading import label_in, watched_metric
+from .calls import Account, json_object
+from .endpoints import DeployedEndpoint
+from .metrics import why_unpublished
+from .token_metrics import FULLEST, LEVELS, MILLISECONDS, TIMES
 
 Alarm = Mapping[str, Any]
 _NAMES = 100  # that DescribeAlarms takes, and gives
@@ -85,3 +92,143 @@ def alarm_query(alarm: Alarm) -> str:
     """What an alarm on a PromQL query asks; empty for another, and where boto3 does not tell it."""
     criteria = (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria") or {}
     return str(criteria.get("Query", ""))
+
+
+ERROR_RATES = {
+    "Invocation5XXErrors": "error_rate",
+    "Invocation4XXErrors": "client_error_rate",
+    "InvocationModelErrors": "model_error_rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmReading:
+    """An alarm on the endpoint; the threshold is in milliseconds where ``unit`` says so."""
+
+    name: str
+    metric: str
+    statistic: str
+    threshold: float
+    unit: str
+    state: str
+    since: datetime | None = None
+    variant: str = ""
+    doubt: str = ""  # why CloudWatch has nothing that it watches
+    new_fleet: bool = False  # whether it watches the fleet of one deployment only
+
+    @property
+    def title(self) -> str:
+        """What it watches, in words: the names that CloudFormation makes say too much."""
+        rated = next((name for name, rate in ERROR_RATES.items() if rate == self.metric), "")
+        of = f"new fleet of {self.variant}" if self.new_fleet else self.variant
+        said = f"{rated} rate" if rated else f"{self.metric} {self.statistic}"
+        return f"{of} {said}".replace(" formula", "").strip()
+
+    @property
+    def of_scaling(self) -> bool:
+        """Whether it is Application Auto Scaling's own, which is on whenever it may scale in."""
+        return self.name.startswith("TargetTracking-")
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTransition:
+    time: datetime
+    alarm: str
+    state: str
+    before: str = ""
+    no_data: bool = False  # whether missing data alone made it so
+
+
+def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[AlarmReading, ...]:
+    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
+    listed = list(alarms)
+    on_metrics = [a for a in listed if alarm_dimensions(a).get("EndpointName") == endpoint.name]
+    read = (replace(alarm_reading(a), doubt=_doubt(a, endpoint)) for a in on_metrics)
+    return (*read, *token_alarms(listed, endpoint.name))
+
+
+def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
+    """Why CloudWatch has nothing of what an alarm watches; empty where it has."""
+    for each in alarm_metrics(alarm):
+        metric = {**each["Metric"], "Threshold": alarm.get("Threshold", 0)}
+        unit, period = ({**alarm, **each}.get(key) for key in ("Unit", "Period"))
+        seconds = max(period or 60, 60 if endpoint.publish_seconds < 60 else 0)
+        names = {"VariantName": (*endpoint.variants, *endpoint.shadows)}
+        if found := why_unpublished(metric, each["Stat"], names, unit or "", seconds):
+            return found
+    return ""
+
+
+def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:
+    """The alarms on queries that watch an endpoint's tokens, of those that can be read."""
+    for alarm in alarms:
+        query = alarm_query(alarm)
+        if not query or label_in(query, ENDPOINT_LABEL) != endpoint:
+            continue
+        watched = watched_metric(query)
+        if watched is None:
+            continue
+        if (time := TIMES.get(watched.meaning)) is not None:
+            metric, statistic, factor, unit = time, watched.percentile, MILLISECONDS, "ms"
+        else:
+            metric, factor = LEVELS[watched.meaning]
+            statistic, unit = FULLEST, ""
+        yield AlarmReading(
+            name=alarm["AlarmName"],
+            metric=metric,
+            statistic=statistic,
+            threshold=factor * watched.threshold,
+            unit=unit,
+            state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
+            since=alarm.get("StateUpdatedTimestamp"),
+            variant=label_in(query, VARIANT_LABEL),
+        )
+
+
+def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
+    threshold, unit = alarm.get("Threshold", 0.0), ""
+    watched = alarm_metrics(alarm)
+    names = sorted({each["Metric"]["MetricName"] for each in watched})
+    metric, statistic = names[0], watched[0]["Stat"]
+    if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
+        rate = [n for n in names if n in ERROR_RATES]
+        labels = [m["Label"] for m in alarm["Metrics"] if m.get("ReturnData") and "Label" in m]
+        metric = "".join(labels) or " and ".join(names)
+        if rate and names == sorted(["Invocations", *rate]):
+            metric = ERROR_RATES[rate[0]]
+        statistic = "Rate" if rate else "formula"
+    simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
+    if simple and any(f.name == metric and f.unit == "Microseconds" for f in metrics()):
+        threshold, unit = milliseconds_from_microseconds(threshold), "ms"
+    above = alarm.get("ComparisonOperator", "").startswith("GreaterThan")
+    return AlarmReading(
+        name=alarm["AlarmName"],
+        metric=metric,
+        statistic=statistic if above else f"{statistic} <",
+        threshold=threshold,
+        unit=unit,
+        state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
+        since=alarm.get("StateUpdatedTimestamp"),
+        variant=alarm_dimensions(alarm).get("VariantName", ""),
+        new_fleet="EndpointConfigName" in alarm_dimensions(alarm),
+    )
+
+
+def read_transitions(
+    account: Account, alarms: tuple[AlarmReading, ...], start: datetime, end: datetime
+) -> Iterator[AlarmTransition]:
+    """Changes of state in the window; alarms that have not changed since are not asked for."""
+    for alarm in alarms:
+        if alarm.since is not None and alarm.since < start:
+            continue
+        items = account.known("history of alarms", alarm_changes, alarm.name, start, end)
+        if items is None:
+            return
+        for item in items:
+            data = json_object(item.get("HistoryData"))
+            old, new = data.get("oldState", {}), data.get("newState", {})
+            if start <= item["Timestamp"] <= end:
+                told = new.get("stateValue") or item.get("HistorySummary", "")
+                silent = "no datapoints were received" in new.get("stateReason", "")
+                before = old.get("stateValue", "")
+                yield AlarmTransition(item["Timestamp"], alarm.name, told, before, silent)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from statistics import median_high
 from typing import Any
 
-from ..facts.metrics import metric_facts
+from ..facts.metrics import metric_facts, metrics
 from ..plan.published_metrics import highest_utilization
 from .calls import Account
 
@@ -275,3 +275,38 @@ def metric_data(
             EndTime=end,
             ScanBy="TimestampAscending",
         )
+
+
+def why_unpublished(
+    metric: Mapping[str, Any],
+    statistic: str,
+    names: Mapping[str, Collection[str]],
+    unit: str = "",
+    period: int = 60,
+) -> str:
+    """Why SageMaker publishes no such data of these endpoints and variants; empty where it does."""
+    name, namespace = str(metric.get("MetricName")), str(metric.get("Namespace"))
+    same = [each for each in metrics() if each.name.casefold() == name.casefold()]
+    facts = next((f for f in same if (f.name, f.namespace) == (name, namespace)), None)
+    dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions", ())}
+    if "sagemaker" not in namespace.casefold() or not same:
+        return ""  # somebody's own metric, or a new one of AWS
+    if facts is None:
+        return f"{namespace} has no {name}; {same[0].namespace} has {same[0].name}"
+    if not any(set(each) == dimensions.keys() for each in facts.dimensions):
+        published, given = " and ".join(facts.dimensions[0]), " and ".join(dimensions) or "none"
+        return f"{name} has the dimensions {published}, not {given}"
+    for key, known in names.items():
+        if key in dimensions and dimensions[key] not in known:
+            return f"no {key} {dimensions[key]}; there is {', '.join(known)}"
+    if unit not in ("", facts.unit):
+        return f"{name} is published in {facts.unit}, not in {unit}"
+    if statistic.startswith("p") and not facts.percentiles:
+        return f"{name} has no percentiles ({facts.valid_statistics})"
+    if facts.statistics == ("Sum",) and statistic in ("Average", "Minimum", "Maximum"):
+        return f"the {statistic} of {name} is no number of requests: take the Sum"
+    if name.endswith("Errors") and statistic == "Average" and metric.get("Threshold", 0) >= 1:
+        return f"the Average of {name} is a share of the requests, 1 at most"
+    if period < facts.period_seconds:
+        return f"{name} comes every {facts.period_seconds} s, not every {period} s"
+    return ""

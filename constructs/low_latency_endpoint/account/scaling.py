@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from .calls import Account
+from .metrics import why_unpublished
 
+_SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
 _SERVICE = "application-autoscaling"
 _INSTANCES = {
     "ServiceNamespace": "sagemaker",
@@ -79,3 +85,107 @@ def tracked_value(policy: Mapping[str, Any]) -> float | None:
     """The value at which a policy holds its metric; ``None`` where it tracks none."""
     value = _tracking(policy).get("TargetValue")
     return None if value is None else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One scaling activity; ``capacity`` is the count it set, ``None`` where it set none."""
+
+    start: datetime
+    end: datetime | None
+    status: str
+    description: str
+    message: str = ""
+    cause: str = ""
+    capacity: int | None = None
+    not_scaled: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the instances asked for did not come.
+
+        An activity that was never begun, say at the maximum, has its reasons and did not fail.
+        """
+        return self.status in ("Failed", "Unfulfilled") and not (
+            set(self.not_scaled) - {"TargetServicePutResourceAsUnscalable"}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingReading:
+    """Application Auto Scaling's word on a variant; not registered: ``maximum`` is ``None``.
+
+    ``target`` is invocations per instance and minute, or requests in flight per instance,
+    depending on ``metric``. ``activities`` is ``None`` when they may not be read.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    metric: str = ""
+    target: float | None = None
+    scale_out_cooldown: float | None = None
+    scale_out_suspended: bool = False
+    doubt: str = ""  # why the tracked metric cannot be this variant's
+    activities: tuple[Activity, ...] | None = ()
+
+
+def read_scaling(
+    account: Account, endpoint: str, variant: str, start: datetime, end: datetime
+) -> ScalingReading | None:
+    """Application Auto Scaling's word on a variant; ``None`` when it may not be read."""
+    targets = account.known(f"scaling of {variant}", scalable_targets, endpoint, [variant])
+    if targets is None:
+        return None
+    if variant not in targets:
+        return ScalingReading()
+    policies = account.known(f"scaling policies of {variant}", scaling_policies, endpoint, variant)
+    activities = account.known(
+        f"scaling activities of {variant}", scaling_activities, endpoint, variant
+    )
+    suspended = targets[variant].get("SuspendedState", {}).get("DynamicScalingOutSuspended", False)
+    return ScalingReading(
+        minimum=targets[variant]["MinCapacity"],
+        maximum=targets[variant]["MaxCapacity"],
+        scale_out_suspended=suspended,
+        activities=None if activities is None else tuple(_activities(activities, start, end)),
+        **_tracked(policies or [], endpoint, variant),
+    )
+
+
+def _tracked(policies: list[Mapping[str, Any]], endpoint: str, variant: str) -> dict[str, Any]:
+    """Metric, target, scale-out cooldown and doubts of the policy that tracks a target."""
+    configuration = "TargetTrackingScalingPolicyConfiguration"
+    tracking = [policy for policy in policies if configuration in policy]
+    if not tracking:
+        return {"metric": policies[0]["PolicyType"]} if policies else {}
+    # Invocations first: the load of each minute is measured against their target.
+    policy = min(
+        tracking, key=lambda p: "Invocations" not in json.dumps(p[configuration], default=str)
+    )
+    own = policy[configuration].get("CustomizedMetricSpecification", {})
+    names = {"EndpointName": (endpoint,), "VariantName": (variant,)}
+    return {
+        "metric": tracked_metric(policy) or "metric math",
+        "target": tracked_value(policy),
+        "scale_out_cooldown": policy[configuration].get("ScaleOutCooldown", 300),
+        "doubt": why_unpublished(own, own.get("Statistic", ""), names, own.get("Unit", "")),
+    }
+
+
+def _activities(
+    found: list[Mapping[str, Any]], start: datetime, end: datetime
+) -> Iterator[Activity]:
+    for each in found:
+        if not start <= each["StartTime"] <= end:
+            continue
+        count = _SET_TO.search(each.get("Description", ""))
+        yield Activity(
+            start=each["StartTime"],
+            end=each.get("EndTime"),
+            status=each["StatusCode"],
+            description=each.get("Description", ""),
+            message=each.get("StatusMessage", ""),
+            cause=each.get("Cause", ""),
+            capacity=int(count[1]) if count else None,
+            not_scaled=tuple(r["Code"] for r in each.get("NotScaledReasons", [])),
+        )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from ..errors import rule
 from .options import (
     EndpointName,
     Html,
@@ -26,6 +29,23 @@ from .process import check_packages
 
 if TYPE_CHECKING:
     from ..operate.diagnose import Diagnosis
+
+SINCE_FORM = rule(
+    "LLD902",
+    "the time window is not valid",
+    fix="Write at least 5m and at most 455d, with m, h or d as its unit: 30m, 1h, 2d.",
+    source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
+)
+UNTIL_FORM = rule(
+    "LLD903",
+    "the end of the time window is not in the past",
+    fix="Give a time that has passed, such as 2026-11-20T03:30Z. Without Z or +01:00 it is local time.",
+)
+PAGE_WRITTEN = rule(
+    "LLD906", "the page could not be written", fix="Give --html a file in a writable folder."
+)
+_KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
+_SHORTEST = timedelta(minutes=5)
 
 
 @dataclass
@@ -84,10 +104,8 @@ def diagnose(
         options.region = options.region or stated
     made = _diagnose(endpoint, options)
     if options.html is not None:
-        from ..operate.diagnose.document import write_page
-
         with progress_on_terminal("Page"):
-            write_page(made, options.html)
+            _write_page(made, options.html)
         typer.echo(f"wrote {options.html}", err=True)
     if options.json:
         print_json(made.to_dict())
@@ -98,18 +116,25 @@ def diagnose(
     raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
 
 
+def _write_page(diagnosis: Diagnosis, path: Path) -> None:
+    from ..operate.diagnose.document import document
+    from ..report.pages import page
+
+    text = page(document(diagnosis))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PAGE_WRITTEN.error(
+            got=f"{path}: {error.strerror or error}", allowed="a file"
+        ) from error
+
+
 def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
     from ..account.clock import account_now
     from ..account.sessions import open_clients
+    from ..account.token_metrics import PREFIXES
     from ..operate.diagnose import diagnose
-    from ..operate.diagnose.options import (
-        CLIENT_LATENCY_FORM,
-        TARGET_FORM,
-        parse_latencies,
-        parse_targets,
-        parse_window,
-    )
-    from ..operate.diagnose.read_tokens import PREFIXES
+    from .latency_targets import CLIENT_LATENCY_FORM, TARGET_FORM, parse_latencies, parse_targets
 
     now = account_now()
     start, end = parse_window(options.since, options.until, now)
@@ -139,3 +164,44 @@ def _writable(path: Path) -> None:
             err=True,
         )
         raise typer.Exit(2)
+
+
+def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime, datetime]:
+    """Start and end of the window.
+
+    >>> now = datetime(2026, 11, 20, 3, 30, tzinfo=UTC)
+    >>> start, end = parse_window("90m", None, now)
+    >>> start.isoformat(), end == now
+    ('2026-11-20T02:00:00+00:00', True)
+    """
+    end = _until(until, now) if until else now
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|h|d)", since.strip())
+    allowed = "5m to 455d, such as 30m, 1h or 2d"
+    if match is None:
+        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
+    number = float(match[1])
+    seconds = number * {"m": 60, "h": 3600, "d": 86_400}[match[2]]
+    if not _SHORTEST.total_seconds() <= seconds <= _KEPT.total_seconds():
+        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
+    start = end - timedelta(seconds=seconds)
+    if now - start > _KEPT + timedelta(minutes=1):
+        raise SINCE_FORM.error(
+            got=f"{since} up to {end:%Y-%m-%d}",
+            allowed="at most 455 days ago, as CloudWatch keeps it",
+        )
+    return start, end
+
+
+def _until(text: str, now: datetime) -> datetime:
+    allowed = "a time in the past such as 2026-11-20T03:30Z"
+    try:
+        end = datetime.fromisoformat(text)
+    except ValueError:
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
+    try:
+        end = end.astimezone(UTC)
+    except (OverflowError, ValueError):  # year 1 or 9999
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
+    if end > now + timedelta(minutes=1):
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed)
+    return end

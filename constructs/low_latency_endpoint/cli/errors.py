@@ -90,7 +90,7 @@ def all_codes() -> list[Explained]:
     ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
-        from ..operate.diagnose.causes import kinds
+        from ..operate.diagnose.findings import kinds
 
         found += [Explained(each.id, each.title, each.how, each.source) for each in checks()]
         found += [

@@ -249,8 +249,8 @@ def simulate(options: SimulationOptions) -> None:
 
 def _goal(options: SimulationOptions, stated: EndpointSettings) -> Goal:
     """What the search is for: by the options, else by the settings."""
-    from ..operate.diagnose.options import TARGET_FORM, parse_latencies
     from ..simulate.search_goals import goal
+    from .latency_targets import TARGET_FORM, parse_latencies
 
     targets = stated.latency.milliseconds if stated.latency else {}
     if options.target is not None:

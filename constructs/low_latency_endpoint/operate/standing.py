@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..account.alarms import metric_alarms
+from ..account.alarms import AlarmReading, metric_alarms, read_alarms
 from ..account.calls import Account
 from ..account.deployed_endpoints import ListedEndpoint
 from ..account.drift import Drift, drifts
@@ -14,8 +14,6 @@ from ..account.endpoints import existing_endpoint
 from ..account.metrics import Query, read_queries
 from ..account.stacks import stack_endpoints
 from .diagnose.diagnosis import json_safe
-from .diagnose.measurements import AlarmReading
-from .diagnose.read_fleet import read_alarms
 
 _WINDOW = timedelta(hours=1)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.causes import kinds
 from low_latency_endpoint.operate.diagnose.document import alarms_text
+from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .conftest import Run
 from .faults import (

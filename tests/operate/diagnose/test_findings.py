@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose import causes
-from low_latency_endpoint.operate.diagnose.causes import kinds
+from low_latency_endpoint.operate.diagnose import findings as causes
+from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .faults import FAULTS, Fault
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.document import write_page
+from low_latency_endpoint.operate.diagnose.document import document
+from low_latency_endpoint.report.pages import page
 from tests.browser import needs_chromium, opened
 
 from .faults import FAULTS
@@ -30,7 +31,7 @@ _FAULT = {fault.finding: fault.scenario for fault in FAULTS}
 def test_a_browser_shows_the_charts(run: Any, tmp_path: Path, finding: str, width: int) -> None:
     file = tmp_path / "report.html"
     made = run(_FAULT[finding]() if finding else Scenario())
-    write_page(made, file)
+    file.write_text(page(document(made)), encoding="utf-8")
     seen = opened(file, tmp_path, width)
     assert (seen.errors, seen.inaccessible) == ([], [])
     assert set(seen.charts) == {variant.name for variant in made.measurements.variants}

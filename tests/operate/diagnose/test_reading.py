@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from low_latency_endpoint.account.alarms import AlarmReading
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.document import alarms_text, verdict
-from low_latency_endpoint.operate.diagnose.measurements import AlarmReading, Threshold
+from low_latency_endpoint.operate.diagnose.measurements import Threshold
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run

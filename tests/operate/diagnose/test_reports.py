@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
+from low_latency_endpoint.cli.diagnose import parse_window
+from low_latency_endpoint.cli.latency_targets import TARGET_FORM, parse_targets
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate import diagnose as diagnosis
-from low_latency_endpoint.operate.diagnose.causes import kinds
 from low_latency_endpoint.operate.diagnose.document import document
-from low_latency_endpoint.operate.diagnose.options import TARGET_FORM, parse_targets, parse_window
+from low_latency_endpoint.operate.diagnose.findings import kinds
 from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 

@@ -9,36 +9,36 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.account import token_metrics as reading_of_tokens
+from low_latency_endpoint.account.alarms import AlarmReading, token_alarms
 from low_latency_endpoint.account.metrics import Series
-from low_latency_endpoint.facts.container_metrics import (
-    above,
-    container_metric,
-    fullest_query,
-    percentile_query,
-)
-from low_latency_endpoint.operate.diagnose import read_tokens as reading_of_tokens
-from low_latency_endpoint.operate.diagnose.diagnosis import split
-from low_latency_endpoint.operate.diagnose.measurements import (
-    AlarmReading,
-    Measurements,
-    Threshold,
-    VariantReading,
-)
-from low_latency_endpoint.operate.diagnose.read_fleet import alarm_thresholds, plan_facts
-from low_latency_endpoint.operate.diagnose.read_tokens import (
-    TokenWindow,
-    read_hosts,
-    read_tokens,
-    token_alarms,
-    token_targets,
-)
-from low_latency_endpoint.operate.diagnose.tokens import (
+from low_latency_endpoint.account.token_metrics import (
     FIRST_TOKEN,
     FULLEST,
     INTER_TOKEN,
     KV_CACHE,
     RUNNING,
     WAITING,
+    TokenWindow,
+    read_hosts,
+    read_tokens,
+)
+from low_latency_endpoint.facts.container_metrics import (
+    above,
+    container_metric,
+    fullest_query,
+    percentile_query,
+)
+from low_latency_endpoint.operate.diagnose.diagnosis import split
+from low_latency_endpoint.operate.diagnose.measurements import (
+    Measurements,
+    Threshold,
+    VariantReading,
+)
+from low_latency_endpoint.operate.diagnose.reading import (
+    alarm_thresholds,
+    plan_facts,
+    token_targets,
 )
 from low_latency_endpoint.operate.diagnose.tree import walk
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
+from low_latency_endpoint.account.alarms import AlarmReading
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.deployed_endpoints import (
     ListedEndpoint,
@@ -16,7 +17,6 @@ from low_latency_endpoint.account.deployed_endpoints import (
 )
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.deployed import _document
-from low_latency_endpoint.operate.diagnose.measurements import AlarmReading
 from low_latency_endpoint.operate.standing import Standing
 from tests.operate.conftest import NAME, STACK
 

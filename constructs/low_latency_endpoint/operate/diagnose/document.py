@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 
 from ...account.metrics import MetricSeries, Series
 from ...report.charts import Chart, Line, Panel
@@ -13,13 +12,11 @@ from ...report.document import Document, Evidence, Listed, Part, Row, Section, S
 from ...report.document import Finding as FindingPart
 from ...report.numbers import milliseconds, percent, rate, readable
 from ...report.tables import Cell, Table
-from .diagnosis import BreakdownRow, Diagnosis, breakdown, split
+from .diagnosis import ERRORS, BreakdownRow, Diagnosis, Onset, breakdown, onsets, split
 from .events import Event
 from .findings import Evidence as Shown
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .onset import ERRORS, Onset, onsets
-from .options import PAGE_WRITTEN
 from .view import VariantView
 
 CLOUDWATCH_LACKS = (
@@ -90,18 +87,6 @@ def document(diagnosis: Diagnosis) -> Document:
         verdict(diagnosis),
         _VERDICTS[diagnosis.healthy],
     )
-
-
-def write_page(diagnosis: Diagnosis, path: Path) -> None:
-    from ...report.pages import page  # needs Jinja2
-
-    text = page(document(diagnosis))
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PAGE_WRITTEN.error(
-            got=f"{path}: {error.strerror or error}", allowed="a file"
-        ) from error
 
 
 def verdict(diagnosis: Diagnosis) -> str:

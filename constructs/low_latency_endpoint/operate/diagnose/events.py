@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ...account.metrics import Series
+from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
-from .measurements import Activity, Measurements
+from .measurements import Measurements
 from .thresholds import LOOK_BACK, MOST, NEW_VERSION, WARMING
 from .view import VariantView
 

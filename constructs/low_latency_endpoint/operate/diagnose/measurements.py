@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ...account.alarms import AlarmReading, AlarmTransition
 from ...account.calls import Unknown
 from ...account.drift import ChangedBy, Drift
 from ...account.metrics import MetricSeries, Series
+from ...account.scaling import Activity, ScalingReading
 from ...facts.instance_types import InstanceFacts, instance_facts
 
 
@@ -23,48 +25,6 @@ class Threshold:
 
     value: float
     source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """One scaling activity; ``capacity`` is the count it set, ``None`` where it set none."""
-
-    start: datetime
-    end: datetime | None
-    status: str
-    description: str
-    message: str = ""
-    cause: str = ""
-    capacity: int | None = None
-    not_scaled: tuple[str, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether the instances asked for did not come.
-
-        An activity that was never begun, say at the maximum, has its reasons and did not fail.
-        """
-        return self.status in ("Failed", "Unfulfilled") and not (
-            set(self.not_scaled) - {"TargetServicePutResourceAsUnscalable"}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingReading:
-    """Application Auto Scaling's word on a variant; not registered: ``maximum`` is ``None``.
-
-    ``target`` is invocations per instance and minute, or requests in flight per instance,
-    depending on ``metric``. ``activities`` is ``None`` when they may not be read.
-    """
-
-    minimum: int | None = None
-    maximum: int | None = None
-    metric: str = ""
-    target: float | None = None
-    scale_out_cooldown: float | None = None
-    scale_out_suspended: bool = False
-    doubt: str = ""  # why the tracked metric cannot be this variant's
-    activities: tuple[Activity, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +51,7 @@ class VariantReading:
     instances: Mapping[str, MetricSeries] = field(default_factory=dict)
     zones: Mapping[str, MetricSeries] = field(default_factory=dict)
     hosts: Mapping[str, MetricSeries] = field(default_factory=dict)
-    scaling: ScalingReading | None = ScalingReading()
+    scaling: ScalingReading | None = field(default_factory=ScalingReading)
     thresholds: Mapping[tuple[str, str], Threshold] = field(default_factory=dict)
 
     def get(self, metric: str, statistic: str) -> Series:
@@ -127,51 +87,6 @@ class ObservedDeployment:
     def done(self) -> datetime:
         """When it was over, as far as that is known."""
         return max(self.time, self.until or self.time)
-
-
-ERROR_RATES = {
-    "Invocation5XXErrors": "error_rate",
-    "Invocation4XXErrors": "client_error_rate",
-    "InvocationModelErrors": "model_error_rate",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmTransition:
-    time: datetime
-    alarm: str
-    state: str
-    before: str = ""
-    no_data: bool = False  # whether missing data alone made it so
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmReading:
-    """An alarm on the endpoint; the threshold is in milliseconds where ``unit`` says so."""
-
-    name: str
-    metric: str
-    statistic: str
-    threshold: float
-    unit: str
-    state: str
-    since: datetime | None = None
-    variant: str = ""
-    doubt: str = ""  # why CloudWatch has nothing that it watches
-    new_fleet: bool = False  # whether it watches the fleet of one deployment only
-
-    @property
-    def title(self) -> str:
-        """What it watches, in words: the names that CloudFormation makes say too much."""
-        rated = next((name for name, rate in ERROR_RATES.items() if rate == self.metric), "")
-        of = f"new fleet of {self.variant}" if self.new_fleet else self.variant
-        said = f"{rated} rate" if rated else f"{self.metric} {self.statistic}"
-        return f"{of} {said}".replace(" formula", "").strip()
-
-    @property
-    def of_scaling(self) -> bool:
-        """Whether it is Application Auto Scaling's own, which is on whenever it may scale in."""
-        return self.name.startswith("TargetTracking-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...account.alarms import metric_alarms
+from ...account.alarms import AlarmReading, metric_alarms, read_alarms, read_transitions
 from ...account.calls import Account, Unknown
 from ...account.endpoints import (
     DeployedEndpoint,
@@ -40,16 +41,25 @@ from ...account.metrics import (
     variant_queries,
 )
 from ...account.names import meant_endpoint
+from ...account.scaling import read_scaling
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
+from ...account.stacks import owner_of, template
+from ...account.token_metrics import (
+    DEFAULT_SERVER,
+    PREFIXES,
+    TOKEN_TIMES,
+    TokenWindow,
+    read_hosts,
+    read_tokens,
+)
 from ...errors import rule
 from ...facts.container_metrics import server_of
+from ...plan.decisions import PLAN_METADATA, values_in_template
 from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
-from .drifted import read_drift
-from .endpoint_state import broken_paths, read_unstarted
+from .endpoint_state import broken_paths, misread, read_drift, read_unstarted
 from .measurements import (
-    AlarmReading,
     Measurements,
     ObservedDeployment,
     PlanFacts,
@@ -58,12 +68,11 @@ from .measurements import (
     rises,
     serving,
 )
-from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
-from .stated_alarms import misread
 from .thresholds import DEPLOYMENT, LOOK_BACK
-from .tokens import TOKEN_TIMES
+from .tokens import MEASURES
 from .tree import walk
+
+_LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
 
 METRICS_READABLE = rule(
     "LLD901",
@@ -202,7 +211,7 @@ def _described(
         if model is None
         else any(c.get("Mode") == "MultiModel" for c in containers),
         inference_components=bool(deployed.configured) and not deployed.model_name,
-        scaling=read_scaling(account, endpoint, name, window.start, window.end),
+        scaling=read_scaling(account, endpoint, name, window.start - LOOK_BACK, window.end),
         thresholds=thresholds,
     )
 
@@ -415,3 +424,60 @@ def _deployment(
     if time is None or time > window.end:
         return None
     return ObservedDeployment(time, name, how, first, until)
+
+
+def alarm_thresholds(
+    alarms: tuple[AlarmReading, ...] | None, variant: str
+) -> dict[tuple[str, str], Threshold]:
+    """The tightest threshold by metric and statistic."""
+    found: dict[tuple[str, str], Threshold] = {}
+    for alarm in alarms or ():
+        key = alarm.metric, alarm.statistic
+        latency = alarm.metric in ("ModelLatency", "OverheadLatency", *TOKEN_TIMES)
+        latency = latency and alarm.unit == "ms" and bool(_LATENCY_STATISTIC.fullmatch(key[1]))
+        if alarm.doubt or alarm.variant != variant or not (latency or key[1] == "Rate"):
+            continue
+        if key not in found or alarm.threshold < found[key].value:
+            found[key] = Threshold(alarm.threshold, "an alarm's threshold")
+    return found
+
+
+def token_targets(targets: Mapping[str, float]) -> dict[tuple[str, str], Threshold]:
+    """Targets on tokens as ``ttft-p95`` and ``itl-p95`` state them, in milliseconds.
+
+    >>> token_targets({"p99": 200.0, "itl-p95": 50.0})
+    {('InterTokenLatency', 'p95'): Threshold(value=50.0, source='the target')}
+    """
+    return {
+        (metric, name.removeprefix(prefix)): Threshold(value, "the target")
+        for name, value in targets.items()
+        for prefix, metric in PREFIXES.items()
+        if name.startswith(prefix)
+    }
+
+
+def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
+    """The plan in the template of the stack that owns the endpoint; ``None`` without one."""
+    owner = owner_of(account, endpoint_arn)
+    if owner is None:
+        return None
+    stack, logical_id = owner
+    try:
+        resources = template(account, stack)
+    except Unreadable as refusal:
+        if refusal.error is None:
+            return None  # not JSON, so not the CDK's, which alone writes plans
+        raise
+    plan = resources.get(logical_id, {}).get("Metadata", {}).get(PLAN_METADATA)
+    return plan_facts(stack, plan) if isinstance(plan, Mapping) else None
+
+
+def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
+    """What the diagnosis needs of a plan in a template."""
+    values = values_in_template(plan)
+    thresholds = {}
+    for about, limit in values.get("alarms", {}).items():
+        watched, _, statistic = about.rpartition(" ")
+        thresholds[MEASURES.get(watched, watched), statistic] = float(limit)
+    told = {name: values.get(name) for name in ("peak_tps", "tps_per_instance", "safety_factor")}
+    return PlanFacts(stack, thresholds, **told)

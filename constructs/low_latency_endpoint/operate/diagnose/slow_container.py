@@ -10,9 +10,8 @@ from typing import NamedTuple
 from ...account.metrics import Series
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
-from .causes import KINDS
 from .events import after_starts, named
-from .findings import Confidence, Evidence, Finding, Remedy
+from .findings import KINDS, Confidence, Evidence, Finding, Remedy
 from .view import VariantView
 
 #: Environment variables that set the number of workers, by the servers that read them.

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from ...account.metrics import Series, median
+from ...account.scaling import Activity
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
-from .causes import finding
-from .findings import Evidence, Finding
-from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
+from .findings import Evidence, Finding, finding
+from .measurements import Measurements, Rise, VariantReading, rises, serving
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
 

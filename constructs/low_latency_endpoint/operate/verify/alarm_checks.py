@@ -9,7 +9,13 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from ...account.alarms import alarm_dimensions, alarm_metrics, alarm_query, alarms_named
+from ...account.alarms import (
+    alarm_dimensions,
+    alarm_metrics,
+    alarm_query,
+    alarm_reading,
+    alarms_named,
+)
 from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
@@ -32,7 +38,6 @@ from ..checking.checks import (
     warned,
 )
 from ..diagnose import diagnose
-from ..diagnose.read_fleet import alarm_reading
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import by_hand
 

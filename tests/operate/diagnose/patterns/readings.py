@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from low_latency_endpoint.account.metrics import Series, median
+from low_latency_endpoint.account.scaling import Activity, ScalingReading
 from low_latency_endpoint.operate.diagnose.findings import Finding
 from low_latency_endpoint.operate.diagnose.measurements import (
-    Activity,
     Measurements,
     ObservedDeployment,
-    ScalingReading,
     Threshold,
     VariantReading,
 )

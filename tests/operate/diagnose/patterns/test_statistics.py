@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.patterns.rhythm import SIGNIFICANT, rhythm
-from low_latency_endpoint.operate.diagnose.patterns.trend import creep
+from low_latency_endpoint.operate.diagnose.patterns.growth import creep
+from low_latency_endpoint.operate.diagnose.patterns.recurring import SIGNIFICANT, rhythm
 
 _WINDOWS = 200
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from itertools import pairwise
 
 from ....account.metrics import median
+from ....account.scaling import Activity
 from ....report.numbers import percent, readable
 from .. import thresholds as const
 from ..events import after_starts, deployed_near
 from ..findings import Evidence
-from ..measurements import Activity
 from ..view import VariantView
 from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kept, same_load, share
 

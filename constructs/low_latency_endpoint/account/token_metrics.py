@@ -1,37 +1,35 @@
 """What a language model's server tells of its tokens, read by PromQL.
 
-Read is what ``facts.container_metrics`` knows of vLLM and SGLang, where an alarm, the plan or a target
-says how late a token may be. The values are those of the server: network and
-SageMaker's own time come on top for callers.
-
-Permissions beside those of ``reading``: ``cloudwatch:GetMetricData`` and ``cloudwatch:ListMetrics``.
+Times are the server's own: network and SageMaker's time come on top for callers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ...account.alarms import Alarm, alarm_query
-from ...account.calls import Account
-from ...account.metrics import Series
-from ...account.queries import query_range
-from ...facts.container_metrics import (
-    ENDPOINT_LABEL,
-    VARIANT_LABEL,
+from ..facts.container_metrics import (
     container_metric,
     fullest_query,
     percentile_query,
     percentile_share,
 )
-from ...plan.query_reading import label_in, watched_metric
-from .measurements import AlarmReading, Threshold
-from .tokens import FIRST_TOKEN, FULLEST, INTER_TOKEN, KV_CACHE, RUNNING, WAITING
+from .calls import Account
+from .metrics import Series
+from .queries import query_range
 
-#: By what the container's metrics mean; with the factor that brings their unit into the findings'.
-_TIMES = {"time_to_first_token": FIRST_TOKEN, "inter_token_latency": INTER_TOKEN}
-_LEVELS = {
+#: Names of what is read; times in milliseconds, the cache's use in percent, requests on the fullest
+#: instance.
+FIRST_TOKEN, INTER_TOKEN = "TimeToFirstToken", "InterTokenLatency"
+TOKEN_TIMES = (FIRST_TOKEN, INTER_TOKEN)
+WAITING, RUNNING, KV_CACHE = "RequestsWaiting", "RequestsRunning", "KvCacheUse"
+FULLEST = "Maximum"
+
+#: By what the container's metrics mean, as ``facts.container_metrics`` calls it; with the factor that
+#: brings a level into the unit above.
+TIMES = {"time_to_first_token": FIRST_TOKEN, "inter_token_latency": INTER_TOKEN}
+LEVELS = {
     "requests_waiting": (WAITING, 1.0),
     "requests_running": (RUNNING, 1.0),
     "kv_cache_use": (KV_CACHE, 100.0),
@@ -41,7 +39,7 @@ PREFIXES = {"ttft-": FIRST_TOKEN, "itl-": INTER_TOKEN}
 _PERCENTILES = ("p50", "p90", "p95", "p99")
 #: Whose metrics are asked for where the image says nothing: vLLM's are the most copied.
 DEFAULT_SERVER = "vllm"
-_MILLISECONDS = 1000.0
+MILLISECONDS = 1000.0
 #: A rate needs two values in its window, and a scrape may fail.
 _SCRAPES, _SCRAPE_SECONDS = 3, 60
 _HOST = "@resource.host.id"
@@ -89,11 +87,11 @@ def read_tokens(
 ) -> Readings:
     """A variant's token times in milliseconds, and its fullest instance, by period."""
     queries = {
-        (name, statistic): (window.percentile(meaning, percentile_share(statistic)), _MILLISECONDS)
-        for meaning, name in _TIMES.items()
+        (name, statistic): (window.percentile(meaning, percentile_share(statistic)), MILLISECONDS)
+        for meaning, name in TIMES.items()
         for statistic in dict.fromkeys((*_PERCENTILES, *statistics))
     }
-    for meaning, (name, factor) in _LEVELS.items():
+    for meaning, (name, factor) in LEVELS.items():
         query = fullest_query(
             container_metric(window.server, meaning),
             endpoint=window.endpoint,
@@ -112,49 +110,9 @@ def read_tokens(
 def read_hosts(account: Account, window: TokenWindow) -> dict[str, Readings]:
     """The p95 of both token times of each instance."""
     found: dict[str, Readings] = {}
-    for meaning, name in _TIMES.items():
+    for meaning, name in TIMES.items():
         query = window.percentile(meaning, 0.95, by=_HOST)
-        for labels, series in window.rows(account, query, _MILLISECONDS):
+        for labels, series in window.rows(account, query, MILLISECONDS):
             if host := labels.get(_HOST):
                 found.setdefault(host, {})[name, "p95"] = series
     return found
-
-
-def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:
-    """The alarms on queries that watch an endpoint's tokens, of those that can be read."""
-    for alarm in alarms:
-        query = alarm_query(alarm)
-        if not query or label_in(query, ENDPOINT_LABEL) != endpoint:
-            continue
-        watched = watched_metric(query)
-        if watched is None:
-            continue
-        if (time := _TIMES.get(watched.meaning)) is not None:
-            metric, statistic, factor, unit = time, watched.percentile, _MILLISECONDS, "ms"
-        else:
-            metric, factor = _LEVELS[watched.meaning]
-            statistic, unit = FULLEST, ""
-        yield AlarmReading(
-            name=alarm["AlarmName"],
-            metric=metric,
-            statistic=statistic,
-            threshold=factor * watched.threshold,
-            unit=unit,
-            state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
-            since=alarm.get("StateUpdatedTimestamp"),
-            variant=label_in(query, VARIANT_LABEL),
-        )
-
-
-def token_targets(targets: Mapping[str, float]) -> dict[tuple[str, str], Threshold]:
-    """Targets on tokens as ``ttft-p95`` and ``itl-p95`` state them, in milliseconds.
-
-    >>> token_targets({"p99": 200.0, "itl-p95": 50.0})
-    {('InterTokenLatency', 'p95'): Threshold(value=50.0, source='the target')}
-    """
-    return {
-        (metric, name.removeprefix(prefix)): Threshold(value, "the target")
-        for name, value in targets.items()
-        for prefix, metric in PREFIXES.items()
-        if name.startswith(prefix)
-    }
