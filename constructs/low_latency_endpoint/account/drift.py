@@ -23,7 +23,6 @@ from .scaling import scalable_targets, scaling_policies, tracked_metric
 from .sessions import Unreadable
 from .stacks import ENDPOINT_TYPE, StackEndpoint, stack_description, stack_ids, template_resources
 
-DRIFT_PAGE = "/AWSCloudFormation/latest/UserGuide/drift-aware-change-sets.html"
 REVERT = "npx cdk deploy --revert-drift"
 #: What puts back a property of a type whose drift CloudFormation detects.
 REVERTED = f"`{REVERT}` puts it back; without the option a deployment leaves it."

@@ -116,6 +116,11 @@ class Series:
         return sum(self.points[time] * weights.points[time] for time in common) / total
 
 
+def statistic_of(series: MetricSeries, metric: str, statistic: str) -> Series:
+    """Empty without data."""
+    return series.get((metric, statistic), Series())
+
+
 def median(values: Iterable[float]) -> float | None:
     """Value in the middle, the upper of two; ``None`` of nothing."""
     known = list(values)

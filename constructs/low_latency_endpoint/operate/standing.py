@@ -13,7 +13,7 @@ from ..account.drift import Drift, drifts
 from ..account.endpoints import existing_endpoint
 from ..account.metrics import Query, read_queries
 from ..account.stacks import stack_endpoints
-from .diagnose.diagnosis import json_safe
+from ..report.json_text import json_safe
 
 _WINDOW = timedelta(hours=1)
 

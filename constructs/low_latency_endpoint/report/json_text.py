@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 FORMAT_VERSION = 1
@@ -14,3 +16,11 @@ def json_text(content: Mapping[str, Any]) -> str:
     """A result as JSON, with the version of its format before all else."""
     versioned = {"format_version": FORMAT_VERSION, **content}
     return json.dumps(versioned, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def json_safe(of: Any) -> dict[str, Any]:
+    """A dataclass' fields, its times as text."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(of).items()
+    }

@@ -8,8 +8,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from ...account.metrics import MetricSeries, Series
+from ...account.metrics import MetricSeries, Series, statistic_of
 from ...account.token_metrics import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
+from ...report.json_text import json_safe
 from ...report.numbers import milliseconds
 from .events import Event, events
 from .findings import Finding
@@ -33,26 +34,22 @@ class BreakdownRow:
 
 def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
     """Instances or zones of a variant, the slowest first."""
-    total = sum(_of(series, "Invocations", "Sum").sum for series in of.values())
+    total = sum(statistic_of(series, "Invocations", "Sum").sum for series in of.values())
     found = []
     for name, series in of.items():
-        requests = _of(series, "Invocations", "Sum")
+        requests = statistic_of(series, "Invocations", "Sum")
         found.append(
             BreakdownRow(
                 name,
                 requests.sum,
                 requests.sum / total if total else None,
-                _of(series, "ModelLatency", "Average").weighted_mean(requests),
-                _of(series, "ModelLatency", "p99").weighted_mean(requests),
-                _of(series, "OverheadLatency", "Average").weighted_mean(requests),
-                _of(series, "CPUUtilization", "Average").mean,
+                statistic_of(series, "ModelLatency", "Average").weighted_mean(requests),
+                statistic_of(series, "ModelLatency", "p99").weighted_mean(requests),
+                statistic_of(series, "OverheadLatency", "Average").weighted_mean(requests),
+                statistic_of(series, "CPUUtilization", "Average").mean,
             )
         )
     return sorted(found, key=lambda each: (-(each.model_average_ms or 0), each.name))
-
-
-def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
-    return series.get((metric, statistic), Series())
 
 
 _STATISTICS = ("p50", "p90", "p99", "Average")
@@ -170,14 +167,6 @@ class Diagnosis:
         }
 
 
-def json_safe(of: Any) -> dict[str, Any]:
-    """A dataclass' fields, its times as text."""
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in asdict(of).items()
-    }
-
-
 def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
     """Client, overhead and model time of a variant, and its tokens' where its server tells them."""
     counts = variant.get("ModelLatency", "SampleCount")
@@ -194,7 +183,8 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
         if of_tokens and all(means[s] is None for s in _STATISTICS):
             continue
         p50, p90, p99, average = (means[s] for s in _STATISTICS)
-        series = _worst_of(variant, metric, limits)
+        seen = (variant.get(metric, s) for s in (*limits, "p99", "Average"))
+        series = next(filter(None, seen), Series())
         found.append(
             Split(
                 part,
@@ -208,14 +198,6 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
             )
         )
     return found
-
-
-def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -> Series:
-    for statistic in (*limits, "p99", "Average"):
-        series = variant.get(metric, statistic)
-        if series:
-            return series
-    return Series()
 
 
 def _split_dict(each: Split) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from ...account.metrics import MetricSeries, Series
+from ...account.metrics import MetricSeries, Series, statistic_of
 from ...report.charts import Chart, Line, Panel
 from ...report.colours import PALETTE
 from ...report.document import Document, Evidence, Listed, Part, Row, Section, Sentence, Tone
@@ -41,8 +41,6 @@ _EVENT_COLOURS = {"deployment": "purple", "scaling": "green", "alarm": "red"}
 _EVENTS = 12  # that a terminal shows
 _ROWS = 5  # of zones and instances in a terminal
 _LINES = 12  # of one panel that can still be told apart
-
-
 #: Colour and, where a terminal draws the line too, its name there.
 _PERCENTILES = {"p99": ("red", "ModelLatency p99"), "p90": ("orange",), "p50": ("blue",)}
 _UTILIZATION = {
@@ -308,47 +306,35 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[Panel]:
     def target(name: str, value: float | None) -> list[tuple[str, float]]:
         return [(name, value)] if value else []
 
+    def line(name: str, series: Series, sketch: str = "", kind: str = "line") -> list[Line]:
+        return [_line(name, series, "blue", sketch, kind)]
+
     latency = [_line(each, get("ModelLatency", each), *of) for each, of in _PERCENTILES.items()]
-    utilization = [
-        _line(name, get(metric, statistic), *of)
-        for (name, metric, statistic), of in _UTILIZATION.items()
-    ]
+    utilization = [_line(name, get(*of), *look) for (name, *of), look in _UTILIZATION.items()]
     errors = [
-        _line(name, get(metric, "Sum"), *of)
-        for (name, metric), of in _ERRORS.items()
+        _line(name, get(metric, "Sum"), *look)
+        for (name, metric), look in _ERRORS.items()
         if get(metric, "Sum").sum
     ]
-    overhead = _line("average", get("OverheadLatency", "Average"), "blue", "overhead average")
-    instances = _line("instances", view.instances, "green", kind="steps")
+    overhead = line("average", get("OverheadLatency", "Average"), "overhead average")
+    serving = [_line("instances", view.instances, "green", kind="steps")]
+    loaded = line("share", get("ModelCacheHit", "Average"))
+    most = target("maximum", scaling.maximum if scaling else None)
+    load, flight = (
+        target("scaling target", at) for at in (view.load_target, view.concurrency_target)
+    )
     return [
-        Panel(
-            "Requests a second", [_line("requests", view.tps, "blue", "requests a second", "area")]
-        ),
+        Panel("Requests a second", line("requests", view.tps, "requests a second", "area")),
         Panel("ModelLatency", latency, " ms", thresholds("ModelLatency")),
         Panel("ModelLatency by instance, average", _slowest(variant.instances), " ms"),
         Panel("ModelLatency by Availability Zone, average", _slowest(variant.zones), " ms"),
-        Panel("OverheadLatency", [overhead], " ms", thresholds("OverheadLatency")),
+        Panel("OverheadLatency", overhead, " ms", thresholds("OverheadLatency")),
         Panel("Utilization of the whole instance", utilization, " %"),
-        Panel(
-            "Instances that serve",
-            [instances],
-            limits=target("maximum", scaling.maximum if scaling else None),
-        ),
-        Panel(
-            "Invocations per instance and minute",
-            [_line("invocations", view.load, "blue")],
-            limits=target("scaling target", view.load_target),
-        ),
-        Panel(
-            "Requests in flight on an instance",
-            [_line("maximum", view.in_flight, "blue")],
-            limits=target("scaling target", view.concurrency_target),
-        ),
+        Panel("Instances that serve", serving, limits=most),
+        Panel("Invocations per instance and minute", line("invocations", view.load), limits=load),
+        Panel("Requests in flight on an instance", line("maximum", view.in_flight), limits=flight),
         Panel("Errors", errors),
-        Panel(
-            "Multi-model: requests whose model was loaded",
-            [_line("share", get("ModelCacheHit", "Average"), "blue")],
-        ),
+        Panel("Multi-model: requests whose model was loaded", loaded),
     ]
 
 
@@ -366,9 +352,7 @@ def _line(name: str, series: Series, colour: str, sketch: str = "", kind: str = 
 
 def _slowest(parts: Mapping[str, MetricSeries]) -> list[Line]:
     """A line for each part; for the slowest parts where there are many."""
-    found = [
-        (name, series.get(("ModelLatency", "Average"), Series())) for name, series in parts.items()
-    ]
+    found = [(name, statistic_of(each, "ModelLatency", "Average")) for name, each in parts.items()]
     slowest = sorted(found, key=lambda item: -(item[1].max or 0))[:_LINES]
     colours = ("red", *(each for each in PALETTE if each != "red"))
     return [

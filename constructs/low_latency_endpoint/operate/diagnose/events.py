@@ -30,12 +30,7 @@ class Start:
 
 
 def instance_starts(view: VariantView) -> list[Start]:
-    """All starts of the window, the earliest first.
-
-    Deployments and scaling activities say why. Instances that came without either, say by
-    UpdateEndpointWeightsAndCapacities, show in the count of those that serve, and in metrics per
-    instance.
-    """
+    """All starts of the window, the earliest first; with why, where a deployment or scaling says it."""
     found = [
         Start(each.time, each.done, f"the deployment of {each.configuration}")
         for each in view.measurements.deployments
@@ -84,7 +79,7 @@ def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
 def scale_outs(view: VariantView) -> list[Activity]:
     """Successful activities that added instances."""
     found = []
-    for each in sorted(view.activities, key=lambda activity: activity.start):
+    for each in sorted(view.variant.activities, key=lambda activity: activity.start):
         cause, done = each.cause.lower(), each.status in ("Successful", "InProgress", "Overridden")
         if done and each.capacity is not None and "scale in" not in cause:
             before = _capacity_before(view, each)
@@ -95,7 +90,7 @@ def scale_outs(view: VariantView) -> list[Activity]:
 
 
 def _capacity_before(view: VariantView, activity: Activity) -> float | None:
-    known = [a for a in view.activities if a.capacity is not None and not a.failed]
+    known = [a for a in view.variant.activities if a.capacity is not None and not a.failed]
     if earlier := [a for a in known if a.start < activity.start]:
         return max(earlier, key=lambda a: a.start).capacity
     # The period in which it began may hold the new instances already.

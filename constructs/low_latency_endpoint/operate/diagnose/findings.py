@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import yaml
 
+from ...report.json_text import json_safe
+
 Confidence = Literal["high", "medium", "low"]
 
 #: Where the path of a finding begins that is about a number that somebody stated.
@@ -25,13 +27,6 @@ class Evidence:
     text: str
     start: datetime | None = None
     end: datetime | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "start": self.start.isoformat() if self.start else None,
-            "end": self.end.isoformat() if self.end else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ class Finding:
             "risk": self.risk,
             "confidence": self.confidence,
             "path": list(self.path),
-            "evidence": [each.to_dict() for each in self.evidence],
+            "evidence": list(map(json_safe, self.evidence)),
             "changes": [each.to_dict() for each in self.changes],
             "besides": self.besides,
             "source": self.kind.source,

@@ -14,8 +14,9 @@ from typing import Any
 from ...account.alarms import AlarmReading, AlarmTransition
 from ...account.calls import Unknown
 from ...account.drift import ChangedBy, Drift
-from ...account.metrics import MetricSeries, Series
+from ...account.metrics import MetricSeries, Series, statistic_of
 from ...account.scaling import Activity, ScalingReading
+from ...account.token_metrics import TOKEN_TIMES
 from ...facts.instance_types import InstanceFacts, instance_facts
 
 
@@ -56,7 +57,12 @@ class VariantReading:
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the whole variant; empty without data."""
-        return self.series.get((metric, statistic), Series())
+        return statistic_of(self.series, metric, statistic)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the model's server told anything of its tokens."""
+        return any(metric in TOKEN_TIMES for metric, _ in self.series)
 
     @property
     def activities(self) -> tuple[Activity, ...]:
@@ -167,9 +173,9 @@ class Rise:
 
 def serving(metrics: MetricSeries) -> Series:
     """Instances that served, by period: SageMaker publishes no count, but each request adds 1/n."""
-    each = metrics.get(("InvocationsPerInstance", "Sum"), Series()).points
+    each = statistic_of(metrics, "InvocationsPerInstance", "Sum").points
     served = Series({time: value for time, value in each.items() if value > 0})
-    return metrics.get(("Invocations", "Sum"), Series()).per(served)
+    return statistic_of(metrics, "Invocations", "Sum").per(served)
 
 
 def rises(counts: Series) -> Iterator[Rise]:

@@ -1,17 +1,4 @@
-"""Reads everything about one endpoint in a window: read-only, and what is refused is unknown.
-
-Permissions, all read-only. Without the first two there is no diagnosis; without another, what it
-would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetricData``,
-``sagemaker:DescribeEndpointConfig``, ``sagemaker:DescribeModel``, ``cloudwatch:ListMetrics``,
-``cloudwatch:DescribeAlarms``, ``cloudwatch:DescribeAlarmHistory``,
-``application-autoscaling:DescribeScalableTargets``,
-``application-autoscaling:DescribeScalingPolicies``,
-``application-autoscaling:DescribeScalingActivities``,
-``cloudformation:DescribeStackResources``, ``cloudformation:DescribeStacks``,
-``cloudformation:GetTemplate``, ``cloudformation:ListStackResources``,
-``cloudtrail:LookupEvents``, ``logs:DescribeLogGroups``; and where no request came
-``ec2:DescribeVpcEndpoints`` and ``ec2:DescribeSecurityGroups``.
-"""
+"""Reads everything about one endpoint in a window: read-only, and what is refused is unknown."""
 
 from __future__ import annotations
 
@@ -84,7 +71,7 @@ METRICS_READABLE = rule(
 
 
 #: Series by variant and kind, then by part.
-Parts = dict[tuple[str, str], dict[str, MetricSeries]]
+Parts = Mapping[tuple[str, str], Mapping[str, MetricSeries]]
 
 
 class Window(NamedTuple):
@@ -324,7 +311,7 @@ def _by_part(series: dict[Query, Series]) -> Parts:
             both = known.points, values.points
             values = Series({t: sum(points.get(t, 0) for points in both) for t in times})
         metrics[query.metric, query.statistic] = values
-    return {key: dict(each) for key, each in found.items()}
+    return found
 
 
 def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
@@ -333,9 +320,7 @@ def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
             yield f"{each.name}: hosts inference components, whose own metrics are not read"
         if not each.get("Invocations", "Sum").sum:
             yield f"{each.name}: no request in the window, so nothing about latency"
-        elif any(metric in TOKEN_TIMES for metric, _ in each.thresholds) and not any(
-            metric in TOKEN_TIMES for metric, _ in each.series
-        ):
+        elif not each.has_tokens and any(metric in TOKEN_TIMES for metric, _ in each.thresholds):
             yield (
                 f"{each.name}: CloudWatch has no token metrics of its containers, so nothing about "
                 "first tokens; low-latency verify says what may be missing"

@@ -57,7 +57,7 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         names = {"endpoint": view.measurements.endpoint, "name": view.variant.name}
         return _cause(view, "LLD106", **names)
     near = times[0] - const.SCALING_REACTS, times[-1] + view.period
-    if failed := [a for a in view.activities if a.failed and near[0] <= a.start <= near[1]]:
+    if failed := [a for a in view.variant.activities if a.failed and near[0] <= a.start <= near[1]]:
         return _failed(view, failed)
     serving = view.instances.only(times).median
     if (
@@ -138,7 +138,7 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
         return
     if stuck := _never_acts(view, scaling, risk="scaling activities"):
         yield stuck
-    elif failed := [activity for activity in view.activities if activity.failed]:
+    elif failed := [activity for activity in view.variant.activities if activity.failed]:
         yield _failed(view, failed, risk="scaling activities")
     elif view.tracked:
         slow = {*view.slow_times, *view.explained}  # these have a cause already
@@ -182,7 +182,7 @@ def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str =
     parts = [f"all {maximum} instances that scaling may start were serving"]
     if tracked and peak is not None:
         parts.append(f"up to {tracked.words(peak)}")
-    if refused := [a for a in view.activities if "AlreadyAtMaxCapacity" in a.not_scaled]:
+    if refused := [a for a in view.variant.activities if "AlreadyAtMaxCapacity" in a.not_scaled]:
         parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
     # Full at a load below the target: the target says nothing of how many would do.
     below = None if risk or not tracked or peak is None or peak >= 0.95 * tracked.target else peak

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from ...account.metrics import MetricSeries, Series, median
+from ...account.metrics import MetricSeries, median, statistic_of
 from ...report.numbers import milliseconds, percent
 from .events import after_starts, instance_starts
 from .findings import Evidence, Finding, Remedy
@@ -16,8 +16,7 @@ from .view import VariantView
 def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
     """At most one finding: the instance, or else the zone, that is slow.
 
-    ``full``: the instances were saturated. Then one that is slower still explains nothing, unless
-    the others were fast enough.
+    Where all were ``full``, a slower one explains nothing unless the others were fast enough.
     """
     # Without a threshold nobody says what is slow; an instance apart from its peers still is.
     if view.has_model_threshold and not view.slow_times:
@@ -39,11 +38,7 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
 
 
 def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[datetime]]:
-    """Periods by instance in which it can be held against the others.
-
-    Until it is warm, a new instance is slower than older ones. Where most are new, as after a
-    deployment, they are held against each other.
-    """
+    """Periods in which an instance is as warm as the others: warm itself, or most are new with it."""
     began = view.whole.arrivals
     # Which instances were new when the window began, nobody can say.
     early = [
@@ -57,7 +52,7 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
         for name, starts in since.items()
     }
     served = {
-        name: _of(series, "ModelLatency", "Average").points
+        name: statistic_of(series, "ModelLatency", "Average").points
         for name, series in view.variant.instances.items()
     }
     fair = set()
@@ -74,8 +69,8 @@ def _latencies(
     """Mean latency by part, of those with data in enough of these periods."""
     found = {}
     for name, series in parts.items():
-        latency = _of(series, "ModelLatency", "Average").only(of_each.get(name, times))
-        mean = latency.weighted_mean(_of(series, "Invocations", "Sum"))
+        latency = statistic_of(series, "ModelLatency", "Average").only(of_each.get(name, times))
+        mean = latency.weighted_mean(statistic_of(series, "Invocations", "Sum"))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
             found[name] = mean
     return found
@@ -88,7 +83,11 @@ def _fast_enough(
     for each in view.slow_model:
         high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
         statistic = "p99" if high else "Average"
-        others = (_of(parts[name], "ModelLatency", statistic) for name in means if name not in slow)
+        others = (
+            statistic_of(parts[name], "ModelLatency", statistic)
+            for name in means
+            if name not in slow
+        )
         medians = (series.only(each.values.points).median for series in others)
         typical = median(value for value in medians if value is not None)
         if typical is not None and typical > each.threshold:
@@ -123,18 +122,16 @@ def _compared(means: dict[str, float], slow: list[str], rest: str) -> str:
 def _share(parts: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
     """Its share of the requests."""
     sums = {
-        part: _of(series, "Invocations", "Sum").only(times).sum for part, series in parts.items()
+        part: statistic_of(series, "Invocations", "Sum").only(times).sum
+        for part, series in parts.items()
     }
     total = sum(sums.values())
     return sums[name] / total if total else None
 
 
 def _share_words(share: float | None, of: int) -> str:
-    return (
-        ""
-        if share is None
-        else f"; it had {percent(share)} of the requests, {percent(1 / of)} is even"
-    )
+    words = f"; it had {percent(share or 0)} of the requests, {percent(1 / of)} is even"
+    return words if share is not None else ""
 
 
 def _instance(
@@ -143,7 +140,7 @@ def _instance(
     parts, rest = view.variant.instances, len(means) - len(slow)
     text = _compared(means, slow, f"the {rest} others" if rest > 1 else "the other")
     text += _share_words(_share(parts, slow[0], times), len(means))
-    cpu = _of(parts[slow[0]], "CPUUtilization", "Average").only(times).mean
+    cpu = statistic_of(parts[slow[0]], "CPUUtilization", "Average").only(times).mean
     if cpu is not None:
         text += f"; its CPU at {cpu:.0f} %"
     if len(slow) > 1:
@@ -173,7 +170,3 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
         confidence = "high"
     shown = view.slow_evidence()
     return view.cause("LLD503", *shown, text, times=times, confidence=confidence, first=first)
-
-
-def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
-    return series.get((metric, statistic), Series())

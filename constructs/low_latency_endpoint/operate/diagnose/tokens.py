@@ -1,12 +1,7 @@
 """A language model's tokens: why the first comes late, and why the next ones come slowly.
 
-What is known of them is what the model's server tells at its ``/metrics``: times inside the server,
-what waits, what runs, and how full the KV cache is. ModelLatency of a stream says nothing of it.
-
-A server that batches has two causes for everything: more work, or slower work. More of one makes
-more of the other, as a request that takes longer is under way for longer. So load counts as the
-cause only where more requests arrive; and what slow tokens explain is no second cause of late first
-ones.
+A server that batches is late for more work or for slower work, and each makes more of the other. So
+load counts as the cause only where more requests arrive, and slow tokens explain late first ones.
 """
 
 from __future__ import annotations
@@ -14,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from ...account.metrics import Series, median
+from ...account.metrics import Series, median, statistic_of
 from ...report.numbers import milliseconds, readable
 from .findings import Finding
 from .thresholds import DOUBLED, FULL_CACHE_PERCENT, MORE_ARRIVALS, PREEMPTING_PERCENT, SLOW_HOST
@@ -38,11 +33,6 @@ def token_times(view: VariantView) -> Iterator[Finding]:
     yield from _slow_tokens(view, decode) if decode else ()
     late = view.without(times_of(decode)).slow_of(FIRST_TOKEN)
     yield from _late_first_tokens(view, late) if late else ()
-
-
-def has_tokens(view: VariantView) -> bool:
-    """Whether the model's server told anything of its tokens."""
-    return any(metric in TOKEN_TIMES for metric, _ in view.variant.series)
 
 
 def _slow_tokens(view: VariantView, slow: tuple[SlowPeriods, ...]) -> Iterator[Finding]:
@@ -116,7 +106,7 @@ def _host_apart(view: VariantView, metric: str, times: list[datetime]) -> str:
     found = {
         host: value
         for host, series in view.variant.hosts.items()
-        if (value := series.get((metric, _JUDGED), Series()).only(times).median) is not None
+        if (value := statistic_of(series, metric, _JUDGED).only(times).median) is not None
     }
     if len(found) < 2:
         return ""

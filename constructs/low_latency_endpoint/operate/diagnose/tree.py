@@ -16,14 +16,18 @@ from .events import after_starts, cold_start, colder, new_version, within_minute
 from .failures import errors, multi_model, silence
 from .findings import Evidence, Finding, Remedy, most_certain_first
 from .measurements import Measurements
-from .patterns import patterns
+from .patterns.fleet import flapping, lost_instances
+from .patterns.growth import growing, saw_tooth
+from .patterns.recurring import after_idle, periodic, scattered
 from .saturated import at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import growing_queue, slow_container
 from .thresholds import INFREQUENT, OUTSIDE, OUTSIDE_MS
-from .tokens import has_tokens, token_times
+from .tokens import token_times
 from .view import VariantView, runs, times_of
 
+#: The most specific first: each sees the slow periods that those before leave unexplained.
+_PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered)
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -123,10 +127,8 @@ def _beside(same: list[tuple[list[datetime], Finding]]) -> Finding:
 def walk(measurements: Measurements) -> list[Finding]:
     """All findings, faults before risks and the most certain first.
 
-    Follows `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_:
+    As `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_ does:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
-    Patterns over time come first: what explains slow periods by when they come takes them out of the
-    search. Each slow time window that is left gets one cause. Errors, traffic and deployments are looked at besides.
     """
     found = list(endpoint_state(measurements))
     for variant in measurements.variants:
@@ -140,10 +142,11 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     yield from models
     failing = view
     # Waiting for models comes and goes with them: one cause.
-    for pattern in () if models else patterns(view):
-        yield pattern.finding
-        view = view.without(pattern.explains)
-        failing = failing.without(pattern.explains) if pattern.errors else failing
+    for rule in () if models else _PATTERNS:
+        for pattern in rule(view):
+            yield pattern.finding
+            view = view.without(pattern.explains)
+            failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
     yield from _together(view, model_time, list(errors(failing)))
@@ -182,7 +185,7 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     apart = list(skew(view, full=False))
     yield from apart
     # A GPU that makes tokens is busy whenever it does; its tokens are judged themselves.
-    if not apart and not view.has_model_threshold and not has_tokens(view):
+    if not apart and not view.has_model_threshold and not view.variant.has_tokens:
         busy = view.busy_times
         yield from each_cause(view, slow_windows(view, busy) or [busy], saturated)
 

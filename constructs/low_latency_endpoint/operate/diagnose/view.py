@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 from ...account.metrics import Series, median
-from ...account.scaling import Activity
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .findings import Evidence, Finding, finding
@@ -410,10 +409,6 @@ class VariantView:
             for start in times
         )
         return list(filter(self._seen, times)) if enough else []
-
-    @property
-    def activities(self) -> tuple[Activity, ...]:
-        return self.variant.activities
 
     def needed_instances(self, times: list[datetime]) -> int | None:
         """Instances that would have kept what scaling tracks at its target at these times."""

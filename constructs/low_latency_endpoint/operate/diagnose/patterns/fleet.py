@@ -19,7 +19,9 @@ from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kep
 
 def flapping(view: VariantView) -> Iterator[Pattern]:
     """At most one finding: the starts, and what is slow or fails because of them, are its work."""
-    done = [a for a in view.activities if a.status == "Successful" and a.capacity is not None]
+    done = [
+        a for a in view.variant.activities if a.status == "Successful" and a.capacity is not None
+    ]
     done.sort(key=lambda activity: activity.start)
     sizes, turns = _turns(view, done)
     loads = [view.tps.between(t - const.PERIODS * view.period, t).median for t in turns]
@@ -126,7 +128,7 @@ def _meant(view: VariantView, time: datetime, left: int) -> bool:
         and not each.failed
         and each.start <= time + view.period
         and (each.end or each.start) >= time - const.LOOK_BACK
-        for each in view.activities
+        for each in view.variant.activities
     )
 
 

@@ -249,6 +249,10 @@ def _explained(view: VariantView, falls: list[Tooth], memory: Series) -> Iterato
 _PARTS = ((0, 4), (1, 4), (2, 4), (0, 3), (1, 3), (0, 2))
 
 
+# Mann and Kendall's test and Theil and Sen's slope, on block medians: blocks take out what minutes
+# have in common with their neighbours, medians single bad minutes; a step is no creep.
+
+
 @dataclass(frozen=True, slots=True)
 class Creep:
     """From index ``first`` to ``last`` (included) the values grew from ``low`` to ``high``."""

@@ -229,6 +229,11 @@ _CANDIDATES, _ANCHORS = 10, 4
 _WAYS = {(1, 0): 2, (1, 1): 6, (2, 0): 6, (2, 1): 6}
 
 
+# Slow periods next to each other are a burst; a rhythm is a line of slots, one in each cycle. Had a
+# burst no rhythm, it would begin in a slot as often as in any other period, so hits are binomial. The
+# first and the last burst fix the line and prove nothing; the chance counts every line that was tried.
+
+
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """Slow in ``hits`` of ``cycles`` cycles of ``period`` bins; ``bins`` are the slow ones of it."""
@@ -350,8 +355,6 @@ def _judged(
         or len(hit) < BURSTS_EXPLAINED * len(bursts)
     ):
         return None
-    # A burst begins in any period that is not slow already. The first and the last burst fix the
-    # line: they prove nothing.
     places = end - begin + 1 - sum(map(len, bursts)) + len(bursts)
     by_chance = min(1.0, width * (len(bursts) - 2) / max(places, 1))
     counts = int(len(bursts) / KEPT) - math.ceil(max(CYCLES, BURSTS_EXPLAINED * len(bursts))) + 1
