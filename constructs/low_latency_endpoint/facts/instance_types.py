@@ -7,7 +7,6 @@ unknown, not wrong: AWS adds types every month, so callers warn and go on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -71,5 +70,7 @@ def instance_facts(name: str) -> InstanceFacts | None:
 
 def not_known(name: str) -> str:
     """That the table lacks a type, and which one may be meant."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, instance_types(), n=1, cutoff=0.85)
     return f"{name} is not in this version's table{f' (did you mean {near[0]}?)' if near else ''}"

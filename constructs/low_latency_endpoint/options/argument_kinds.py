@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from importlib import import_module
 from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -176,6 +175,8 @@ class _Misfit(NamedTuple):
 
     def _fix(self, name: str, kinds: Sequence[Any]) -> str:
         """From the value where that can be told, else a value of each kind."""
+        from difflib import get_close_matches
+
         for kind in kinds:
             if (items := _items_of(kind)) and _misfit(self.value, items[0]) is None:
                 return f"Pass a list, even of one: {name}=[...]."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import zoneinfo
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import cache
@@ -446,6 +445,8 @@ def whole_seconds(stated: Any) -> int | None:
 @cache
 def _time_zones() -> frozenset[str]:
     """The zones of this machine's database; empty where it has none."""
+    import zoneinfo
+
     return frozenset(zoneinfo.available_timezones())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -68,7 +67,7 @@ class PinnedModel:
     @cached_property
     def file_list(self) -> str:
         """What tells lists of files of one commit apart: 12 digits of their SHA-256."""
-        return hashlib.sha256(json.dumps(sorted(self.files)).encode()).hexdigest()[:12]
+        return _sha256(json.dumps(sorted(self.files)))[:12]
 
     @property
     def total_bytes(self) -> int:
@@ -105,7 +104,13 @@ class PinnedModel:
 def digest_of(name: str, contents: Mapping[str, Any]) -> str:
     """SHA-256 of what a lock file says of a model."""
     written = json.dumps([name, contents], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(written.encode()).hexdigest()
+    return _sha256(written)
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # loads OpenSSL, which an app without a pinned model does without
+
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
