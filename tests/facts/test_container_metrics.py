@@ -12,15 +12,13 @@ from low_latency_endpoint.facts.container_metrics import (
     container_metric,
     container_metrics,
     count_query,
+    data_part,
     fullest_query,
+    label_in,
+    metric_names_in,
     percentile_query,
     percentile_share,
     promql_regions,
-)
-from low_latency_endpoint.plan.query_reading import (
-    data_part,
-    label_in,
-    metric_names_in,
     watched_metric,
 )
 from tests.refusals import refused

@@ -20,7 +20,7 @@ from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_pla
 from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
-from low_latency_endpoint.plan.load_test_cost import LoadTestCost
+from low_latency_endpoint.plan.hourly_cost import LoadTestCost
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 

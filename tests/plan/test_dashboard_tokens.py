@@ -9,7 +9,7 @@ import pytest
 from local_sagemaker.promql.queries import parse
 from local_sagemaker.promql.series import SeriesStore
 from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
-from low_latency_endpoint.plan.dashboard_tokens import TokenPanels
+from low_latency_endpoint.plan.dashboard_panels import TokenPanels
 
 PANELS = TokenPanels(
     server="vllm",

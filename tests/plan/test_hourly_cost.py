@@ -10,9 +10,9 @@ import yaml
 
 from low_latency_endpoint.facts.prices import list_prices
 from low_latency_endpoint.facts.tables import rows
-from low_latency_endpoint.plan.fleet_along import fleet_along
+from low_latency_endpoint.plan.fleet_explanations import fleet_along
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
-from low_latency_endpoint.plan.stack_minutes import UNSEEN, stack_minutes
+from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
 from low_latency_endpoint.settings import (
     Settings,
     explain_endpoint,

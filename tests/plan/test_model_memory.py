@@ -11,13 +11,6 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.facts.instance_types import instance_facts
-from low_latency_endpoint.plan.model_config import (
-    CONFIG_KEYS,
-    Attention,
-    attention,
-    kept_config,
-    own_context,
-)
 from low_latency_endpoint.plan.model_memory import (
     MIB,
     OVERHEAD_BYTES,
@@ -27,7 +20,15 @@ from low_latency_endpoint.plan.model_memory import (
     model_fit,
 )
 from low_latency_endpoint.plan.pinned_model import PinnedModel
-from low_latency_endpoint.plan.served_model import served_task, served_weights
+from low_latency_endpoint.plan.served_model import (
+    CONFIG_KEYS,
+    Attention,
+    attention,
+    kept_config,
+    own_context,
+    served_task,
+    served_weights,
+)
 from low_latency_endpoint.plan.serving_containers import serving_container
 from tests.refusals import refused
 

@@ -16,9 +16,9 @@ from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.variant import FurtherOptions, RoutingStrategy
 from low_latency_endpoint.plan.decisions import PlanWarning
-from low_latency_endpoint.plan.decode_pace import decode_paces, hides_pace
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
+from low_latency_endpoint.plan.model_memory import decode_paces, hides_pace
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from low_latency_endpoint.plan.variant_shares import further_request, shares_of

@@ -21,7 +21,7 @@ FOR_PROGRAMS = {
     "load_test/search/steps_table.py",
     "operate/price_list.py",
     "facts/container_metrics.py",
-    "plan/dashboard_panel.py",
+    "plan/dashboard_panels.py",
     "facts/limit_kinds.py",
     "settings/fields.py",
     "settings/update/stated_values.py",

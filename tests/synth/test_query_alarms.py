@@ -18,8 +18,7 @@ from low_latency_endpoint import (
     TokenLatencyAlarms,
     VariantAttributes,
 )
-from low_latency_endpoint.facts.container_metrics import LONGEST_QUERY
-from low_latency_endpoint.plan.query_reading import data_part, metric_names_in
+from low_latency_endpoint.facts.container_metrics import LONGEST_QUERY, data_part, metric_names_in
 from tests.refusals import refused
 
 from .conftest import warnings_in

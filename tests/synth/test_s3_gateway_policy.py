@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ClientZones, CoreDump, DataCapture, ModelData
-from low_latency_endpoint.plan.model_rights import reading
+from low_latency_endpoint.plan.rights import reading
 from low_latency_endpoint.synthesis.s3_locations import bucket_arn
 from tests.refusals import refused
 

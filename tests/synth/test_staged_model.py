@@ -14,8 +14,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 
 from low_latency_endpoint import ModelData, Safeguards, StagedModel
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
-from low_latency_endpoint.plan.staging_calls import GB, staging_calls
+from low_latency_endpoint.plan.pinned_model import GB, PinnedFile, PinnedModel, staging_calls
 from tests.refusals import refused
 
 USE, FILES, CHECK = "Custom::HubModelUse", "Custom::HubModelFiles", "Custom::HubModelCheck"

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from ..facts.container_metrics import ENDPOINT_LABEL, VARIANT_LABEL
+from ..facts.container_metrics import ENDPOINT_LABEL, VARIANT_LABEL, label_in, watched_metric
 from ..facts.metrics import metrics, milliseconds_from_microseconds
-from ..plan.query_reading import label_in, watched_metric
 from .calls import Account, json_object
 from .endpoints import DeployedEndpoint
 from .metrics import why_unpublished

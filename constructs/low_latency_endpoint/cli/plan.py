@@ -30,7 +30,7 @@ from .output import print_document, print_json
 if TYPE_CHECKING:
     from ..load_test.search.plan_adoption import AdoptedLimit
     from ..plan.decisions import Explanation
-    from ..plan.stack_minutes import StackMinutes
+    from ..plan.stack_limits import StackMinutes
     from ..report.document import Document, Part
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
@@ -281,7 +281,7 @@ def _document(
     settings: Settings, plans: Mapping[str, Explanation], more: Iterable[Part], *, verbose: bool
 ) -> Document:
     """Each endpoint's plan; then once the warnings that all of several have, and what is shared."""
-    from ..plan.document import explained, warned
+    from ..plan.summary import explained, warned
     from ..report.document import Document, Listed, Section
 
     first, *others = plans.values()
@@ -450,7 +450,7 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
 
 def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
     """How long creating and deleting the settings' stack take."""
-    from ..plan.stack_minutes import stack_minutes
+    from ..plan.stack_limits import stack_minutes
 
     return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
 

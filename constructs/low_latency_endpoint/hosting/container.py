@@ -13,8 +13,8 @@ from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
 from ..options.argument_kinds import checked_arguments
 from ..options.container import ContainerOptions
-from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
-from ..plan.server_environment import OFFLINE
+from ..plan.pinned_model import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
+from ..plan.serving_containers import OFFLINE
 from .hugging_face_model import HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType

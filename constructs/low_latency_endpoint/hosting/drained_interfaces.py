@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ..options.safeguards import Safeguards
-from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
+from ..plan.rights import calling_function, looking_at_interfaces, looking_at_stack
 from ..synthesis.asked_once import Part, only_child, path_of, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.safeguards import safeguards_of

@@ -13,7 +13,7 @@ from constructs import Construct, IDependable
 from ..facts.limits import MODEL_SECURITY_GROUPS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..plan.model_rights import (
+from ..plan.rights import (
     Own,
     by_service,
     encrypting_volumes,

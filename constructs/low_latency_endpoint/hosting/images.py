@@ -15,7 +15,7 @@ from ..facts.image_names import dlc_accounts
 from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
 from ..facts.limits import IMAGE_URI
 from ..options.argument_kinds import checked_arguments
-from ..plan.model_rights import pulling
+from ..plan.rights import pulling
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.findings import pseudo_parameters, warn
 from ..synthesis.iam_documents import allow

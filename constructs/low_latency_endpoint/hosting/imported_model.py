@@ -11,8 +11,8 @@ from constructs import Construct, IDependable
 
 from ..facts.limits import IMAGE_URI, MODEL_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.model_rights import encrypting_volumes, writing_with
 from ..plan.published_metrics import endpoint_shape
+from ..plan.rights import encrypting_volumes, writing_with
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow

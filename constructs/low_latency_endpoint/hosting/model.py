@@ -14,8 +14,8 @@ from constructs import Construct
 from ..facts.limits import ARCHITECTURE
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..plan.model_rights import reading
 from ..plan.published_metrics import endpoint_shape
+from ..plan.rights import reading
 from ..synthesis.asked_once import path_below
 from ..synthesis.s3_locations import bucket_arn, split_s3_uri
 from ..synthesis.validation import check

@@ -14,8 +14,8 @@ from ..facts.limits import MODEL_DATA_URI
 from ..facts.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from ..hugging_face import HUB
 from ..options.argument_kinds import checked_arguments
-from ..plan.model_rights import decrypting, reading
 from ..plan.pinned_model import PinnedModel
+from ..plan.rights import decrypting, reading
 from ..synthesis.findings import warn
 from ..synthesis.s3_locations import bucket_arn, split_s3_uri
 from ..synthesis.validation import check, is_token

@@ -6,7 +6,7 @@ from aws_cdk import Aws, CustomResource, Duration, Stack
 from constructs import Construct
 
 from ..options.safeguards import Safeguards
-from ..plan.function_rights import looking_at_endpoint, looking_at_stack
+from ..plan.rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.asked_once import Part, only_child, stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import endpoint_arn

@@ -11,11 +11,14 @@ from constructs import Construct, IDependable
 from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..options.argument_kinds import checked_arguments
-from ..plan.function_rights import STAGED_PREFIXES, reading_secret, staging
-from ..plan.hugging_face_rules import HUB_ENDPOINT
-from ..plan.model_rights import decrypting, reading
-from ..plan.pinned_model import PinnedModel
-from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
+from ..plan.pinned_model import (
+    CALLS_AT_ONCE,
+    HUB_ENDPOINT,
+    LARGEST_FILE,
+    PinnedModel,
+    staging_calls,
+)
+from ..plan.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.private_bucket import private_bucket

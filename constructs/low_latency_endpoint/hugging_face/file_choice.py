@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..plan.hugging_face_rules import GGUF_CHOICE, NO_SAFETENSORS
-from ..plan.pinned_model import PinnedFile
+from ..plan.pinned_model import GGUF_CHOICE, NO_SAFETENSORS, PinnedFile
 
 _SERVED = (
     ".safetensors", ".json", ".txt", ".model", ".jinja", ".tiktoken", ".py", ".bpe", ".spm",

@@ -15,8 +15,8 @@ from ..facts.s3_names import check_bucket_name
 from ..options.container import ServingOptions
 from ..options.option import Option, Options
 from ..options.rules import SECRET_ARN
-from ..plan.decode_pace import hides_pace
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
+from ..plan.model_memory import hides_pace
 from . import HUB
 from .lock_file import LOCK_NAME, pinned_model
 

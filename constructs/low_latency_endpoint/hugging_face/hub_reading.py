@@ -10,13 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 from ..errors import ConfigurationError
-from ..plan.hugging_face_rules import (
-    HUB_ENDPOINT,
-    HUB_GATED,
-    HUB_MODEL,
-    HUB_REVISION,
-    HUB_UNREACHABLE,
-)
+from ..plan.pinned_model import HUB_ENDPOINT, HUB_GATED, HUB_MODEL, HUB_REVISION, HUB_UNREACHABLE
 from . import HUB
 
 _TIMEOUT = 30  # seconds

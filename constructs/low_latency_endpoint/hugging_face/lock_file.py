@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..plan.hugging_face_rules import LOCK_FILE
-from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
+from ..plan.pinned_model import LOCK_FILE, PinnedModel, lock_document, models_of, pinned_in
 
 LOCK_NAME = "models.lock.yaml"
 MOST_BYTES = 1_000_000

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..plan.hugging_face_rules import FOREIGN_CODE, HUB_REVISION, NOT_WHOLE
-from ..plan.model_config import kept_config
-from ..plan.pinned_model import PinnedFile, PinnedModel
+from ..plan.pinned_model import FOREIGN_CODE, HUB_REVISION, NOT_WHOLE, PinnedFile, PinnedModel
+from ..plan.served_model import kept_config
 from .file_choice import choose_files
 from .hub_reading import LARGEST_READ, Hub, HubFile, HubInformation
 

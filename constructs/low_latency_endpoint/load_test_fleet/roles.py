@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..network.private_link_policy import INVOKE_ACTIONS
-from ..plan.model_rights import decrypting, writing_with
+from ..plan.rights import decrypting, writing_with
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, for_tasks, trust
 from ..synthesis.role_rights import RoleRights

@@ -9,7 +9,7 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
+from ..plan.stack_limits import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
 from ..synthesis.asked_once import alarm_name_of, path_of, stack_of
 from ..synthesis.sent_length import least_stack_name
 from ..synthesis.token_text import masked, tokens

@@ -15,7 +15,7 @@ from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
-from ..plan.dashboard_tokens import TokenPanels
+from ..plan.dashboard_panels import TokenPanels
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.findings import pseudo_parameters
 from ..synthesis.validation import check_milliseconds

@@ -30,7 +30,7 @@ from ..hosting.endpoint_interface import IEndpoint
 from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..plan.dashboard_tokens import TokenPanels
+from ..plan.dashboard_panels import TokenPanels
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..synthesis.asked_once import keep_alarm_name, path_below, region_of
 from ..synthesis.findings import warn

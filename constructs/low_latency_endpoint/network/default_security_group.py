@@ -5,8 +5,7 @@ from __future__ import annotations
 from aws_cdk import CustomResource
 from constructs import Construct
 
-from ..plan.function_rights import closing_group
-from ..plan.model_rights import Own
+from ..plan.rights import Own, closing_group
 from ..synthesis.asked_once import Part
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.findings import pseudo_parameters

@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 from .. import __version__
 from ..errors import rule
 from ..facts.prices import INSTANCE_HOUR, priced_items
-from ..plan.price_file import ListedPrice
+from ..plan.hourly_cost import ListedPrice
 
 PRICE_LIST = "https://pricing.us-east-1.amazonaws.com"
 """Where AWS offers the files, for all Regions of the partition aws."""

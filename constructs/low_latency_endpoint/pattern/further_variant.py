@@ -18,9 +18,9 @@ from ..options.endpoint import ModelOptions
 from ..options.option import Option
 from ..options.variant import FurtherOptions, VariantOptions
 from ..options.written_to_s3 import CoreDump
-from ..plan.decode_pace import hides_pace
 from ..plan.endpoint_request import EndpointRequest
 from ..plan.hub_serving import HubServing
+from ..plan.model_memory import hides_pace
 from ..plan.variant_shares import VariantShare, further_request
 from .pools import planned_pools, planned_type, types_of
 

@@ -14,8 +14,8 @@ from ..monitoring.alarms import LatencyAlarms
 from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.metrics_publishing import MetricsPublishing
 from ..plan.plan import Plan
+from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
-from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..synthesis.findings import warn
 
 if TYPE_CHECKING:

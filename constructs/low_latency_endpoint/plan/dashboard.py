@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 from ..errors.frozen import dataclass
 from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from ..report.numbers import milliseconds, readable
-from .dashboard_panel import PERIOD, Panel
-from .dashboard_shadow import shadow_panels
-from .dashboard_tokens import TokenPanels
+from .dashboard_panels import PERIOD, Panel, TokenPanels, shadow_panels
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6

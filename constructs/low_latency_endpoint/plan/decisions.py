@@ -169,7 +169,7 @@ class Explanation:
         """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
         from ..report.document import Document
         from ..report.markdown import as_markdown
-        from .document import explained
+        from .summary import explained
 
         return as_markdown(Document("", explained(self, verbose=True)))
 

@@ -23,7 +23,7 @@ from ..options.option import Option
 from ..options.scaling import whole_seconds
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import RoutingStrategy
-from .decode_pace import check_itl
+from .model_memory import check_itl
 from .scaling_pace import INSTANCE_SECONDS, start_floor
 from .serving import Serving
 from .variant_shares import VariantShare

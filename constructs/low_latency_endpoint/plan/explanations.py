@@ -15,7 +15,7 @@ from ..report.numbers import milliseconds, readable
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import EndpointRequest
 from .fleet_explanations import explain_fleet, explain_scaling
-from .hub_explanation import explain_hub_model
+from .hub_serving import explain_hub_model
 from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan
 from .plan_warnings import warnings_of
 from .summary import summary_of

@@ -1,14 +1,140 @@
-"""What a stack costs: by the hour, by the month, and for a million requests."""
+"""What an endpoint costs in an hour, a load test as a whole, and a million requests; and the file of prices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
 from typing import Any
 
+from ..errors import rule
 from ..errors.frozen import dataclass
-from ..facts.prices import HOSTING_PRICES, HOURS_PER_MONTH, OTEL_METRICS_USD, Price
+from ..facts.prices import (
+    HOSTING_PRICES,
+    HOURS_PER_MONTH,
+    OTEL_METRICS_USD,
+    PRICE,
+    PRICED_ITEM,
+    Price,
+)
+from ..report.numbers import readable
 from .decisions import Decision
-from .fleet_along import FleetAlong
+from .fleet_explanations import FleetAlong
+
+PRICE_FILE = rule(
+    "LLE890",
+    "a price file cannot be read",
+    fix="Write it with low-latency prices.",
+    source=HOSTING_PRICES,
+)
+STALE_AFTER_DAYS = 90
+"""From this age on the cost says how old its prices are; AWS promises no such time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedPrice:
+    """One line of the file."""
+
+    item: str  # what, and where the price holds
+    region: str
+    usd: float  # US dollars for one unit
+    unit: str  # of what
+    published: str  # of the offer file that has it
+    version: str
+    read: str  # the day on which it was read
+    source: str  # the offer file
+
+    @property
+    def price(self) -> Price:
+        """The price with where it is from."""
+        return Price(
+            self.usd,
+            f"AWS's Price List in {self.region}, published {self.published}, read {self.read}",
+            self.region,
+            self.read,
+        )
+
+
+_COLUMNS = tuple(each.name for each in fields(ListedPrice))
+
+
+def price_file_text(prices: Iterable[ListedPrice]) -> str:
+    """The file's text, items in order."""
+    ordered = sorted(prices, key=lambda each: each.item)
+    text = io.StringIO()
+    places = ", ".join(dict.fromkeys(each.region for each in ordered))
+    text.write(
+        f"# AWS's on-demand list prices in {places}, in US dollars, as low-latency prices read\n"
+        "# them. Discounts, Savings Plans, free tiers and taxes are not in it.\n"
+    )
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([_cell(getattr(each, name)) for name in _COLUMNS] for each in ordered)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    # A price of a request has seven decimals, and 2e-07 is not what people read.
+    return f"{value:.12f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def read_price_file(path: str | Path) -> dict[str, Price]:
+    """The prices of a file by item."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PRICE_FILE.error(
+            got=getattr(problem, "strerror", None) or str(problem),
+            allowed="a file",
+            where=str(path),
+        ) from None
+    return parse_price_file(text, str(path))
+
+
+def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
+    """The same from the file's text."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    found: dict[str, Price] = {}
+    reader = csv.DictReader(lines, strict=True)
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise PRICE_FILE.error(
+            got=f"columns {', '.join(reader.fieldnames or ()) or 'none'}"[:100],
+            allowed=", ".join(_COLUMNS),
+            where=where,
+        )
+    regions = set()
+    for number, row in enumerate(reader, 1):
+        place = f"{where}, price {number}".removeprefix(", ")
+        try:
+            if None in row:
+                raise ValueError("more cells than columns")
+            usd = float(row["usd"])
+            date.fromisoformat(row["read"])
+        except (TypeError, ValueError) as problem:
+            raise PRICE_FILE.error(
+                got=str(problem), allowed=", ".join(_COLUMNS), where=place
+            ) from None
+        line = ListedPrice(**{**row, "usd": PRICE.check(usd, place)})
+        if PRICED_ITEM.check(line.item, place) in found:
+            raise PRICE_FILE.error(got=f"{line.item} twice", allowed="each once", where=place)
+        regions.add(line.region)
+        found[line.item] = line.price
+    if len(regions) > 1:
+        raise PRICE_FILE.error(
+            got=", ".join(sorted(regions)), allowed="the prices of one Region", where=where
+        )
+    return found
+
+
+def days_old(prices: Iterable[Price], today: date) -> int | None:
+    """The age of the oldest price that was read, from the day on that it should be told."""
+    read = [date.fromisoformat(each.read) for each in prices if each.read]
+    oldest = (today - min(read)).days if read else 0
+    return oldest if oldest > STALE_AFTER_DAYS else None
+
 
 MOMENTS = {
     "at_least": "the fewest instances that scaling leaves; all of them where nothing scales",
@@ -307,3 +433,77 @@ def _price(price: Price | None) -> dict[str, Any] | None:
 def _rounded(usd: float) -> float:
     """Without the noise of binary fractions; a hundredth of a cent is kept."""
     return round(usd, 4)
+
+
+def _usd_per_million(usd_per_hour: float, tps: float) -> float:
+    """US dollars for a million requests of instances that answer so many a second."""
+    return round(usd_per_hour / (tps * 3600) * MILLION, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTestCost:
+    """The endpoint's instances while a load test ran."""
+
+    instance_type: str
+    instances: int  # that served
+    seconds: float  # from the first step to the last one
+    price: Price | None  # of one instance for an hour
+    tps_per_instance: float | None = None  # what one holds; None without a limit
+    lower_bound: bool = False  # whether it holds more, and nobody looked how much
+
+    @property
+    def instance_hours(self) -> float:
+        """Instances times hours."""
+        return self.instances * self.seconds / 3600
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars for the instances; ``None`` without a price."""
+        return round(self.instance_hours * self.price.usd, 4) if self.price else None
+
+    @property
+    def usd_per_million(self) -> float | None:
+        """US dollars for a million requests at the limit; ``None`` without a price or a limit."""
+        if self.price is None or not self.tps_per_instance:
+            return None
+        return _usd_per_million(self.price.usd, self.tps_per_instance)
+
+    @property
+    def _hours(self) -> str:
+        return readable(self.instance_hours, 2) if self.instance_hours >= 0.01 else "less than 0.01"
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        million = self.usd_per_million
+        if million is not None and self.price is not None:
+            most = "at most " if self.lower_bound else ""
+            yield (
+                f"A million requests cost {most}{million:,.2f} US dollars at the limit: "
+                f"{self.instance_type} for {readable(self.price.usd)} an hour ({self.price.origin})."
+            )
+        elif self.tps_per_instance and self.price is None:
+            yield (
+                f"A million requests take {readable(_usd_per_million(1, self.tps_per_instance), 3)} instance "
+                "hours at the limit."
+            )
+        serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"
+        if self.usd is None:
+            yield (
+                f"The load test took {self._hours} instance hours. The price of "
+                f"{self.instance_type or 'its instance type'} is not known: low-latency prices "
+                "reads it for the settings file, or give --price."
+            )
+        else:
+            yield (
+                f"While the load test ran, {serving} cost {self.usd:,.2f} US dollars "
+                f"({self._hours} instance hours)."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as JSON-safe data."""
+        return {
+            "instance_hours": round(self.instance_hours, 4),
+            "price": {"usd": self.price.usd, "origin": self.price.origin} if self.price else None,
+            "usd": self.usd,
+            "usd_per_million_requests": self.usd_per_million,
+        }

@@ -13,7 +13,7 @@ from .contradictions import contradictions
 from .decisions import PlanWarning
 from .plan import Plan
 from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
-from .token_warnings import token_warnings
+from .token_explanations import token_warnings
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"

@@ -1,11 +1,164 @@
-"""What of a pinned model a server loads, and for which task."""
+"""What of a pinned model a server loads, what its config.json says of it, and which servers know it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from .model_config import text_config
-from .pinned_model import PinnedFile, PinnedModel
+from ..facts.tables import rows
+from .pinned_model import ARCHITECTURE_NOT_SERVED, OWN_CODE, PinnedFile, PinnedModel
+
+# Each of these means that not every layer keeps a key and a value per token and head: latent
+# attention (DeepSeek), state space and linear layers, layers that share what another one keeps,
+# cross attention, and older models' own ways to say how many heads there are.
+_OTHER_ATTENTION = (
+    "kv_lora_rank",
+    "attn_layer_indices",
+    "attn_layer_period",
+    "attn_type_list",
+    "conv_L_cache",
+    "cross_attention_layers",
+    "full_attention_interval",
+    "full_attn_idxs",
+    "hybrid_override_pattern",
+    "layers_block_type",
+    "linear_attn_config",
+    "linear_num_key_heads",
+    "mamba_d_state",
+    "mamba_num_heads",
+    "multi_query",
+    "multi_query_group_num",
+    "num_kv_shared_layers",
+    "ssm_cfg",
+    "state_size",
+)
+CONFIG_KEYS = (
+    "architectures",
+    "attention_chunk_size",
+    "auto_map",
+    "dtype",
+    "head_dim",
+    "hidden_size",
+    "is_encoder_decoder",
+    "layer_types",
+    "max_position_embeddings",
+    "model_type",
+    "n_embd",
+    "n_head",
+    "n_layer",
+    "n_positions",
+    "n_routed_experts",
+    "num_attention_heads",
+    "num_experts",
+    "num_experts_per_tok",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_local_experts",
+    "quantization_config",
+    "rope_parameters",
+    "rope_scaling",
+    "sliding_window",
+    "text_config",
+    "torch_dtype",
+    "use_sliding_window",
+    "vocab_size",
+    *_OTHER_ATTENTION,
+)
+"""The keys of ``config.json`` that a lock file keeps, at its top level and in ``text_config``."""
+
+
+class Attention(NamedTuple):
+    """What a model's attention keeps of each token."""
+
+    layers: int  # layers that keep every token
+    window_layers: int  # layers that keep the newest tokens alone
+    window: int  # how many these are; 0 without such layers
+    heads: int  # attention heads
+    key_value_heads: int  # heads that keep a key and a value
+    head_dim: int  # numbers in each of the two
+
+
+def kept_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of ``config.json`` that a lock file keeps: its :data:`CONFIG_KEYS`."""
+    kept = {key: config[key] for key in CONFIG_KEYS if config.get(key) is not None}
+    nested = kept.pop("text_config", None)
+    if isinstance(nested, Mapping) and (text := kept_config(nested)):
+        kept["text_config"] = text
+    return kept
+
+
+def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is said of the language model: in models that also see or hear it is nested."""
+    nested = config.get("text_config")
+    return {**config, **nested} if isinstance(nested, Mapping) else config
+
+
+def own_context(config: Mapping[str, Any]) -> int | None:
+    """The longest context that the model was made for, in tokens; ``None`` where it is not said."""
+    config = text_config(config)
+    return count_of(config, "max_position_embeddings", "n_positions")
+
+
+def attention(config: Mapping[str, Any]) -> Attention | None:
+    """What a model's attention keeps per token; ``None`` where no formula holds.
+
+    No formula holds for latent attention (DeepSeek's MLA), for state space and linear layers and
+    for encoders with decoders. Where the config names a window but not the layers that have it, as
+    Mistral 7B v0.1 does, all layers count as keeping every token: a bound on the safe side.
+    """
+    config = text_config(config)
+    if config.get("is_encoder_decoder") or any(config.get(key) for key in _OTHER_ATTENTION):
+        return None
+    layers = count_of(config, "num_hidden_layers", "n_layer")
+    heads = count_of(config, "num_attention_heads", "n_head")
+    hidden = count_of(config, "hidden_size", "n_embd")
+    if not layers or not heads or not hidden:
+        return None
+    windowed = _windowed(config, layers)
+    if windowed is None:
+        return None
+    window_layers, window = windowed
+    return Attention(
+        layers=layers - window_layers,
+        window_layers=window_layers,
+        window=window,
+        heads=heads,
+        key_value_heads=count_of(config, "num_key_value_heads") or heads,
+        head_dim=count_of(config, "head_dim") or hidden // heads,
+    )
+
+
+def _windowed(config: Mapping[str, Any], layers: int) -> tuple[int, int] | None:
+    """Layers with a window, and the window; ``None`` where layers are of a kind not known here."""
+    kinds = config.get("layer_types")
+    if kinds is None or config.get("use_sliding_window") is False:
+        return 0, 0
+    if not isinstance(kinds, (list, tuple)) or len(kinds) != layers:
+        return None
+    windows = {
+        "full_attention": None,
+        "sliding_attention": count_of(config, "sliding_window"),
+        "chunked_attention": count_of(config, "attention_chunk_size"),
+    }
+    if any(not isinstance(kind, str) or kind not in windows for kind in kinds):
+        return None
+    windowed = [window for kind in kinds if (window := windows[kind])]
+    if len(windowed) == layers:
+        return 0, 0  # as above: what every layer forgets is not counted on
+    return len(windowed), max(windowed, default=0)
+
+
+def count_of(config: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of the keys that holds a whole number above zero."""
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
 
 GENERATION_TASKS = frozenset(
     {"text-generation", "image-text-to-text", "video-text-to-text", "any-to-any"}
@@ -111,3 +264,114 @@ def is_projector(path: str) -> bool:
 
 def _without_copies(files: list[PinnedFile]) -> tuple[PinnedFile, ...]:
     return tuple(each for each in files if not each.path.startswith("consolidated")) or tuple(files)
+
+
+_CLASSIFIES = frozenset({"text-classification", "text-ranking"})
+_EMBEDS = frozenset({"feature-extraction", "sentence-similarity"})
+_GENERATIVE = frozenset({"vllm", "sglang"})
+# The only encoder with a decoder that vLLM kept: https://github.com/vllm-project/vllm/pull/24907
+_WHISPER = "WhisperForConditionalGeneration"
+
+
+@cache
+def _known(server: str) -> Mapping[str, str]:
+    """What a server knows of a name in ``config.json``, by that name."""
+    return MappingProxyType(
+        {row["name"]: row["serves"] for row in rows("known_models") if row["server"] == server}
+    )
+
+
+def tei_knows(pinned: PinnedModel, *, gpu: bool) -> bool:
+    """Whether Text Embeddings Inference serves a model for its task.
+
+    It needs the fast tokenizer's file besides: "text-embeddings-inference only supports fast
+    tokenizers" (router/src/lib.rs).
+    """
+    serves = _known("tei").get(_model_type(pinned), "").split()
+    if not any(each.path == "tokenizer.json" for each in pinned.files):
+        return False
+    if "gpu" in serves and not gpu:
+        return False
+    task = served_task(pinned)
+    return (task in _EMBEDS and "embeds" in serves) or (
+        task in _CLASSIFIES and "classifies" in serves
+    )
+
+
+def check_server_knows(
+    pinned: PinnedModel, server: str, *, gpu: bool, where: str
+) -> tuple[str, ...]:
+    """Raise where it is sure that a server does not know a model; return what is doubtful."""
+    classes, kind = architectures(pinned), _model_type(pinned)
+    named = ", ".join(classes) or kind or "no architecture"
+    if server == "tei" and not tei_knows(pinned, gpu=gpu):
+        raise ARCHITECTURE_NOT_SERVED.error(
+            got=f"{kind or 'no model_type'} for {served_task(pinned)}"
+            f" on {'a GPU' if gpu else 'a CPU'}, and Text Embeddings Inference",
+            allowed=", ".join(sorted(_known("tei"))) + ", with a tokenizer.json",
+            where=where,
+        )
+    if server in _GENERATIVE and _encodes_first(pinned):
+        raise ARCHITECTURE_NOT_SERVED.error(
+            got=f"{named}, an encoder with a decoder, and {server}",
+            allowed="models with a decoder alone",
+            where=where,
+        )
+    gone = [name for name in classes if _known("vllm").get(name, "").startswith("until")]
+    if server == "vllm" and gone:
+        raise ARCHITECTURE_NOT_SERVED.error(
+            got=f"{gone[0]}, which vLLM served {_known('vllm')[gone[0]]}",
+            allowed="what vLLM serves today",
+            where=where,
+        )
+    if server == "vllm" and not any(name in _known("vllm") for name in classes):
+        return (
+            f"{named} is not in the list of vLLM's architectures of August 2026: vLLM starts if it "
+            "came since, or if transformers' own code of it will do",
+        )
+    if server == "huggingface" and not _transformers_knows(pinned) and not _has_own_code(pinned):
+        raise ARCHITECTURE_NOT_SERVED.error(
+            got=f"model_type {kind or 'missing'}, and transformers 5.5.3",
+            allowed="a model_type of transformers, or code beside the weights",
+            where=where,
+        )
+    if server == "huggingface" and generates(pinned):
+        return ("transformers answers one request after the other: slow for text generation",)
+    return ()
+
+
+def trusts_own_code(
+    pinned: PinnedModel, server: str, trust_remote_code: bool | None, where: str
+) -> bool:
+    """Whether the container runs code beside the weights; TEI and llama.cpp cannot run any."""
+    if server in ("tei", "llama-cpp") or not _has_own_code(pinned):
+        return False
+    known = _transformers_knows(pinned)
+    if server in _GENERATIVE:
+        known = known or any(name in _known("vllm") for name in architectures(pinned))
+    if trust_remote_code is None and not known:
+        code = [each.path for each in pinned.files if each.path.endswith(".py")]
+        raise OWN_CODE.error(
+            got=f"{pinned.model} with {', '.join(code[:4])}",
+            allowed="trust_remote_code=True, or False",
+            where=where,
+        )
+    return bool(trust_remote_code)
+
+
+def _has_own_code(pinned: PinnedModel) -> bool:
+    return bool(pinned.config.get("auto_map")) and any(
+        each.path.endswith(".py") for each in pinned.files
+    )
+
+
+def _transformers_knows(pinned: PinnedModel) -> bool:
+    return _model_type(pinned) in _known("huggingface")
+
+
+def _encodes_first(pinned: PinnedModel) -> bool:
+    return bool(pinned.config.get("is_encoder_decoder")) and _WHISPER not in architectures(pinned)
+
+
+def _model_type(pinned: PinnedModel) -> str:
+    return str(pinned.config.get("model_type") or "")

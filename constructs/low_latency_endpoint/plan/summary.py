@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ..facts.prices import HOURS_PER_MONTH
 from ..options.capacity import FEWEST_INSTANCES, counted_instances
+from ..report.document import Listed, Part, Row, Section
 from ..report.numbers import readable
-from .decisions import SummaryLine
+from ..report.tables import Cell, Table
+from .decisions import Decision, Explanation, SummaryLine
 from .hourly_cost import EndpointCost
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
@@ -187,3 +189,28 @@ def _assumed(plan: Plan) -> Iterator[str]:
             yield f"a new instance takes traffic {minutes} after scaling decides"
     if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
+
+
+def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) -> Sequence[Part]:
+    """The plan in its lines and its warnings but for those ``said``; verbose with decisions."""
+    lines = [Row(line.title, line.text) for line in plan.summary]
+    own = [text for text in plan.warnings if text not in said]
+    parts: list[Part] = [Listed([*lines, *warned(own)], aligned=True)]
+    if verbose:
+        heads = ("Decision", "Value", "From", "Why", "Note", "Source")
+        table = Table(heads, [*map(_row, plan)], align="l", stacked=True)
+        parts.append(Section("", [table]))
+    return parts
+
+
+def warned(texts: Sequence[str]) -> list[Row]:
+    """Warnings as lines."""
+    return [Row("Warning", text, tone="careful") for text in texts]
+
+
+def _row(decision: Decision) -> tuple[str | Cell, ...]:
+    chosen = " (your choice)" if decision.overridden else ""
+    source = Cell("AWS", link=decision.source) if decision.source else ""
+    value = Cell(f"{decision.value_text}{chosen}", "strong")
+    inputs, rule = Cell(decision.inputs_text, "soft"), decision.rule
+    return decision.title, value, inputs, rule, decision.note, source

@@ -11,7 +11,7 @@ from ..facts import deployments
 from ..facts.durations import seconds_of
 from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
-from ..plan.fleet_along import FleetAlong, fleet_along
+from ..plan.fleet_explanations import FleetAlong, fleet_along
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.plan import INVOCATIONS_METRIC, Plan
 from ..plan.traffic_shapes import Shape

@@ -7,25 +7,28 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from ..plan.function_rights import (
+from ..plan.rights import (
+    IDS,
+    MADE_BUCKET,
+    Own,
     Statement,
     being_in_vpc,
     calling_endpoint,
     calling_function,
     closing_group,
+    keys_apart,
     looking_at_endpoint,
     looking_at_interfaces,
     looking_at_stack,
     looking_at_traffic,
+    made_arn,
     on_stated_role,
     reading_secret,
     sending_dead_letters,
+    stack_id,
     staging,
     writing_log,
 )
-from ..plan.iam_statements import keys_apart
-from ..plan.model_rights import Own
-from ..plan.role_policies import IDS, MADE_BUCKET, made_arn, stack_id
 from .planned import warms
 from .served import hub_models
 from .stack import Settings

@@ -18,7 +18,7 @@ from ..facts.subnets import (
     network_blocks,
 )
 from ..facts.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
-from ..plan.hugging_face_rules import (
+from ..plan.pinned_model import (
     CONTEXT_LENGTH,
     FILE_TOO_LARGE,
     LICENSE,
@@ -30,7 +30,7 @@ from ..plan.hugging_face_rules import (
     TOO_MANY_FILES,
 )
 from ..plan.plan import Plan
-from ..plan.stack_size import OUTPUTS, RESOURCES
+from ..plan.stack_limits import OUTPUTS, RESOURCES
 from ..report.numbers import readable
 from .costs import instances_in_update
 from .endpoint import EndpointSettings

@@ -9,13 +9,13 @@ from ..facts.s3_names import doubtful_bucket
 from ..options.alarms import TokenAlarmOptions
 from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
-from ..plan.fleet_along import FleetAlong
+from ..plan.fleet_explanations import FleetAlong
 from ..plan.hourly_cost import StackCost
 from ..plan.plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
-from ..plan.token_warnings import NO_TOKEN_ALARMS
+from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
 from .costs import cost_of_plans, fleets_of_plans, variant_cost

@@ -13,7 +13,7 @@ from ..errors.findings import Finding, breaches, finding
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..options.rules import WRONG_KIND
-from ..plan.price_file import read_price_file
+from ..plan.hourly_cost import read_price_file
 from .breach import BreachError
 from .fields import path_beside
 

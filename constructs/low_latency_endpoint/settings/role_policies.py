@@ -17,20 +17,24 @@ from ..errors.findings import Place
 from ..facts.instance_types import instance_facts
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ImageSettings, ModelDataSettings
-from ..plan.function_rights import Statement
-from ..plan.iam_statements import allow, document
-from ..plan.model_rights import (
+from ..plan.rights import (
+    IDS,
+    MADE_BUCKET,
+    ROLE_POLICIES_LENGTH,
     Own,
+    Statement,
+    allow,
     by_service,
     decrypting,
+    document,
     encrypting_volumes,
     hosting,
     making_interfaces,
     pulling,
     reading,
+    too_long,
     writing_with,
 )
-from ..plan.role_policies import IDS, MADE_BUCKET, ROLE_POLICIES_LENGTH, too_long
 from .endpoint import EndpointSettings
 from .function_rights import Rights, function_rights
 from .planned import planned_variants

@@ -6,7 +6,7 @@ from ..errors.findings import Place
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from ..plan.hub_serving import HubServing, hub_serving
-from ..plan.staging_calls import staging_calls
+from ..plan.pinned_model import staging_calls
 from .endpoint import EndpointSettings
 from .variants import FurtherSettings, further_variants, volume_of
 

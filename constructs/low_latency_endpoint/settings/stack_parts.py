@@ -8,9 +8,9 @@ from ..errors.frozen import dataclass
 from ..facts.deployments import rolls_back
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
+from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, Plan
-from ..plan.stack_size import EndpointParts, SharedParts
-from ..plan.staging_calls import staging_calls
+from ..plan.stack_limits import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .planned import planned_variants, warms
 from .role_policies import RolePolicy, resources_for

@@ -8,7 +8,7 @@ from typing import Any
 
 from constructs import IConstruct
 
-from ..plan.iam_statements import allow, document
+from ..plan.rights import allow, document
 from .findings import pseudo_parameters, warn
 from .token_text import masked
 from .validation import is_token

@@ -9,8 +9,7 @@ from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct, IDependable
 
-from ..plan.iam_statements import keys_apart
-from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
+from ..plan.rights import ROLE_POLICIES_LENGTH, keys_apart, too_long
 from .asked_once import Part, only_child, path_of, region_of, stack_of
 from .iam_documents import document
 from .physical_names import digest, digest_of

@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
 from ..options.safeguards import APPLIED, Safeguards
-from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
+from ..plan.rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
 from .asked_once import node_of
 from .iam_documents import allow, arn, trust
 from .rights_before import RightsBefore

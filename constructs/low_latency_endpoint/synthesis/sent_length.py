@@ -8,8 +8,7 @@ from typing import Any
 from aws_cdk import Stack
 from constructs import IConstruct
 
-from ..plan.model_rights import Own
-from ..plan.role_policies import IDS, made_arn, stack_id
+from ..plan.rights import IDS, Own, made_arn, stack_id
 from .asked_once import region_of, stack_name_of, stack_of
 from .validation import is_token
 

@@ -13,8 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ..options.warm_up import WarmUpPayload
-from ..plan.function_rights import being_in_vpc, sending_dead_letters
-from ..plan.model_rights import Own
+from ..plan.rights import Own, being_in_vpc, sending_dead_letters
 from ..synthesis.asked_once import Part
 from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters

@@ -27,12 +27,7 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..options.warm_up import KeepWarmOptions, WarmUpOptions
-from ..plan.function_rights import (
-    calling_endpoint,
-    calling_function,
-    looking_at_stack,
-    looking_at_traffic,
-)
+from ..plan.rights import calling_endpoint, calling_function, looking_at_stack, looking_at_traffic
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import endpoint_arn

@@ -14,7 +14,7 @@ from ...errors import rule
 from ...facts.limits import TPS_PER_INSTANCE
 from ...facts.prices import Price
 from ...options.throughput import MeasuredThroughput
-from ...plan.load_test_cost import LoadTestCost
+from ...plan.hourly_cost import LoadTestCost
 from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
 from ...report.json_text import json_text
 from ...report.numbers import readable

@@ -24,8 +24,13 @@ from ...account.queries import START_ENRICHMENT, enrichment_status, label_values
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
 from ...errors import ConfigurationError
-from ...facts.container_metrics import ENDPOINT_LABEL
-from ...plan.query_reading import data_part, label_in, metric_names_in, watched_metric
+from ...facts.container_metrics import (
+    ENDPOINT_LABEL,
+    data_part,
+    label_in,
+    metric_names_in,
+    watched_metric,
+)
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import (
     Outcome,

@@ -1,16 +1,94 @@
-"""How many resources and outputs the stack of a settings file has, and how many it may have.
-
-Counted part by part, as the constructs make them: a test holds every number to templates. What
-cannot be counted before synthesis, such as what a CDK app of your own adds, is not in here.
-"""
+"""How much one stack may hold: resources, outputs, a composite alarm's rule; and how long it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
 from ..facts.limit_kinds import Range
+
+COMPOSITE_RULE_LENGTH = Range(
+    rule(
+        "LLE736",
+        "the rule of a composite alarm is longer than CloudWatch takes",
+        fix="Watch less (fewer percentiles, fewer thresholds), or fewer variants on one endpoint; "
+        "a shorter name of the stack makes each alarm's name shorter.",
+        source="/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html",
+    ),
+    "the length of a composite alarm's rule",
+    1,
+    10_240,
+    "characters",
+)
+LONGEST_NAME = 255
+_ADDED = 15  # two hyphens, and 13 characters at random
+
+
+def generated_name_length(stack_name: int, logical_id: int) -> int:
+    """Characters of a name that CloudFormation makes of a stack's name and a logical ID."""
+    return min(stack_name + logical_id + _ADDED, LONGEST_NAME)
+
+
+UNSEEN = "not seen on AWS yet"
+"""The mark of what nobody of this project has watched in an account."""
+
+_ROADMAP = "https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/"
+_SAGEMAKER_INTERFACES = _ROADMAP + "1327"
+_LAMBDA_INTERFACES = (_ROADMAP + "392", "https://github.com/serverless/serverless/issues/5008")
+
+
+@dataclass(frozen=True)
+class StackMinutes:
+    """One of the times."""
+
+    what: str  # ``create`` or ``delete``
+    minutes: str  # how many, in words: nobody has timed them
+    why: str  # what takes so long
+    sources: tuple[str, ...] = ()  # public reports; empty where it is this library's estimate
+
+    def __str__(self) -> str:
+        verb = {"create": "Creating", "delete": "Deleting"}[self.what]
+        said = f" ({', '.join(self.sources)})" if self.sources else ""
+        return f"{verb} takes {self.minutes}; {UNSEEN}: {self.why}{said}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The time as JSON-safe data."""
+        return {
+            "minutes": self.minutes,
+            "why": self.why,
+            "seen_on_aws": False,
+            "sources": list(self.sources),
+        }
+
+
+def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
+    """How long creating and deleting take."""
+    create = StackMinutes(
+        "create",
+        "about 10 to 20 minutes",
+        "an estimate of ours; SageMaker starts the instances, and large images, large models and "
+        "scarce types take longer",
+    )
+    if warm_up:
+        return create, StackMinutes(
+            "delete",
+            "about 20 to 45 minutes",
+            "after the endpoint is gone, AWS keeps the network interfaces of SageMaker and of the "
+            "warm-up's Lambda function, and with them the security group and the subnets; users "
+            "report these times for Lambda's",
+            (_SAGEMAKER_INTERFACES, *_LAMBDA_INTERFACES),
+        )
+    return create, StackMinutes(
+        "delete",
+        "more than 15 minutes",
+        "after the endpoint is gone, AWS keeps SageMaker's network interfaces, and with them the "
+        "security group and the subnets; users report that CloudFormation gave up waiting after "
+        "15 minutes",
+        (_SAGEMAKER_INTERFACES,),
+    )
+
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
 _SPLIT = (
