@@ -25,7 +25,7 @@ from low_latency_endpoint.facts.zones import region_of_zone
 from low_latency_endpoint.options.option import changed
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.role_policies import role_policies
-from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
+from low_latency_endpoint.settings.stack import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
 from tests.pinned_models import written_lock
 from tests.synth.names_and_rights import STACK_NAME, inline_policies

@@ -43,9 +43,14 @@ if TYPE_CHECKING:
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .options.deployment import DeploymentPolicy
-    from .options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
+    from .options.endpoint import (
+        ConfigurationOptions,
+        EndpointOptions,
+        MetricsPublishing,
+        ModelOptions,
+    )
     from .options.latency_target import LatencyTarget
-    from .options.metrics_publishing import MetricsPublishing
+    from .options.load import TokenLengths, TokenTraffic
     from .options.network import ClientZones
     from .options.safeguards import Safeguards
     from .options.scaling import (
@@ -56,7 +61,6 @@ if TYPE_CHECKING:
         StepUp,
     )
     from .options.throughput import MeasuredThroughput
-    from .options.token_traffic import TokenLengths, TokenTraffic
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .options.warm_up import KeepWarmOptions, WarmUpOptions, WarmUpPayload
     from .options.written_to_s3 import CoreDump, DataCapture
@@ -96,14 +100,13 @@ _MODULE_OF = {
         "network.zone_aligned_network": "ZoneAlignedNetwork",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
         "options.deployment": "DeploymentPolicy",
-        "options.endpoint": "ConfigurationOptions EndpointOptions ModelOptions",
+        "options.endpoint": "ConfigurationOptions EndpointOptions MetricsPublishing ModelOptions",
         "options.latency_target": "LatencyTarget",
-        "options.metrics_publishing": "MetricsPublishing",
         "options.network": "ClientZones",
         "options.safeguards": "Safeguards",
         "options.scaling": "InstanceCounts ScalingOptions ScalingSchedule ScalingSteps StepUp",
+        "options.load": "TokenLengths TokenTraffic",
         "options.throughput": "MeasuredThroughput",
-        "options.token_traffic": "TokenLengths TokenTraffic",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.warm_up": "KeepWarmOptions WarmUpOptions WarmUpPayload",
         "options.written_to_s3": "CoreDump DataCapture",

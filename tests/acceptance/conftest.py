@@ -22,7 +22,7 @@ from local_sagemaker import (
     deploy_template,
 )
 from local_sagemaker.model_servers import CommandModelServer
-from low_latency_endpoint.facts.image_names import dlc_account, tei_accounts
+from low_latency_endpoint.facts.images import dlc_account, tei_accounts
 from low_latency_endpoint.plan.serving_containers import serving_images
 from tests.hub_of_files import FakeHub, FakeModel
 

@@ -16,7 +16,7 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     LowLatencyEndpointStack,
 )
-from low_latency_endpoint.options.effects import Effect
+from low_latency_endpoint.options.option import Effect
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.update.comparison import compare
 from tests.deploy.small_stacks import ACCOUNT, REGION, REGISTRY, container, deploy_at_once, stack_in

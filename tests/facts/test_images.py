@@ -9,18 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.facts.image_names import (
-    dlc_account,
-    dlc_accounts,
-    image_needs,
-    inference_amis,
-)
 from low_latency_endpoint.facts.images import (
     check_ami_runs_on,
     check_built_image_runs_on,
     check_image_folder,
     check_image_runs_on,
+    dlc_account,
+    dlc_accounts,
     driver_doubts,
+    image_needs,
+    inference_amis,
     known_dlc_account,
     needed_inference_ami,
 )

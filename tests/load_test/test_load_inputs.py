@@ -8,7 +8,7 @@ import pytest
 
 from low_latency_endpoint.cli.load_inputs import Sending
 from low_latency_endpoint.load_test.search.endpoint_settings import StatedEndpoint
-from low_latency_endpoint.options.token_traffic import TokenTraffic
+from low_latency_endpoint.options.load import TokenTraffic
 
 
 def stated(**changes: Any) -> StatedEndpoint:

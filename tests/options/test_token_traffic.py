@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
+from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from tests.refusals import refused
 
 TOKENS = st.integers(1, 200_000)

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.facts.deployments import takes_guardrails
 from low_latency_endpoint.facts.limits import ROUTING_STRATEGY
-from low_latency_endpoint.options.capacity import instances_at_peak, invocations_target
-from low_latency_endpoint.options.throughput import MeasuredThroughput
+from low_latency_endpoint.options.throughput import (
+    MeasuredThroughput,
+    instances_at_peak,
+    invocations_target,
+)
 from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.routing import recommend_routing
 from tests.refusals import refused

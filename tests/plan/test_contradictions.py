@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from low_latency_endpoint.settings import explain_endpoint, parse_settings
-from low_latency_endpoint.settings.planned import plan_endpoint
+from low_latency_endpoint.settings.variant_plans import plan_endpoint
 
 from .test_sizing_jobs import LENGTHS, job
 

@@ -12,7 +12,7 @@ import pytest
 
 from low_latency_endpoint.plan.decisions import Decision
 from low_latency_endpoint.settings import load_settings, parse_settings
-from low_latency_endpoint.settings.planned import planned_variants
+from low_latency_endpoint.settings.variant_plans import planned_variants
 
 from .test_scenarios_page import scenarios
 from .test_sizing_jobs import JOBS, job

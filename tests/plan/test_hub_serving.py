@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from low_latency_endpoint.options.instance_pools import PlannedPool
-from low_latency_endpoint.options.variant import FurtherOptions
+from low_latency_endpoint.options.variant import FurtherOptions, PlannedPool
 from low_latency_endpoint.plan.hub_serving import HubModel, also_on, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.variant_shares import further_request, shares_of

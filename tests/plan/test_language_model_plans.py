@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.pinned_model import PinnedModel

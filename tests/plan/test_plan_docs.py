@@ -21,7 +21,7 @@ from low_latency_endpoint.plan.summary import explained
 from low_latency_endpoint.report.document import Document, Section
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
-from low_latency_endpoint.settings.plans import SHARED_DECISIONS
+from low_latency_endpoint.settings.plan_report import SHARED_DECISIONS
 from low_latency_endpoint.settings.update.comparison import compare
 
 from .conftest import planned

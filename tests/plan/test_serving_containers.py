@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.facts.image_names import image_needs, inference_amis
-from low_latency_endpoint.facts.images import check_image_runs_on, needed_inference_ami
+from low_latency_endpoint.facts.images import (
+    check_image_runs_on,
+    image_needs,
+    inference_amis,
+    needed_inference_ami,
+)
 from low_latency_endpoint.facts.instance_types import InstanceFacts, instance_types
 from low_latency_endpoint.facts.limits import (
     CONTAINER_STARTUP_SECONDS,

@@ -15,8 +15,8 @@ from low_latency_endpoint.plan.fleet_explanations import FleetAlong
 from low_latency_endpoint.plan.pinned_model import PinnedFile
 from low_latency_endpoint.plan.traffic_shapes import shape
 from low_latency_endpoint.settings import explain_variants, parse_settings, stack_cost
-from low_latency_endpoint.settings.costs import fleets_of_plans
-from low_latency_endpoint.settings.planned import planned_variants
+from low_latency_endpoint.settings.stack_parts import fleets_of_plans
+from low_latency_endpoint.settings.variant_plans import planned_variants
 from tests.pinned_models import QWEN, written_lock
 
 from .pinned_models import LLAMA_70B

@@ -10,7 +10,7 @@ from low_latency_endpoint.facts.s3_names import bucket_of
 from low_latency_endpoint.facts.token_values import is_token
 from low_latency_endpoint.facts.warm_up_rules import keep_warm_threshold, least_unreserved
 from low_latency_endpoint.facts.zones import is_stand_in
-from low_latency_endpoint.options.capacity import counted_instances, instances_for
+from low_latency_endpoint.options.throughput import counted_instances, instances_for
 from low_latency_endpoint.plan.hourly_cost import days_old
 from low_latency_endpoint.plan.variant_shares import VariantShare
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.variant import FurtherOptions, RoutingStrategy
 from low_latency_endpoint.plan.decisions import PlanWarning
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving

@@ -23,9 +23,9 @@ FOR_PROGRAMS = {
     "facts/container_metrics.py",
     "plan/dashboard_panels.py",
     "facts/limit_kinds.py",
-    "settings/fields.py",
-    "settings/update/stated_values.py",
-    "settings/update/verdict.py",
+    "settings/option_models.py",
+    "settings/update/endpoint_fields.py",
+    "settings/update/review.py",
     "simulate/recorded_traffic.py",
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from low_latency_endpoint.settings.update.verdict import FAIL_ON
+from low_latency_endpoint.settings.update.review import FAIL_ON
 
 from .conftest import ROOT, Checkout, settings
 

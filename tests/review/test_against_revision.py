@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.settings.update.verdict import FAIL_ON, limit_of
+from low_latency_endpoint.settings.update.review import FAIL_ON, limit_of
 
 from .conftest import SHIPPED, Check, Checkout, settings
 

@@ -16,14 +16,14 @@ from fuzzing.cases import settings_values
 from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.options.effects import Effect
+from low_latency_endpoint.options.option import Effect
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import Settings, load_settings, parse_settings
+from low_latency_endpoint.settings.endpoint import container_id
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
+from low_latency_endpoint.settings.update.endpoint_fields import both_texts, differences, value_text
 from low_latency_endpoint.settings.update.revisions import is_file_name
-from low_latency_endpoint.settings.update.stated_values import both_texts, differences, value_text
-from low_latency_endpoint.settings.variants import container_id
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
 from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.settings import Settings, parse_settings
-from low_latency_endpoint.settings.fields import Limited
-from low_latency_endpoint.settings.of_options import model_of
+from low_latency_endpoint.settings.option_models import Limited, model_of
 from tests.limit_edges import inside, outside
 
 KEY = "<key>"  # in a path: the key itself has the limit

@@ -16,8 +16,8 @@ from low_latency_endpoint.settings import (
     parse_settings,
     plan_endpoint,
 )
-from low_latency_endpoint.settings.fields import duration_text, parse_duration
 from low_latency_endpoint.settings.loading import settings_of
+from low_latency_endpoint.settings.option_models import duration_text, parse_duration
 from tests.refusals import refused
 from tests.settings_files import mistakes, problems
 

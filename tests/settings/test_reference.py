@@ -14,7 +14,7 @@ from docs.make_settings_tables import rewrite, settings_tables
 
 from low_latency_endpoint.options.option import Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
-from low_latency_endpoint.settings.fields import parse_duration
+from low_latency_endpoint.settings.option_models import parse_duration
 
 REPOSITORY = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
+from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from low_latency_endpoint.settings import explain_endpoint, parse_settings, plan_endpoint
 from low_latency_endpoint.settings.stack import Settings
@@ -124,7 +124,7 @@ def test_a_further_variant_states_what_was_in_flight_on_its_own_type() -> None:
     variants = (
         "{b: {instance_type: ml.g6e.xlarge, tps_per_instance: 6, concurrency_per_instance: 40}}"
     )
-    from low_latency_endpoint.settings.planned import planned_variants
+    from low_latency_endpoint.settings.variant_plans import planned_variants
 
     first, second = (each.plan for each in planned_variants(read(variants=variants)))
     assert first.scaling is not None

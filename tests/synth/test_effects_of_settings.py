@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fuzzing.agreement import synthesised, text_of
-from low_latency_endpoint.options.effects import Effect
+from low_latency_endpoint.options.option import Effect
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
 from low_latency_endpoint.settings.update.comparison import compare
 from tests.pinned_models import LLAMA, QWEN, written_lock

@@ -11,7 +11,8 @@ import yaml
 
 from low_latency_endpoint import LatencyTarget, LowLatencyEndpointStack
 from low_latency_endpoint.plan import latency_plan
-from low_latency_endpoint.settings import load_settings, planned
+from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.settings import variant_plans as planned
 from tests.refusals import refused
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"

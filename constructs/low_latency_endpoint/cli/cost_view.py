@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..options.capacity import counted_instances
+from ..options.throughput import counted_instances
 from ..report.numbers import readable
 
 if TYPE_CHECKING:

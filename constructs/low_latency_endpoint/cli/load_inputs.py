@@ -229,8 +229,8 @@ def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
 
 def seconds_of(text: str, option: str) -> float:
     """A duration of an option."""
-    from ..settings.breach import BreachError
-    from ..settings.fields import parse_duration
+    from ..settings.model_base import BreachError
+    from ..settings.option_models import parse_duration
 
     try:
         return parse_duration(text).total_seconds()

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ..report.document import Document, Part
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
-    from ..settings.update.effects import Consequence
-    from ..settings.update.verdict import Limit
+    from ..settings.update.endpoint_fields import Consequence
+    from ..settings.update.review import Limit
     from ..simulate import Shape
 
 
@@ -139,7 +139,7 @@ class PlanOptions:
     @property
     def limits(self) -> list[Limit]:
         """What the command fails on."""
-        from ..settings.update.verdict import limit_of
+        from ..settings.update.review import limit_of
 
         try:
             return list(dict.fromkeys(map(limit_of, self.fail_on or ())))
@@ -317,8 +317,7 @@ def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterat
 def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Comparison, bool]:
     """Print what deploying settings over another file does; whether that fails the command."""
     from ..settings.update.comparison import compare
-    from ..settings.update.review import FileReview
-    from ..settings.update.verdict import breaches
+    from ..settings.update.review import FileReview, breaches
     from .plan_changes import compared
 
     assert options.against is not None
@@ -341,9 +340,8 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Compar
 
 def _review(names: list[str], options: PlanOptions) -> None:
     """Print what settings files do to what a revision of Git has."""
-    from ..settings.update.review import review_files
+    from ..settings.update.review import breaches, review_files
     from ..settings.update.revisions import Repository
-    from ..settings.update.verdict import breaches
     from .plan_changes import reviewed
 
     assert options.against is not None

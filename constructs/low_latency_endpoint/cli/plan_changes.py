@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..options.effects import Effect
+from ..options.option import Effect
 from ..report.document import Document, Entry, Listed, Part, Row, Section, Sentence, Tone
 from ..report.tables import Cell, Table
-from ..settings.update.effects import MEANINGS, Difference
+from ..settings.update.endpoint_fields import MEANINGS, Difference
 from ..settings.update.review import FileReview
 
 if TYPE_CHECKING:
     from ..plan.hourly_cost import StackCost
     from ..settings.update.comparison import Comparison
-    from ..settings.update.verdict import Limit
+    from ..settings.update.review import Limit
 
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold

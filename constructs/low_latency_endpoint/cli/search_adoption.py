@@ -10,15 +10,15 @@ from typing import Any
 from ..errors import rule
 from ..errors.findings import Place
 from ..errors.frozen import dataclass
-from ..options.capacity import instances_at_peak
 from ..options.rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
+from ..options.throughput import instances_at_peak
 from ..plan.decisions import Decision, Explanation
 from ..plan.plan import CONCURRENCY_METRIC
 from ..report.numbers import milliseconds, plain_number, readable
 from ..settings.endpoint import EndpointSettings
 from ..settings.loading import load_settings
-from ..settings.planned import plan_endpoint
-from ..settings.plans import explain_endpoint
+from ..settings.plan_report import explain_endpoint
+from ..settings.variant_plans import plan_endpoint
 from ..settings.yaml_editing import YamlEdit, checked_edit
 from ..simulate.search_goals import Candidate, Found, SearchResult
 

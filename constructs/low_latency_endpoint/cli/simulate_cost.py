@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..facts.prices import HOURS_PER_MONTH
-from ..options.capacity import counted_instances
+from ..options.throughput import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
 from ..report.numbers import readable
 

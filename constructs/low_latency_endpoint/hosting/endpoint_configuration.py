@@ -19,7 +19,7 @@ from ..facts.rules import (
     VARIANT_NAMED_TWICE,
 )
 from ..options.argument_kinds import checked_arguments
-from ..options.metrics_publishing import MetricsPublishing
+from ..options.endpoint import MetricsPublishing
 from ..options.written_to_s3 import DataCapture
 from ..plan.hub_serving import also_on
 from ..synthesis.asked_once import path_below, path_of

@@ -11,8 +11,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..errors.frozen import dataclass
-from ..facts.image_names import dlc_accounts
-from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
+from ..facts.images import (
+    ARCHITECTURE_OF_PLATFORM,
+    check_image_folder,
+    dlc_accounts,
+    known_dlc_account,
+)
 from ..facts.limits import IMAGE_URI
 from ..options.argument_kinds import checked_arguments
 from ..plan.rights import pulling

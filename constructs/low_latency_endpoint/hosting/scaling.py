@@ -27,7 +27,7 @@ from ..facts.rules import (
 )
 from ..facts.scaling_steps import check_steps
 from ..options.argument_kinds import checked_arguments
-from ..options.capacity import invocations_target
+from ..options.throughput import invocations_target
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token

@@ -29,8 +29,7 @@ from ..facts.rules import (
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .effects import Touched
-from .option import Lasting, Option, Options
+from .option import Lasting, Option, Options, Touched
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch

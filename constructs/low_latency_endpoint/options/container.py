@@ -24,8 +24,7 @@ from ..facts.rules import (
     PREFIX_ENDS_WITH_SLASH,
 )
 from ..facts.token_values import is_token
-from .effects import DATA_KEY, Touched
-from .option import Option, Options
+from .option import DATA_KEY, Option, Options, Touched
 from .rules import (
     ECR_REPOSITORY,
     ENCRYPTION_KEY_ARN,

@@ -1,26 +1,42 @@
-"""The model, the endpoint configuration and the endpoint beside what the plan says.
-
-The settings of an endpoint extend these groups.
-"""
+"""The model, the endpoint configuration and the endpoint beside what the plan says; published metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..errors.frozen import dataclass
 from ..facts import limits
+from ..facts.limits import METRIC_FREQUENCY
 from .argument_kinds import checked_arguments
 from .deployment import DeploymentPolicy
-from .effects import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Touched
-from .metrics_publishing import MetricsPublishing
-from .option import Option, Options
+from .option import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Lasting, Option, Options, Touched
 from .written_to_s3 import DataCapture
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class MetricsPublishing(Options):
+    """What SageMaker publishes to CloudWatch.
+
+    Args:
+        enhanced: Publish per instance and container, at the frequency below; more billed metrics. Default: false.
+        detailed_observability: Publish OpenTelemetry metrics for PromQL, which CloudWatch bills by the GB. Default: true.
+        publish_frequency: How often utilization (with enhanced: invocations too) is published. Default: 60s.
+
+    Raises:
+        ConfigurationError: LLE417 for another frequency, LLE801 and LLE807 for values of another kind.
+    """
+
+    enhanced: Annotated[bool, Option()] = False
+    detailed_observability: Annotated[bool, Option()] = True
+    publish_frequency: Annotated[Lasting, Option(METRIC_FREQUENCY, "10s")] = timedelta(seconds=60)
 
 
 @checked_arguments

@@ -9,7 +9,7 @@ from typing import Annotated
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.recommendation_limits import (
+from ..facts.limits import (
     MAX_TYPES,
     PHASE_SPAWN_RATE,
     PHASE_USERS,

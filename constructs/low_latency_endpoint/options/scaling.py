@@ -26,8 +26,7 @@ from ..facts.rules import (
 from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .effects import Touched
-from .option import Lasting, Option, Options
+from .option import Lasting, Option, Options, Touched
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 _API = "/autoscaling/application/APIReference/"

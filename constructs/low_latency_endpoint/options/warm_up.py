@@ -15,8 +15,7 @@ from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
-from .effects import Touched
-from .option import Lasting, Option, Options
+from .option import Lasting, Option, Options, Touched
 
 _MINUTE = timedelta(minutes=1)
 

@@ -30,12 +30,12 @@ from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
+from ..options.load import TokenTraffic
 from ..options.network import ClientZones
 from ..options.option import Lasting
 from ..options.safeguards import Safeguards
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
-from ..options.token_traffic import TokenTraffic
 from ..options.variant import VariantOptions
 from ..options.warm_up import WarmUpOptions
 from ..plan.decisions import PLAN_METADATA, values_in_template

@@ -8,7 +8,7 @@ from typing import Any
 from ..facts.limits import INSTANCE_POOL_COUNT
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool
-from ..options.instance_pools import PlannedPool, planned_for
+from ..options.variant import PlannedPool, planned_for
 
 
 def planned_pools(placed: InstanceType | Sequence[InstancePool]) -> tuple[PlannedPool, ...]:

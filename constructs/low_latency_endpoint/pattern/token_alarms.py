@@ -12,7 +12,7 @@ from constructs import Construct
 from ..hosting.endpoint import Endpoint
 from ..monitoring.alarms import LatencyAlarms
 from ..options.alarms import Thresholds, TokenAlarmOptions
-from ..options.metrics_publishing import MetricsPublishing
+from ..options.endpoint import MetricsPublishing
 from ..plan.plan import Plan
 from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN

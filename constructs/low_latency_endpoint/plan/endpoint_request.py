@@ -17,12 +17,11 @@ from ..facts.token_values import is_token
 from ..facts.warm_up_rules import WARM_UP_REQUESTS
 from ..facts.zones import check_zones_in_region, is_stand_in, region_of_zone
 from ..options.argument_kinds import checked_arguments
-from ..options.instance_pools import check_pools
 from ..options.load import LoadOptions
 from ..options.option import Option
 from ..options.scaling import whole_seconds
 from ..options.throughput import MeasuredThroughput
-from ..options.variant import RoutingStrategy
+from ..options.variant import RoutingStrategy, check_pools
 from .model_memory import check_itl
 from .scaling_pace import INSTANCE_SECONDS, start_floor
 from .serving import Serving

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import AWS_DOCS
 from ..errors.frozen import dataclass
-from ..options.capacity import HELD_SHARE, instances_at_peak, stated
+from ..options.throughput import HELD_SHARE, instances_at_peak, stated
 from ..report.numbers import plain_number, readable
 from .decisions import Decision
 from .endpoint_request import EndpointRequest

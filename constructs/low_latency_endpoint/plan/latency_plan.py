@@ -9,8 +9,8 @@ from fractions import Fraction
 from ..facts.metrics import check_statistic
 from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
-from ..options.capacity import FEWEST_INSTANCES, stated
 from ..options.scaling import CHANGES_NEED_SCALING, check_schedule, most_scheduled, whole_seconds
+from ..options.throughput import FEWEST_INSTANCES, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .plan import (

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from ..errors import rule
 from ..errors.frozen import dataclass
 from ..facts.metrics import microseconds_from_milliseconds
-from ..options.capacity import instances_for, stated
 from ..options.scaling import fewest_scheduled, most_scheduled
-from ..options.throughput import MeasuredThroughput
+from ..options.throughput import MeasuredThroughput, instances_for, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .routing import RoutingRecommendation

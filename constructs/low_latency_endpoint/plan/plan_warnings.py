@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
 from ..facts.limits import MODEL_BODY_BYTES
-from ..options.capacity import HELD_SHARE, counted_instances, factor_for, instances_for, stated
+from ..options.throughput import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .contradictions import contradictions
 from .decisions import PlanWarning

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..options.capacity import HELD_SHARE, instances_for, stated
+from ..options.throughput import HELD_SHARE, instances_for, stated
 
 if TYPE_CHECKING:
     from ..options.throughput import MeasuredThroughput

@@ -11,7 +11,7 @@ from ..facts.instance_types import InstanceFacts, instance_facts, not_known
 from ..facts.limits import IMAGE_URI, INFERENCE_AMI, INSTANCE_TYPE
 from ..facts.token_values import check_known
 from ..options.argument_kinds import checked_arguments
-from ..options.instance_pools import PlannedPool
+from ..options.variant import PlannedPool
 from .decisions import PlanWarning
 from .hub_serving import HubServing
 

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors.frozen import dataclass
-from ..facts.image_names import tei_accounts
-from ..facts.images import known_dlc_account
+from ..facts.images import known_dlc_account, tei_accounts
 from ..facts.instance_types import InstanceFacts, instance_facts
 from ..facts.limits import CONTAINER_STARTUP_SECONDS, MODEL_DOWNLOAD_SECONDS
 from ..facts.rules import IMAGE_REGION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ..facts.prices import HOURS_PER_MONTH
-from ..options.capacity import FEWEST_INSTANCES, counted_instances
+from ..options.throughput import FEWEST_INSTANCES, counted_instances
 from ..report.document import Listed, Part, Row, Section
 from ..report.numbers import readable
 from ..report.tables import Cell, Table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AWS_DOCS
-from ..options.capacity import stated
+from ..options.throughput import stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
 from .plan import INVOCATIONS_METRIC

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..errors.frozen import dataclass
-from ..options.capacity import stated
+from ..options.throughput import stated
 from .endpoint_request import EndpointRequest
 
 FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"

@@ -12,11 +12,9 @@ from ..errors.frozen import dataclass
 from ..facts.limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
 from ..facts.rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
 from ..facts.token_values import check_known
-from ..options.capacity import stated
-from ..options.instance_pools import PlannedPool, planned_for
 from ..options.scaling import InstanceCounts, ScalingOptions
-from ..options.throughput import MeasuredThroughput
-from ..options.variant import FurtherOptions
+from ..options.throughput import MeasuredThroughput, stated
+from ..options.variant import FurtherOptions, PlannedPool, planned_for
 from ..report.numbers import plain_number
 from .hub_serving import HubServing, also_on
 

@@ -10,15 +10,28 @@ from __future__ import annotations
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
 from ..options.recommendation import RecommendationOptions
-from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .planned import PlannedVariant, plan_endpoint, planned_variants
-from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost
+from .plan_report import (
+    SharedResources,
+    explain_endpoint,
+    explain_variants,
+    fleets_along,
+    largest_fleet,
+    shared_resources,
+    stack_cost,
+)
 from .schema import settings_json_schema
-from .served import environment_place, has_own_model, served_containers
-from .shared import SharedResources, shared_resources
 from .stack import Settings, region_of
+from .stack_parts import instances_in_update
+from .variant_plans import (
+    PlannedVariant,
+    environment_place,
+    has_own_model,
+    plan_endpoint,
+    planned_variants,
+    served_containers,
+)
 
 __all__ = [
     "ContainerSettings",

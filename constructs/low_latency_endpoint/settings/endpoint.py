@@ -1,4 +1,4 @@
-"""Settings of one endpoint: what it runs on and what it must hold."""
+"""Settings of one endpoint and its variants, and what its parts demand of each other."""
 
 from __future__ import annotations
 
@@ -6,24 +6,323 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated
 
-from ..errors.findings import Finding
+from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
+from ..facts.deployments import check_guardrails, rolls_back
+from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
+from ..facts.instance_types import instance_facts
+from ..facts.metrics import metric_facts, metrics
+from ..facts.rules import (
+    ALL_WEIGHTS_ZERO,
+    KMS_WITH_LOCAL_STORAGE,
+    MODE_NEEDS_CONTAINERS,
+    POOL_TYPE_TWICE,
+    ROLLING_NEEDS_ONE_VARIANT,
+    SHADOW_OF_ONE_VARIANT,
+    VARIANT_NAMED_TWICE,
+)
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
 from ..options.container import ContainerSettings, rules_of_model
-from ..options.effects import ADVICE, CONFIGURATION, DASHBOARD, MODEL, VARIANT, WARM_UP, Touched
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
-from ..options.instance_pools import PlannedPool
 from ..options.load import LoadOptions
-from ..options.option import Option
+from ..options.option import (
+    ADVICE,
+    CONFIGURATION,
+    DASHBOARD,
+    MODEL,
+    VARIANT,
+    WARM_UP,
+    Option,
+    Touched,
+)
 from ..options.recommendation import RecommendationOptions
-from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN
-from ..options.variant import FLEET, InstanceOptions
+from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN, SHADOW_SHARE
+from ..options.variant import FLEET, FurtherOptions, InstanceOptions, PlannedPool
 from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import CoreDump
-from . import endpoint_checks
-from .variants import ShadowSettings, VariantSettings
+from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
+
+#: What the plan decides where a variant beside the first comes or goes, or runs elsewhere.
+OF_FURTHER = ("token_alarms", "rollback_alarms", "scaling", "deployment", "volume_key", *FLEET)
+_WEIGHT = Touched((CONFIGURATION,), ("scaling", *FLEET))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FurtherSettings(FurtherOptions):
+    """What variants and a shadow have alike; what they leave out is the first variant's.
+
+    Args:
+        containers: The containers of a model of its own. Default: the first variant's model itself.
+        hugging_face: A model of its own from the Hugging Face Hub, instead of containers.
+        inference_mode: How several containers of its own work, as for the endpoint.
+        instance_type: Instance type. Default: the first variant's.
+    """
+
+    containers: Annotated[
+        Sequence[ContainerSettings],
+        Option(
+            example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}],
+            touches=Touched((MODEL,), ("further",)),
+        ),
+    ] = ()
+    hugging_face: Annotated[
+        HuggingFaceSettings | None,
+        Option(example={"model": "Qwen/Qwen3-8B"}, touches=Touched((MODEL,), ("further",))),
+    ] = None
+    inference_mode: Annotated[
+        str | None, Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,)))
+    ] = None
+    instance_type: Annotated[
+        str | None,
+        Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
+    ] = None
+
+    def _rules_of_model(self) -> Iterator[Finding]:
+        """Containers of its own fit together."""
+        yield from rules_of_model(self, needed=False)
+        if self.inference_mode is not None and not self.containers:
+            yield finding(
+                MODE_NEEDS_CONTAINERS,
+                "inference_mode",
+                got=self.inference_mode,
+                allowed="no mode without containers of its own",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantSettings(FurtherSettings):
+    """A further production variant.
+
+    Args:
+        weight: Share of the requests relative to the other variants; 0 gets only calls that name it as TargetVariant. Default: 1.
+    """
+
+    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1, touches=_WEIGHT)] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShadowSettings(FurtherSettings):
+    """A shadow variant.
+
+    Args:
+        name: Name of the variant.
+        share: Share of the requests that are copied. It becomes a weight; AWS describes equal weights only, which copy all. Default: 1.
+    """
+
+    name: Annotated[
+        str, Option(limits.VARIANT_NAME, "candidate", touches=Touched((VARIANT,), OF_FURTHER))
+    ]
+    share: Annotated[float, Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), FLEET))] = (
+        1.0
+    )
+
+
+@dataclass(frozen=True)
+class Further:
+    """A variant beside the first, wherever the file states it."""
+
+    name: str
+    weight: float
+    shadow: bool
+    settings: FurtherSettings
+    place: Place  # below the endpoint's
+
+
+def further_variants(endpoint: EndpointSettings) -> list[Further]:
+    """The variants beside an endpoint's first, in the order of the file."""
+    found = [
+        Further(name, each.weight, False, each, ("variants", name))
+        for name, each in endpoint.variants.items()
+    ]
+    shadow = endpoint.shadow
+    if shadow is not None:
+        weight = shadow.share * endpoint.variant_weight
+        found.append(Further(shadow.name, weight, True, shadow, ("shadow",)))
+    return found
+
+
+def all_containers(endpoint: EndpointSettings) -> Iterator[tuple[Place, ContainerSettings]]:
+    """The containers of all models of an endpoint, each with its place below the endpoint's."""
+    for index, container in enumerate(endpoint.containers):
+        yield ("containers", index), container
+    for each in further_variants(endpoint):
+        for index, container in enumerate(each.settings.containers):
+            yield (*each.place, "containers", index), container
+
+
+def volume_of(endpoint: EndpointSettings, further: FurtherSettings | None) -> int | None:
+    """The volume of the first variant's instances, or of one beside it; in GiB, where stated."""
+    if further is None:
+        return endpoint.volume_size_gib
+    of_first = endpoint.volume_size_gib if further.instance_type is None else None
+    return further.volume_size_gib or of_first
+
+
+def container_id(key: str, place: Place) -> str:
+    """What the stack calls the parts of a container, by its place below the endpoint's."""
+    *above, _, index = place
+    return f"{'.'.join([key, *map(str, above[-1:])])}-{index}"
+
+
+Running = tuple[Place, Sequence[ContainerSettings], str]
+
+
+def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
+    """Containers and type of each variant, the first one's first, on each of its types: what a
+    further one leaves out is the first one's."""
+    first, name = endpoint.containers, endpoint.instance_type
+    yield (), first, name
+    for index, pool in enumerate(endpoint.instance_pools):
+        if pool.instance_type != name:
+            yield ("instance_pools", index), first, pool.instance_type
+    for each in further_variants(endpoint):
+        own = each.settings
+        if own.containers or own.instance_type:
+            yield each.place, own.containers or first, own.instance_type or name
+
+
+def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """One to five pools, each with a type and a priority of its own."""
+    pools = endpoint.instance_pools
+    if endpoint._states("instance_pools"):
+        yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
+    for part in ("instance_type", "priority"):
+        values = [getattr(each, part) for each in pools]
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield finding(
+                    POOL_TYPE_TWICE,
+                    *("instance_pools", index, part),
+                    got=value,
+                    allowed=f"another {part.replace('_', ' ')} than that of the pools before",
+                )
+
+
+def rules_of_metrics(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Alarms watch what such an endpoint publishes."""
+    stated, known = endpoint.alarms, {each.name for each in metrics()}
+    watched: dict[Place, str] = {
+        (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated._states(option)
+    }
+    watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
+    for _, containers, name in variants_and_first(endpoint):
+        multi_model = any(each.multi_model for each in containers)
+        shape = endpoint_shape(len(containers), multi_model=multi_model)
+        for place, metric in watched.items():
+            yield from breaches(
+                ("alarms", *place),
+                lambda metric=metric, shape=shape, name=name: check_published(
+                    metric_facts(metric), shape=shape, instance_types=[name]
+                ),
+            )
+
+
+def rules_of_guardrails(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A deployment with guardrails suits each type."""
+    stated = endpoint.deployment
+    if stated is None:
+        return
+    back = stated.rollback_on_alarms is True
+    for _, _, name in variants_and_first(endpoint) if any(stated.ways) else ():
+        yield from breaches(
+            ("deployment",),
+            lambda name=name: check_guardrails(stated.kind, [name], rolls_back=back),
+        )
+
+
+def rules_of_platforms(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Images are built for the instances' processors."""
+    own = {each.place for each in further_variants(endpoint) if each.settings.containers}
+    for place, containers, name in variants_and_first(endpoint):
+        for index, container in enumerate(containers):
+            image = container.image
+            if image.asset is not None and image.platform is not None:
+                stands = not place or place in own
+                yield from breaches(
+                    (*place, "containers", index, "image", "platform")
+                    if stands
+                    else (*place, "instance_type"),
+                    check_built_image_runs_on,
+                    ARCHITECTURE_OF_PLATFORM[image.platform],
+                    name,
+                )
+
+
+def rules_of_rollback_alarms(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
+    stated = endpoint.alarms.model_latency
+    deployment = endpoint.deployment
+    back = deployment.rollback_on_alarms if deployment else None
+    if isinstance(stated, dict) and rolls_back(back, [endpoint.instance_type]):
+        yield from breaches(
+            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
+        )
+
+
+def rules_of_volume_keys(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A key for volumes on types that have storage of their own."""
+    if endpoint.kms_key_arn is None or endpoint.kms_key_with_local_storage:
+        return
+    for place, _, name in variants_and_first(endpoint):
+        facts = instance_facts(name)
+        if facts and facts.local_storage_gb:
+            yield finding(
+                KMS_WITH_LOCAL_STORAGE,
+                *(place or ("kms_key_arn",)),
+                got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
+                allowed="no key, or a type without local storage",
+                fix="Remove kms_key_arn, choose another type, or set "
+                "kms_key_with_local_storage: true if your account accepts it.",
+            )
+
+
+def rules_of_names(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Names of variants differ."""
+    for each in further_variants(endpoint):
+        if each.name == endpoint.variant_name:
+            yield finding(
+                VARIANT_NAMED_TWICE,
+                *(("shadow", "name") if each.shadow else each.place),
+                got=each.name,
+                allowed=f"another name than {endpoint.variant_name}",
+            )
+
+
+def rules_of_shadow(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A shadow stands beside one variant."""
+    if endpoint.variants and endpoint.shadow is not None:
+        names = ", ".join([endpoint.variant_name, *endpoint.variants])
+        yield finding(
+            SHADOW_OF_ONE_VARIANT,
+            "shadow",
+            got=f"{endpoint.shadow.name} beside {names}",
+            allowed="variants, or a shadow",
+        )
+
+
+def rules_of_weights(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Somebody gets the requests."""
+    if not any([endpoint.variant_weight, *(each.weight for each in endpoint.variants.values())]):
+        yield finding(
+            ALL_WEIGHTS_ZERO, "variant_weight", got="0 of all", allowed="one weight above 0"
+        )
+
+
+def rules_of_rolling(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """A rolling update is of one variant."""
+    if (
+        endpoint.variants
+        and endpoint.deployment
+        and endpoint.deployment.rolling_percent is not None
+    ):
+        yield finding(
+            ROLLING_NEEDS_ONE_VARIANT,
+            *("deployment", "rolling"),
+            got=f"{1 + len(endpoint.variants)} variants",
+            allowed="1",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +438,13 @@ class EndpointSettings(
         """The containers fit together."""
         yield from rules_of_model(self, needed=True)
 
-    _rules_of_pools = endpoint_checks.rules_of_pools
-    _rules_of_metrics = endpoint_checks.rules_of_metrics
-    _rules_of_guardrails = endpoint_checks.rules_of_guardrails
-    _rules_of_platforms = endpoint_checks.rules_of_platforms
-    _rules_of_rollback_alarms = endpoint_checks.rules_of_rollback_alarms
-    _rules_of_volume_keys = endpoint_checks.rules_of_volume_keys
-    _rules_of_names = endpoint_checks.rules_of_names
-    _rules_of_shadow = endpoint_checks.rules_of_shadow
-    _rules_of_weights = endpoint_checks.rules_of_weights
-    _rules_of_rolling = endpoint_checks.rules_of_rolling
+    _rules_of_pools = rules_of_pools
+    _rules_of_metrics = rules_of_metrics
+    _rules_of_guardrails = rules_of_guardrails
+    _rules_of_platforms = rules_of_platforms
+    _rules_of_rollback_alarms = rules_of_rollback_alarms
+    _rules_of_volume_keys = rules_of_volume_keys
+    _rules_of_names = rules_of_names
+    _rules_of_shadow = rules_of_shadow
+    _rules_of_weights = rules_of_weights
+    _rules_of_rolling = rules_of_rolling

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
 from ..options.rules import UNKNOWN_SETTING
-from .breach import BreachError
-from .of_options import model_of
+from .model_base import BreachError
+from .option_models import model_of
 from .plan_checks import plan_checks
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml

@@ -1,8 +1,8 @@
-"""The base of all settings models: frozen, no unknown keys, every mistake at once and coded."""
+"""The base of all settings models: frozen, no unknown keys, every mistake at once, coded and with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -19,7 +19,21 @@ from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
 from ..options.option import Options, read
 from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
-from .breach import BreachError
+
+
+class BreachError(ValueError):
+    """Coded errors of one value, kept by pydantic in the ``ctx`` of its own error."""
+
+    def __init__(self, findings: Iterable[Finding], sound_part: Any = None) -> None:
+        self.findings = list(findings)
+        self.sound_part = sound_part  # options without the values that are wrong
+        super().__init__("\n".join(str(error) for _, error in self.findings))
+
+    @classmethod
+    def of(cls, error: ConfigurationError, *place: str | int) -> BreachError:
+        """One error at a place below the value."""
+        return cls([(place, error)])
+
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
     "bool_type": "true or false",

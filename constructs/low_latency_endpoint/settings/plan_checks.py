@@ -32,13 +32,11 @@ from ..plan.pinned_model import (
 from ..plan.plan import Plan
 from ..plan.stack_limits import OUTPUTS, RESOURCES
 from ..report.numbers import readable
-from .costs import instances_in_update
-from .endpoint import EndpointSettings
-from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
+from .endpoint import EndpointSettings, FurtherSettings, all_containers, further_variants
 from .role_policies import RolePolicy, role_policies, too_long_policies
 from .stack import Settings
-from .stack_parts import endpoint_parts, rollback_alarms, shared_parts
-from .variants import FurtherSettings, all_containers, further_variants
+from .stack_parts import endpoint_parts, instances_in_update, rollback_alarms, shared_parts
+from .variant_plans import images_of, plan_endpoint, plan_further_variant, planned_variants
 
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {

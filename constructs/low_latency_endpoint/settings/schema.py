@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from .fields import duration_text
-from .of_options import model_of
+from .option_models import duration_text, model_of
 from .stack import Settings
 
 

@@ -1,23 +1,384 @@
-"""The settings of one stack: what its endpoints share, and the endpoints."""
+"""The settings of one stack: what its endpoints share, the endpoints, and what they demand of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, Any
 
-from ..errors import did_you_mean
+from pydantic import BeforeValidator, ValidationInfo
+from pydantic.json_schema import WithJsonSchema
+
+from ..errors import ConfigurationError, did_you_mean
+from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.prices import PRICED_ITEM, Price
+from ..facts.durations import seconds_of
+from ..facts.images import known_dlc_account
+from ..facts.limits import INSTANCE_TYPE
+from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
+from ..facts.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
+from ..facts.s3_names import check_bucket
+from ..facts.subnets import plan_subnets
+from ..facts.warm_up_rules import keep_warm_threshold
+from ..facts.zones import check_zones_in_region, region_of_zone
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
-from ..options.option import Option, Options
-from ..options.rules import ENDPOINT_KEY, NO_SUCH_ENDPOINT, STACK_NAME, TOPIC_ARN
+from ..options.option import Option, Options, Unsound
+from ..options.rules import (
+    AT_LEAST_ONE,
+    ENDPOINT_KEY,
+    ENDPOINT_NAME_TWICE,
+    NEEDS_ANOTHER,
+    NO_SUCH_ENDPOINT,
+    STACK_HAS_THE_NAME,
+    STACK_NAME,
+    TOPIC_ARN,
+    VPC_TWICE,
+    WRONG_KIND,
+)
 from ..options.safeguards import Safeguards
-from . import stack_checks
-from .endpoint import EndpointSettings
-from .prices import PRICES
-from .stack_checks import region_of
+from ..plan.hourly_cost import read_price_file
+from ..plan.published_metrics import METRICS_IN_ALARM
+from .endpoint import EndpointSettings, all_containers, container_id, further_variants
+from .model_base import BreachError
+from .option_models import path_beside
+
+_FILE = "file"
+
+
+def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
+    """The prices of the file, and over them those that are stated here."""
+    if not isinstance(given, Mapping):
+        raise BreachError(
+            [finding(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")]
+        )
+    found: dict[str, Price] = {}
+    problems: list[Finding] = []
+    for item, value in given.items():
+        if value is None:
+            continue
+        if item == _FILE:
+            folder = (info.context or {}).get("folder")
+            try:
+                # Without the settings file's folder nobody knows where it lies.
+                listed = read_price_file(path_beside(str(value), info)) if folder else {}
+            except ConfigurationError as error:
+                problems.append(((item,), error))
+            except BreachError as breach:
+                problems += [((item,), error) for _, error in breach.findings]
+            else:
+                found = {**listed, **found}
+        elif isinstance(value, Price):
+            found[item] = value
+        else:
+            wrong = [
+                *breaches((item,), PRICED_ITEM.check, item),
+                *breaches((item,), PRICE.check, value),
+            ]
+            problems += wrong
+            if not wrong:
+                found[item] = your_price(value)
+    if problems:
+        raise BreachError(problems)
+    return found
+
+
+_AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
+
+#: How a file states them: a file of prices is beneath those that stand beside it.
+PRICES = (
+    BeforeValidator(_prices),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {_FILE: {"type": "string"}, **dict.fromkeys(priced_items(), _AMOUNT)},
+            "patternProperties": {f"^(?:{INSTANCE_TYPE.regex})$": _AMOUNT},
+            "additionalProperties": False,
+        }
+    ),
+)
+
+
+#: What the stack calls its own parts, beside those that carry an endpoint's key.
+NAMES_OF_PARTS = frozenset(
+    {
+        "AlarmTopic",
+        "BootstrapVersion",
+        "CDKMetadata",
+        "CheckBootstrapVersion",
+        "DeepLearningContainerAccounts",
+        "EncryptionKey",
+        "EndpointSecurityGroup",
+        "EndpointServingCheck",
+        "Exports",
+        "FlowLogRole",
+        "FormerNames",
+        "FunctionRole",
+        "HubModelStaging",
+        "HubModels",
+        "InterfaceEndpoint",
+        "LowLatencyEndpointDrain",
+        "MutableRoleFlowLogRole",
+        "MutableRoleFunctionRole",
+        "Network",
+        "PrivateLink",
+        "RoleRights",
+        "S3PrefixList",
+    }
+)
+#: What the CDK's app calls a part of its own.
+NAMES_IN_APP = frozenset({"Tree"})
+
+
+def region_of(settings: Settings) -> str | None:
+    """Where a settings file deploys: as it says, or where its first client zone is."""
+    zones = settings.client_zones.zones
+    return settings.region or (region_of_zone(zones[0]) if zones else None)
+
+
+def rules_of_region(settings: Settings) -> Iterator[Finding]:
+    """All client zones lie in the stack's region; without one, in that of the first zone."""
+    stated, region = settings.client_zones, region_of(settings)
+    for index, zone in enumerate(stated.zones if region else ()):
+        place = ("client_zones", "ids" if stated.ids else "names", index)
+        yield from breaches(place, check_zones_in_region, [zone], region)
+
+
+def rules_of_subnets(settings: Settings) -> Iterator[Finding]:
+    """One subnet per client zone; with zone IDs they cannot be found by lookup."""
+    zones, subnets = settings.client_zones.zones, settings.network.subnets
+    if not zones:  # that fault is found with the zones
+        return
+    if subnets is None:
+        if settings.network.vpc_id is not None and settings.client_zones.ids:
+            yield finding(
+                NEEDS_ANOTHER,
+                *("network", "vpc_id"),
+                got="vpc_id with zone IDs, no subnets",
+                allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
+                what="zones given by ID need the existing VPC's subnet for each",
+                fix="Add network.subnets, or give client_zones by names: a lookup finds "
+                "subnets by zone name only.",
+            )
+        return
+    if set(subnets) != set(zones):
+        missing = [zone for zone in zones if zone not in subnets]
+        foreign = [zone for zone in subnets if zone not in zones]
+        parts = [f"none for {', '.join(missing)}"] * bool(missing)
+        parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
+        yield finding(
+            SUBNETS_OF_OTHER_ZONES,
+            *("network", "subnets"),
+            got="; ".join(parts),
+            allowed=", ".join(zones),
+        )
+    zone_of: dict[str, str] = {}
+    for zone, subnet in subnets.items():
+        if zone_of.setdefault(subnet, zone) != zone:
+            yield finding(
+                SUBNET_OF_TWO_ZONES,
+                *("network", "subnets", zone),
+                got=f"{subnet}, that of {zone_of[subnet]}",
+                allowed="a subnet for each zone",
+            )
+
+
+def rules_of_room(settings: Settings) -> Iterator[Finding]:
+    """The new VPC has room for a subnet of the wanted size in each client zone."""
+    network, zones = settings.network, settings.client_zones.zones
+    if network.subnet_prefix_length is not None:
+        yield from breaches(
+            ("network", "subnet_prefix_length"),
+            *(plan_subnets, network.cidr, zones, network.subnet_prefix_length),
+        )
+
+
+def rules_of_link(settings: Settings) -> Iterator[Finding]:
+    """An interface endpoint that exists lies in a VPC that exists."""
+    adopted = settings.private_link.interface_endpoint_id is not None
+    if adopted and not settings.network._states("vpc_id"):
+        yield finding(
+            NEEDS_ANOTHER,
+            *("private_link", "interface_endpoint_id"),
+            got="interface_endpoint_id with a new VPC",
+            allowed="interface_endpoint_id with network.vpc_id",
+            what="an interface endpoint that exists lies in a VPC that exists",
+            fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+        )
+
+
+def rules_of_hosted_zones(settings: Settings) -> Iterator[Finding]:
+    """Other VPCs get a hosted zone, each once."""
+    own, others = settings.network.vpc_id, settings.private_link.hosted_zone_vpc_ids
+    for index, vpc in enumerate(others):
+        place = ("private_link", "hosted_zone_vpc_ids", index)
+        if vpc == own:
+            yield finding(HOSTED_ZONE_IN_OWN_VPC, *place, got=vpc, allowed="other VPCs")
+        elif vpc in others[:index]:
+            yield finding(VPC_TWICE, *place, got=vpc, allowed="each VPC once")
+
+
+def rules_of_buckets(settings: Settings) -> Iterator[Finding]:
+    """The new VPC's S3 endpoint names so many buckets."""
+    if settings.network._states("vpc_id"):
+        return
+    uris: list[str | None] = []
+    for endpoint in settings.endpoints.values():
+        uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
+        for _, container in all_containers(endpoint):
+            if container.data is not None:
+                uris += [container.data.s3, container.data.s3_prefix]
+            uris += container.environment.values()
+    named = {
+        uri.removeprefix("s3://").partition("/")[0]
+        for uri in uris
+        if uri is not None and uri.startswith("s3://")
+    }
+    count = len((named - {""}) | {*settings.network.s3_buckets})
+    yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check, count)
+
+
+def rules_of_tags(settings: Settings) -> Iterator[Finding]:
+    """There are so many tags of the stack, and of each endpoint with these."""
+    yield from breaches(("tags",), limits.TAG_COUNT.check, len(settings.tags))
+    for key, endpoint in settings.endpoints.items():
+        if endpoint.tags:
+            count = len({*settings.tags, *endpoint.tags})
+            yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check, count)
+
+
+def rules_of_stack_name(settings: Settings) -> Iterator[Finding]:
+    """The stack's name is not what the CDK calls a part of the app."""
+    if settings.stack_name in NAMES_IN_APP:
+        yield finding(
+            STACK_HAS_THE_NAME,
+            "stack_name",
+            got=settings.stack_name,
+            allowed="another name",
+            what="the CDK has a part of this name",
+        )
+
+
+def rules_of_keys(settings: Settings) -> Iterator[Finding]:
+    """There are endpoints, and no key is what something else is called."""
+    if not settings.endpoints:
+        yield finding(
+            AT_LEAST_ONE,
+            "endpoints",
+            got="none",
+            allowed="one or several endpoints",
+            what="the stack has no endpoint",
+            fix="Add one under endpoints, by a key of your choice.",
+        )
+    network = settings.network
+    vpcs = [network.vpc_id, *settings.private_link.hosted_zone_vpc_ids]
+    taken = {
+        *NAMES_OF_PARTS,
+        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
+        *(f"Subnet-{zone}" for zone in network.subnets or ()),
+    }
+    for key, endpoint in settings.endpoints.items():
+        with suppress(Unsound):
+            taken.update(_beside(key, endpoint))
+    for key in settings.endpoints:
+        if key in taken:
+            yield finding(STACK_HAS_THE_NAME, "endpoints", key, got=key, allowed="another key")
+
+
+def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
+    """What the stack makes beside an endpoint, by its key."""
+    if endpoint.role_arn is not None:
+        yield f"{key}-Role"
+        yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
+    if endpoint.kms_key_arn is not None:
+        yield f"{key}-Key"
+    for group, name in ((endpoint.core_dump, "CoreDumpKey"), (endpoint.data_capture, "CaptureKey")):
+        if group is not None and group.kms_key_arn is not None:
+            yield f"{key}-{name}"
+    for place, container in all_containers(endpoint):
+        if container.image.ecr is not None:
+            yield f"{container_id(key, place)}-Repository"
+        if container.data is not None and container.data.kms_key_arn is not None:
+            yield f"{container_id(key, place)}-DataKey"
+    hubs = {each.place: each.settings.hugging_face for each in further_variants(endpoint)}
+    for place, hub in {(): endpoint.hugging_face, **hubs}.items():
+        for name in ("Bucket", "Token") if hub is not None else ():
+            yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
+
+
+def rules_of_endpoint_names(settings: Settings) -> Iterator[Finding]:
+    """Names of endpoints differ, as SageMaker compares them."""
+    names: dict[str, str] = {}
+    for key, endpoint in settings.endpoints.items():
+        name = endpoint.endpoint_name
+        if name is not None and names.setdefault(name.lower(), key) != key:
+            yield finding(
+                ENDPOINT_NAME_TWICE,
+                *("endpoints", key, "endpoint_name"),
+                got=name,
+                allowed=f"another name than that of {names[name.lower()]}",
+            )
+
+
+def _images(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Deep Learning Containers come from an account that is known for the region."""
+    region = region_of(settings)
+    for place, container in all_containers(endpoint):
+        image = container.image.dlc
+        if image is not None and region and image.account is None:
+            yield from breaches((*place, "image", "dlc"), known_dlc_account, region)
+
+
+def _buckets(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Buckets have names that S3 takes."""
+    places: dict[Place, str | None] = {}
+    for place, container in all_containers(endpoint):
+        for name in ("s3", "s3_prefix"):
+            places[*place, "data", name] = getattr(container.data, name, None)
+    for name in ("data_capture", "core_dump"):
+        places[name, "s3"] = getattr(getattr(endpoint, name), "s3", None)
+    for place, uri in places.items():
+        if uri is not None:
+            yield from breaches(place, check_bucket, uri, region_of(settings))
+
+
+def _zone_imbalance(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
+    """The alarm watches each zone."""
+    if endpoint.alarms.zone_imbalance is not None:
+        count = len(settings.client_zones.zones)
+        yield from breaches(("alarms", "zone_imbalance"), METRICS_IN_ALARM.check, count)
+
+
+def _keep_warm(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
+    """What keep-warm sends is less than the traffic that would stop it."""
+    stated = endpoint.warm_up.keep_warm if endpoint.warm_up else None
+    if stated is not None:
+        adopted = settings.private_link.interface_endpoint_id is not None
+        # One zone where the zones' names are not known.
+        zones = 1 if adopted else len(settings.client_zones.zones)
+        yield from breaches(
+            ("warm_up", "keep_warm", "below_tps"),
+            lambda: keep_warm_threshold(
+                zones=zones,
+                requests_per_zone=stated.requests_per_zone,
+                every_seconds=seconds_of(stated.every),
+                below_tps=stated.below_tps,
+            ),
+        )
+
+
+def rules_of_endpoints(settings: Settings) -> Iterator[Finding]:
+    """What each endpoint demands of what is shared."""
+    rules: tuple[Callable[[Settings, EndpointSettings], Iterator[Finding]], ...]
+    rules = (_images, _buckets, _zone_imbalance, _keep_warm)
+    endpoints: Mapping[str, EndpointSettings] = settings.endpoints
+    for key, endpoint in endpoints.items():
+        for rule in rules:
+            with suppress(Unsound):
+                for place, error in rule(settings, endpoint):
+                    yield ("endpoints", key, *place), error
+
 
 __all__ = ["Settings", "region_of"]
 
@@ -70,17 +431,17 @@ class Settings(Options):
         Mapping[str, EndpointSettings], Option(example={"sentiment": "..."}, keys=ENDPOINT_KEY)
     ]
 
-    _rules_of_region = stack_checks.rules_of_region
-    _rules_of_subnets = stack_checks.rules_of_subnets
-    _rules_of_room = stack_checks.rules_of_room
-    _rules_of_link = stack_checks.rules_of_link
-    _rules_of_hosted_zones = stack_checks.rules_of_hosted_zones
-    _rules_of_buckets = stack_checks.rules_of_buckets
-    _rules_of_tags = stack_checks.rules_of_tags
-    _rules_of_stack_name = stack_checks.rules_of_stack_name
-    _rules_of_keys = stack_checks.rules_of_keys
-    _rules_of_endpoint_names = stack_checks.rules_of_endpoint_names
-    _rules_of_endpoints = stack_checks.rules_of_endpoints
+    _rules_of_region = rules_of_region
+    _rules_of_subnets = rules_of_subnets
+    _rules_of_room = rules_of_room
+    _rules_of_link = rules_of_link
+    _rules_of_hosted_zones = rules_of_hosted_zones
+    _rules_of_buckets = rules_of_buckets
+    _rules_of_tags = rules_of_tags
+    _rules_of_stack_name = rules_of_stack_name
+    _rules_of_keys = rules_of_keys
+    _rules_of_endpoint_names = rules_of_endpoint_names
+    _rules_of_endpoints = rules_of_endpoints
 
     def key_of(self, name: str) -> str:
         """The key of an endpoint, by that key or by its name at AWS."""

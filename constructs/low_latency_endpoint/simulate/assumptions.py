@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..facts.durations import seconds_of
-from ..options.capacity import counted_instances
 from ..options.deployment import DeploymentPolicy
-from ..options.throughput import MeasuredThroughput
+from ..options.throughput import MeasuredThroughput, counted_instances
 from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan, ScalingPolicy
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.traffic_shapes import Shape

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import rule
-from ..options.capacity import counted_instances
+from ..options.throughput import counted_instances
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .estimates import Estimate

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..options.capacity import HELD_SHARE
+from ..options.throughput import HELD_SHARE
 from ..report import numbers
 from ..report.numbers import readable
 from ..report.tables import Table

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..facts.limits import SAFETY_FACTOR
-from ..options.capacity import HELD_SHARE, factor_for, instances_at_peak, stated
+from ..options.throughput import HELD_SHARE, factor_for, instances_at_peak, stated
 from ..plan.traffic_shapes import Shape
 from .assumptions import SimulatedEndpoint
 from .estimates import Estimate

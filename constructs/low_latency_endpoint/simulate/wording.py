@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..options.capacity import counted_instances
+from ..options.throughput import counted_instances
 from ..plan.traffic_shapes import Shape
 from ..report import numbers
 from ..report.numbers import readable

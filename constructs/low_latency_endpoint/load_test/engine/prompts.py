@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import rule
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
-from ...options.token_traffic import TokenLengths, TokenTraffic
+from ...options.load import TokenLengths, TokenTraffic
 from ...report.numbers import readable
 from .recorded_lengths import TOKENS_FORM, recorded_lengths
 

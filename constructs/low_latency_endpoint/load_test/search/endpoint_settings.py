@@ -9,7 +9,7 @@ from pathlib import Path
 from ...errors import rule
 from ...facts.prices import Price
 from ...options.latency_target import LatencyTarget
-from ...options.token_traffic import TokenTraffic
+from ...options.load import TokenTraffic
 from ...options.warm_up import WarmUpPayload
 from ...settings import Settings, load_settings, planned_variants
 from ..engine.payloads import Payloads

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import rule
 from ...facts.limits import TPS_PER_INSTANCE
-from ...options.capacity import counted_instances
+from ...options.throughput import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.error_kinds import causes, not_the_instances

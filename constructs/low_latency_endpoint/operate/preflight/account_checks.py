@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...account.stacks import stack_description
 from ...facts.container_metrics import promql_regions
-from ...settings.token_alarms import token_alarm_count
+from ...settings.variant_plans import token_alarm_count
 from ..checking.checks import Outcome, check, failed, passed, warned
 from .context import PreflightContext
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...account.calls import Account, json_object
 from ...account.sessions import Unreadable
-from ...facts.image_names import dlc_account
+from ...facts.images import dlc_account
 from ...facts.instance_types import instance_facts
 from ...settings import ImageSettings
 from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown

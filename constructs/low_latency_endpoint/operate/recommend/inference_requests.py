@@ -22,15 +22,13 @@ from ...facts.durations import seconds_of
 from ...facts.images import check_image_runs_on
 from ...facts.instance_types import instance_facts
 from ...facts.limit_kinds import Range
-from ...facts.limits import GUIDE, INSTANCE_TYPE
-from ...facts.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
+from ...facts.limits import GUIDE, INSTANCE_TYPE, MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...options.option import options_of
 from ...options.recommendation import TrafficPhase, TrafficStairs
 from ...report.numbers import readable
 from ...settings import EndpointSettings, served_containers
-from ...settings.fields import duration_of, duration_text
-from ...settings.of_options import model_of
-from ...settings.planned import images_of
+from ...settings.option_models import duration_of, duration_text, model_of
+from ...settings.variant_plans import images_of
 from ...settings.yaml_source import scalar
 from .jobs import JobKind, JobRequest
 from .payload import SamplePayload, upload

@@ -26,7 +26,7 @@ from ...facts.limit_kinds import Pattern, Range
 from ...facts.limits import API, GUIDE
 from ...report.document import Document, Part
 from ...settings import EndpointSettings
-from ...settings.fields import duration_of
+from ...settings.option_models import duration_of
 
 JOB_NAME = Pattern(
     rule(

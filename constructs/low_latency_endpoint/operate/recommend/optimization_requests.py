@@ -22,7 +22,7 @@ from ...facts.instance_types import instance_facts
 from ...facts.limit_kinds import Choice, Pattern, Range
 from ...facts.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI
 from ...settings import Settings
-from ...settings.fields import duration_text
+from ...settings.option_models import duration_text
 from .jobs import JobKind, JobRequest
 
 OPTIMIZATION = JobKind(

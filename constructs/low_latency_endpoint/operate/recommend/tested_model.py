@@ -12,7 +12,7 @@ from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ...errors import rule
 from ...facts.limits import API
 from ...settings import ContainerSettings, EndpointSettings, Settings, served_containers
-from ...settings.planned import images_of
+from ...settings.variant_plans import images_of
 
 MODEL_TO_TEST = rule(
     "LLR103",

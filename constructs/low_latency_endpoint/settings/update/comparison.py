@@ -12,22 +12,27 @@ from typing import Any
 from ...errors.frozen import dataclass
 from ...facts.durations import seconds_of
 from ...options.deployment import DeploymentPolicy
-from ...options.effects import Effect
-from ...options.option import changed, options_of
+from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...plan.decisions import Explanation
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
-from ..fields import duration_text
-from ..planned import planned_variants
-from ..plans import explain_variants, stack_cost
+from ..option_models import duration_text
+from ..plan_report import explain_variants, stack_cost
 from ..stack import Settings, region_of
-from .effects import Consequence, Difference, greatest
-from .endpoint_changes import difference, differences_of_endpoint, longest
-from .endpoint_fields import PLANNED, deployment_of
-from .lock_changes import lock_warnings
+from ..variant_plans import planned_variants
+from .endpoint_changes import difference, differences_of_endpoint, lock_warnings, longest
+from .endpoint_fields import (
+    PLANNED,
+    Consequence,
+    Difference,
+    Stated,
+    assets_of,
+    deployment_of,
+    differences,
+    greatest,
+)
 from .shared_fields import SHARED_FIELDS, another_stack
-from .stated_values import Stated, assets_of, differences
 
 MEASURED = ("tps_per_instance", "concurrency_per_instance")  # by a load test
 _MOST_PRICES = 5  # more of them differ by a file of prices

@@ -6,12 +6,10 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
 from ...facts.subnets import network_blocks
-from ...options.effects import Effect
-from ..plans import largest_fleet
+from ...options.option import Effect
+from ..plan_report import largest_fleet
 from ..stack import Settings
-from .effects import Consequence
-from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, alone_changed
-from .stated_values import both_texts
+from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, Consequence, alone_changed, both_texts
 
 _Shared = Callable[[Settings, Settings], Iterator[Consequence]]
 
