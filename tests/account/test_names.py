@@ -13,8 +13,12 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.account import sessions
 from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.deployed_endpoints import (
+    meant_endpoint,
+    meant_stack,
+    nothing_named,
+)
 from low_latency_endpoint.account.endpoints import existing_endpoint
-from low_latency_endpoint.account.names import meant_endpoint, meant_stack, nothing_named
 from low_latency_endpoint.account.stacks import ENDPOINT_TYPE
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError

@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 
 from local_sagemaker.cli import app as local_app
 from low_latency_endpoint.cli.application import COMMANDS, app
-from low_latency_endpoint.report.document import Document
+from low_latency_endpoint.report.document import Document, Table
 from low_latency_endpoint.report.markdown import as_markdown
-from low_latency_endpoint.report.tables import Table
 
 GROUP: Any = typer.main.get_command(app)
 LOCAL: Any = typer.main.get_command(local_app)

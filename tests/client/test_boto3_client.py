@@ -21,8 +21,11 @@ from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.client import boto3_client
-from low_latency_endpoint.client.boto3_client import Boto3RuntimeClient, runtime_client
-from low_latency_endpoint.client.boto3_connections import Urllib3Connections
+from low_latency_endpoint.client.boto3_client import (
+    Boto3RuntimeClient,
+    Urllib3Connections,
+    runtime_client,
+)
 
 from .callers import Caller, options, session
 

@@ -21,7 +21,7 @@ from low_latency_endpoint.client.call_attempts import (
     is_idempotent,
 )
 from low_latency_endpoint.client.client_timing import ClientCounts, call_timing
-from low_latency_endpoint.client.zonal_route import ZonalRoute
+from low_latency_endpoint.client.client_zone import ZonalRoute
 
 ZONE, REGION = "https://zone", "https://region"
 STALE = StaleConnectionError(endpoint_url=ZONE, request=None)

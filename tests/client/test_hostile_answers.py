@@ -19,7 +19,7 @@ from botocore.exceptions import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client import answer_streams
+from low_latency_endpoint.client import runtime_calls as answer_streams
 from low_latency_endpoint.client.generations import GenerationCutError, GenerationFailedError
 
 from .callers import PATIENCE, Caller

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from low_latency_endpoint.client.kept_connections import (
+from low_latency_endpoint.client.http_connections import (
     LONG_REST_SECONDS,
     REST_SECONDS,
     SURE_SECONDS,

@@ -17,7 +17,7 @@ from botocore.credentials import DeferredRefreshableCredentials, RefreshableCred
 from botocore.exceptions import CredentialRetrievalError
 
 from benchmarks.tls_server import LoopbackRuntime
-from low_latency_endpoint.client.renewed_credentials import RenewedCredentials
+from low_latency_endpoint.client.signing import RenewedCredentials
 
 from .callers import SECRETS, Caller
 

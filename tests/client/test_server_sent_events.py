@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client.streamed_forms import ServerSentEvents
+from low_latency_endpoint.client.generations import ServerSentEvents
 
 
 def by_the_standard(stream: bytes) -> list[bytes]:

@@ -20,7 +20,7 @@ from botocore.exceptions import NoCredentialsError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client.sigv4 import PreparedRequest, Sigv4Signer, host_of
+from low_latency_endpoint.client.signing import PreparedRequest, Sigv4Signer, host_of
 
 
 def signed(request: PreparedRequest, body: bytes, now: float | None = None) -> dict[str, str]:

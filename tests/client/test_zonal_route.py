@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from low_latency_endpoint.client.client_timing import ClientCounts
-from low_latency_endpoint.client.client_zone import ClientZone
-from low_latency_endpoint.client.zonal_route import ZonalRoute, zonal_url_for
+from low_latency_endpoint.client.client_zone import ClientZone, ZonalRoute, zonal_url_for
 
 VPCE = "https://vpce-0a1b-2c3d-{}.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
 

@@ -19,8 +19,7 @@ import pytest
 
 from local_sagemaker import LocalAws
 from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
-from low_latency_endpoint.report.charts import Chart, Line, Panel
-from low_latency_endpoint.report.colours import PALETTE
+from low_latency_endpoint.report.charts import PALETTE, Chart, Line, Panel
 from low_latency_endpoint.report.document import Document
 from low_latency_endpoint.report.pages import page
 

@@ -21,7 +21,7 @@ from low_latency_endpoint.settings import (
     stack_cost,
 )
 from low_latency_endpoint.simulate import Shape, shape
-from low_latency_endpoint.simulate.recorded_traffic import recorded_traffic
+from low_latency_endpoint.simulate.traffic import recorded_traffic
 from tests.settings.test_mistakes import SUBNETS, VPC
 from tests.settings.test_what_synthesis_refuses import ADOPTED
 

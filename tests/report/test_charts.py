@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from low_latency_endpoint.report.charts import Chart, Line, Panel
-from low_latency_endpoint.report.document import Document, Section
+from low_latency_endpoint.report.document import Cell, Document, Section, Table
 from low_latency_endpoint.report.pages import page
-from low_latency_endpoint.report.tables import Cell, Table
 from tests.browser import needs_chromium, opened
 
 START = datetime(2026, 11, 20, 3, tzinfo=UTC)

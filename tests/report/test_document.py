@@ -12,6 +12,7 @@ from low_latency_endpoint.operate.checking.checks import Report, Result, Status
 from low_latency_endpoint.operate.checking.document import document
 from low_latency_endpoint.report.charts import Chart, Line, Panel
 from low_latency_endpoint.report.document import (
+    Cell,
     Code,
     Document,
     Entry,
@@ -22,10 +23,10 @@ from low_latency_endpoint.report.document import (
     Row,
     Section,
     Sentence,
+    Table,
 )
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.pages import page
-from low_latency_endpoint.report.tables import Cell, Table
 from low_latency_endpoint.report.terminal import drawn
 
 SAID = "seen"

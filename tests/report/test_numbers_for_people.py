@@ -26,7 +26,7 @@ FOR_PROGRAMS = {
     "settings/option_models.py",
     "settings/update/endpoint_fields.py",
     "settings/update/review.py",
-    "simulate/recorded_traffic.py",
+    "simulate/traffic.py",
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from low_latency_endpoint.report.tables import Cell, Table
-from low_latency_endpoint.report.terminal_tables import DrawnTable
+from low_latency_endpoint.report.document import Cell, Table
+from low_latency_endpoint.report.terminal import DrawnTable
 
 
 def _lines(table: Table, width: int) -> list[str]:

@@ -23,10 +23,11 @@ from low_latency_endpoint.operate.recommend.recommendations import Recommendatio
 from low_latency_endpoint.simulate import compare, simulate
 from low_latency_endpoint.simulate.estimates import Estimate
 from low_latency_endpoint.simulate.search_goals import NEAR, SHORT, Goal, SearchResult
-from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.wording import (
     comparison_sentence,
     conditional_sentences,
+    search_data,
+    search_sentences,
     steady_sentences,
 )
 from tests.load_test.fake_account import report_of

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.cli.stated_endpoints import stated_name
+from low_latency_endpoint.cli.chosen_endpoints import stated_name
 from low_latency_endpoint.settings import (
     explain_variants,
     fleets_along,

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.cli.simulate_cost import SimulatedCost
+from low_latency_endpoint.cli.simulate_report import SimulatedCost
 from low_latency_endpoint.facts.prices import Price
 from low_latency_endpoint.plan.hourly_cost import BilledItem, EndpointCost, StackCost
 from low_latency_endpoint.settings import fleets_along, load_settings

@@ -9,7 +9,7 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.simulate import read_recorded_traffic, shape_of_counts
-from low_latency_endpoint.simulate.recorded_traffic import recorded_traffic
+from low_latency_endpoint.simulate.traffic import recorded_traffic
 
 LEVELS = ((60.0, 0.5), (120.0, 1.0), (180.0, 0.0), (240.0, 0.25))
 TIMES = [f"2026-11-20T10:0{minute}:00" for minute in (0, 1, 3)]

@@ -36,8 +36,8 @@ from low_latency_endpoint.simulate.search_goals import (
     goal,
     pareto_front,
 )
-from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.searching import search
+from low_latency_endpoint.simulate.wording import search_data, search_sentences
 
 SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
 RISE = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))

@@ -13,8 +13,13 @@ from low_latency_endpoint.simulate.assumptions import _in_words
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
 from low_latency_endpoint.simulate.search_goals import Candidate, Reserve
-from low_latency_endpoint.simulate.search_wording import traffic_name
-from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
+from low_latency_endpoint.simulate.wording import (
+    _rounded_up,
+    milliseconds,
+    minutes,
+    traffic_name,
+    verdict,
+)
 
 
 def traffic(*names: str) -> Any:

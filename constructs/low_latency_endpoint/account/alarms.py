@@ -12,7 +12,7 @@ from ..facts.metrics import metrics, milliseconds_from_microseconds
 from .calls import Account, json_object
 from .endpoints import DeployedEndpoint
 from .metrics import why_unpublished
-from .token_metrics import FULLEST, LEVELS, MILLISECONDS, TIMES
+from .queries import FULLEST, LEVELS, MILLISECONDS, TIMES
 
 Alarm = Mapping[str, Any]
 _NAMES = 100  # that DescribeAlarms takes, and gives

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from .chosen_endpoints import stated_sides
 from .load_inputs import Results, Sending, seconds_of
 from .options import Markdown, flag, grouped, option
-from .stated_endpoints import stated_sides
 
 
 @dataclass

@@ -73,8 +73,7 @@ def total_line(cost: StackCost) -> str:
 def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) -> Iterator[Part]:
     """A table of instances and dollars, what a million requests cost, whose prices these are."""
     from ..plan.hourly_cost import MOMENTS, NOT_IN_IT
-    from ..report.document import Sentence
-    from ..report.tables import Cell, Table
+    from ..report.document import Cell, Sentence, Table
 
     rows: list[list[str | Cell]] = []
     for key, each in cost.endpoints.items():

@@ -59,8 +59,7 @@ def list_(
 
 
 def _document(found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknown]) -> Document:
-    from ..report.document import Document, Listed, Section, Sentence
-    from ..report.tables import Table
+    from ..report.document import Document, Listed, Section, Sentence, Table
 
     table = Table(
         ("Endpoint", "Status", "Alarms", "Drift", "Requests in the last hour"),

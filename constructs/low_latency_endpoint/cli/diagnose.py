@@ -97,7 +97,7 @@ def diagnose(
         check_packages("jinja2", "boto3")
         _writable(options.html)
     if endpoint is None or settings is not None:
-        from .stated_endpoints import stated_name, usual_settings
+        from .chosen_endpoints import stated_name, usual_settings
 
         settings = settings or usual_settings("diagnose", options.profile, options.region)
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
@@ -131,10 +131,10 @@ def _write_page(diagnosis: Diagnosis, path: Path) -> None:
 
 def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
     from ..account.clock import account_now
+    from ..account.queries import PREFIXES
     from ..account.sessions import open_clients
-    from ..account.token_metrics import PREFIXES
     from ..operate.diagnose import diagnose
-    from .latency_targets import CLIENT_LATENCY_FORM, TARGET_FORM, parse_latencies, parse_targets
+    from .options import CLIENT_LATENCY_FORM, TARGET_FORM, parse_latencies, parse_targets
 
     now = account_now()
     start, end = parse_window(options.since, options.until, now)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ..report.document import Document
-from ..report.tables import Table
+from ..report.document import Document, Table
 from .options import (
     ENDPOINT_YAML,
     EndpointName,
@@ -218,7 +217,7 @@ def opened(command: str, options: JobOptions, further: str = "") -> JobCommand:
     """The settings, the endpoint meant and the account; what is ``further`` given comes again."""
     from ..account.sessions import open_clients
     from ..settings import load_settings
-    from .stated_endpoints import stated_key
+    from .chosen_endpoints import stated_key
 
     options.check()
     path = options.settings

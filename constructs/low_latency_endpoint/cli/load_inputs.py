@@ -79,7 +79,7 @@ class Sending:
 
     def needed_settings(self, command: str) -> Path:
         """The settings file, which is ``endpoint.yaml`` unless another is given; read from then on."""
-        from .stated_endpoints import usual_settings
+        from .chosen_endpoints import usual_settings
 
         self.settings = self.settings or usual_settings(command, self.profile, self.region)
         return self.settings
@@ -88,7 +88,7 @@ class Sending:
         """The endpoint that is given, else the settings'."""
         if given is not None:
             return given
-        from .stated_endpoints import stated_name
+        from .chosen_endpoints import stated_name
 
         return stated_name(self.needed_settings("load-test"), self.profile, self.region)[0]
 

@@ -311,7 +311,7 @@ def _goal(
     target: list[str] | None, allowed_errors: float, stated: StatedEndpoint | None
 ) -> LatencyGoal:
     from ..load_test.search.judging import PREFIXES, LatencyGoal
-    from .latency_targets import TARGET_FORM, parse_targets
+    from .options import TARGET_FORM, parse_targets
 
     given = parse_targets(target or [], TARGET_FORM, PREFIXES)
     targets = {name: value / 1000 for name, value in given.items()}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ..report.document import Document, Section, Sentence
-from ..report.tables import Table
+from ..report.document import Document, Section, Sentence, Table
 from .options import Json, flag, grouped, option
 from .output import print_document, print_json
 

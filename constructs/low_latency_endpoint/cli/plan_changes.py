@@ -7,8 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..options.option import Effect
-from ..report.document import Document, Entry, Listed, Part, Row, Section, Sentence, Tone
-from ..report.tables import Cell, Table
+from ..report.document import (
+    Cell,
+    Document,
+    Entry,
+    Listed,
+    Part,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+)
 from ..settings.update.endpoint_fields import MEANINGS, Difference
 from ..settings.update.review import FileReview
 

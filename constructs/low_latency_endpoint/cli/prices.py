@@ -145,8 +145,7 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
         ]
         print_json({"output": str(output), "prices": there, "missing": missing})
         return
-    from ..report.document import Document, Sentence
-    from ..report.tables import Table
+    from ..report.document import Document, Sentence, Table
     from .output import print_document
 
     typer.echo(f"wrote {output}", err=True)

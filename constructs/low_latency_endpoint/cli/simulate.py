@@ -186,8 +186,7 @@ def simulate(options: SimulationOptions) -> None:
 
     from ..simulate.assumptions import model_of_plan
     from ..simulate.load_test_result import read_load_test_result
-    from .simulate_cost import simulated_cost
-    from .simulate_report import SimulationReport
+    from .simulate_report import SimulationReport, simulated_cost
 
     if options.html is not None:
         check_packages("jinja2")
@@ -250,7 +249,7 @@ def simulate(options: SimulationOptions) -> None:
 def _goal(options: SimulationOptions, stated: EndpointSettings) -> Goal:
     """What the search is for: by the options, else by the settings."""
     from ..simulate.search_goals import goal
-    from .latency_targets import TARGET_FORM, parse_latencies
+    from .options import TARGET_FORM, parse_latencies
 
     targets = stated.latency.milliseconds if stated.latency else {}
     if options.target is not None:

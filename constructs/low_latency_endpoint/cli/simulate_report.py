@@ -1,8 +1,8 @@
-"""What ``low-latency simulate`` says: a sentence, tables, and what was assumed."""
+"""What ``low-latency simulate`` says: a sentence, tables, costs, charts, and what was assumed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import LowLatencyEndpointError
-from ..report.numbers import readable
-from ..report.tables import Table
+from ..facts.prices import HOURS_PER_MONTH
+from ..options.throughput import counted_instances
+from ..plan.hourly_cost import MILLION, StackCost
+from ..report.charts import Chart, Line, Panel
+from ..report.document import Table
+from ..report.numbers import milliseconds, readable
+from ..simulate import Shape, SimulationResult
+from ..simulate.assumptions import SimulatedEndpoint
+from ..simulate.search_goals import Found, SearchResult
+from ..simulate.wording import traffic_name
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
@@ -21,10 +29,175 @@ if TYPE_CHECKING:
     from ..report.charts import Chart
     from ..report.document import Document, Tone
     from ..simulate import Comparison, Shape, SimulationResult
-    from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, Goal, SearchResult
     from .search_adoption import AdoptedPoint
-    from .simulate_cost import SimulatedCost
+
+
+@dataclass(frozen=True)
+class SimulatedCost:
+    """One endpoint of a settings file, with numbers of instances that a simulation gives."""
+
+    stack: StackCost
+    key: str
+
+    @property
+    def known(self) -> bool:
+        """Whether its instances have a price."""
+        return self.stack.endpoints[self.key].price is not None
+
+    def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
+        """What so many instances cost at so many requests a second; by the month of a day."""
+        counted = counted_instances(instances)
+        hour = self.stack.usd_for(self.key, instances)
+        million = self.stack.usd_per_million(self.key, instances, tps)
+        if hour is None or million is None:
+            kind = self.stack.endpoints[self.key].instance_type
+            return (
+                f"{counted}: {readable(instances / tps / 3600 * MILLION, 3)} instance hours for a million "
+                f"requests; the price of {kind} "
+                f"is not known: low-latency prices reads it, or --price {kind}=USD states it."
+            )
+        monthly = f"{hour * HOURS_PER_MONTH:,.0f} a month of 730 hours, " if month else ""
+        return (
+            f"{counted}: {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
+            "requests."
+        )
+
+    def cells(self, instances: float, tps: float) -> dict[str, str]:
+        """US dollars per hour and for a million requests, for a table; nothing without a price."""
+        hour = self.stack.usd_for(self.key, instances)
+        million = self.stack.usd_per_million(self.key, instances, tps)
+        found = {"USD/h": hour, "USD per million": million} if self.known else {}
+        return {head: f"{usd or 0:,.2f}" for head, usd in found.items()}
+
+    def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
+        return {
+            "instances": instances,
+            "usd_per_hour": self.stack.usd_for(self.key, instances),
+            "usd_per_million_requests": self.stack.usd_per_million(self.key, instances, tps),
+        }
+
+
+def simulated_cost(path: Path, key: str, given: Sequence[str] = ()) -> SimulatedCost:
+    """Of a settings file, with the prices of the command line over its own."""
+    from ..settings import load_settings, stack_cost
+    from .cost_view import with_prices
+
+    return SimulatedCost(stack_cost(with_prices(load_settings(path), given)), key)
+
+
+_COLOURS = {"RANDOM": "red", "LEAST_OUTSTANDING_REQUESTS": "blue"}
+_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
+
+
+def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpoint) -> Chart:
+    """Percentiles of the client latency, by strategy, with intervals."""
+    lines = []
+    for name, result in results.items():
+        found = {at: result.percentile(at).scaled(1000) for at in _PERCENTILES}
+        told = {at: value for at, value in found.items() if value.tells}
+        lines.append(
+            Line(
+                name,
+                [f"p{at:g}" for at in told],
+                [each.mean for each in told.values()],
+                _COLOURS.get(name, "purple"),
+                "bars",
+                low=[each.low for each in told.values()],
+                high=[each.high for each in told.values()],
+            )
+        )
+    return Chart(
+        "latency",
+        [Panel("Client latency by percentile", lines, " ms", _target(model, "target at p99"))],
+        "names",
+        height=280,
+    )
+
+
+def timeline_chart(shape: Shape, result: SimulationResult, model: SimulatedEndpoint) -> Chart:
+    """Requests, instances and p99, minute by minute."""
+    lines = result.replications[0].timeline
+    minutes = [line.end / 60 for line in lines]
+    rates = [line.requests / (line.end - line.begin) for line in lines]
+    return Chart(
+        f"timeline-{shape.name}",
+        [
+            Panel("Answers a second", [Line("answers", minutes, rates, "grey", "area")]),
+            Panel(
+                "Instances",
+                [
+                    Line(
+                        "paid",
+                        minutes,
+                        [line.launched for line in lines],
+                        "grey",
+                        "steps",
+                        dash=True,
+                    ),
+                    Line("serving", minutes, [line.serving for line in lines], "blue", "steps"),
+                ],
+            ),
+            Panel(
+                "Client latency",
+                [Line("p99", minutes, [1000 * line.p99 for line in lines], "red")],
+                " ms",
+                _target(model, "target"),
+                logarithmic=True,
+            ),
+        ],
+        title=f"Minutes of {shape.name}: {shape.description}",
+        height=150,
+    )
+
+
+def front_chart(result: SearchResult) -> Chart:
+    """Cost against the goal's percentile: all that was tried, and the fronts."""
+    goal = result.goal
+    lines = [*_points(result.steady, result.front, f"steady {readable(goal.tps)} TPS", "blue")]
+    if result.over_time:
+        lines += _points(result.over_time, result.front_over_time, traffic_name(result), "red")
+    return Chart(
+        "front",
+        [
+            Panel(
+                f"p{goal.percentile:g} against cost: up and to the right is worse",
+                lines,
+                " ms",
+                [(f"goal: {milliseconds(1000 * goal.seconds, 6)}", 1000 * goal.seconds)],
+                logarithmic=True,
+            )
+        ],
+        title="Paid instances on average",
+        height=320,
+    )
+
+
+def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: str) -> list[Line]:
+    return [
+        Line(
+            title,
+            [each.cost for each in points],
+            [1000 * each.latency.mean for each in points],
+            colour,
+            kind,
+            marks=[mark] * len(points),
+            notes=[
+                f"{each.candidate}: {each.cost:.2f} instances, {milliseconds(1000 * each.latency.mean, 3)}"
+                for each in points
+            ],
+        )
+        for title, points, kind, mark in (
+            (name, found, "marks", "○"),
+            (f"{name}, front", front, "line", "●"),
+        )
+    ]
+
+
+def _target(model: SimulatedEndpoint, name: str) -> list[tuple[str, float]]:
+    target = 1000 * (model.latency_target or 0)
+    return [(f"{name}: {milliseconds(target, 6)}", target)] if target else []
+
 
 _DAY_SECONDS = 86_400.0
 
@@ -58,7 +231,6 @@ class SimulationReport:
         """The fleet at its peak."""
         from ..simulate import simulate as run
         from ..simulate.wording import steady_sentences, steady_table, verdict
-        from .simulate_charts import latency_chart
 
         if not self.model.measured:
             self.tone = "careful"
@@ -130,7 +302,6 @@ class SimulationReport:
         """The strategies under the same chance."""
         from ..simulate import compare
         from ..simulate.wording import change_table, comparison_sentence, steady_table
-        from .simulate_charts import latency_chart
 
         both: Comparison = compare(
             {
@@ -149,7 +320,6 @@ class SimulationReport:
         """The plan's scaling on shapes of traffic."""
         from ..simulate import simulate as run
         from ..simulate.wording import gives_up, shape_row, shape_sentence
-        from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
         late = False
@@ -193,9 +363,8 @@ class SimulationReport:
     ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
-        from ..simulate.search_wording import points_tables, search_data, search_sentences
         from ..simulate.searching import search
-        from .simulate_charts import front_chart
+        from ..simulate.wording import points_tables, search_data, search_sentences
 
         shapes = shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)

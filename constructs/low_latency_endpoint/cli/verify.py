@@ -45,7 +45,7 @@ def verify(
 
     if stack is None or settings is not None:
         from ..settings import load_settings
-        from .stated_endpoints import usual_settings
+        from .chosen_endpoints import usual_settings
 
         loaded = load_settings(
             settings or usual_settings("verify", options.profile, region, stacks=True)

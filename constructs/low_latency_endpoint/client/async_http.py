@@ -10,8 +10,7 @@ from typing import Any
 from .call_attempts import Attempts
 from .client_base import ClientOptions
 from .http_answers import MalformedAnswer
-from .http_connections import NEVER, Connection, Pool, Prepare
-from .kept_connections import peer_watch
+from .http_connections import NEVER, Connection, Pool, Prepare, peer_watch
 from .tls_trust import name_of
 
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read

@@ -14,13 +14,12 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from .answer_streams import AsyncGeneration, AsyncResponseStream
 from .async_http import AsyncPool
 from .client_timing import CLIENT_LOOP
-from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import TaskRace
-from .runtime_calls import RuntimeCalls
+from .runtime_calls import AsyncGeneration, AsyncResponseStream, RuntimeCalls
+from .runtime_wire import closing, opening, session_id
 
 __all__ = ["AsyncGeneration", "AsyncResponseStream", "AsyncRuntimeClient"]
 

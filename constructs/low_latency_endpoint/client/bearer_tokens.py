@@ -28,7 +28,7 @@ from ..errors import rule
 from ..facts.durations import seconds_of
 from ..facts.limit_kinds import Range
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
-from .sigv4 import CredentialsSource, Sigv4Signer
+from .signing import CredentialsSource, Sigv4Signer
 
 __all__ = ["BearerToken", "BearerTokens", "bearer_token", "openai_base_url"]
 

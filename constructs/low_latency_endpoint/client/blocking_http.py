@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any
 
 from .client_base import ClientOptions
-from .http_connections import Connection, Pool
-from .kept_connections import peer_watch
+from .event_loops import run_without_loop
+from .http_connections import Connection, Pool, peer_watch
 from .tls_trust import connected, name_of, only_tickets_came
-from .without_event_loop import run_without_loop
 
 _BLOCK = 64 * 1024
 

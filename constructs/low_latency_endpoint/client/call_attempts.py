@@ -20,8 +20,8 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from .client_timing import RETRY_SHARE, THROTTLES, Budget, CallTiming, ClientCounts
+from .client_zone import ZonalRoute
 from .http_answers import OversizedAnswer
-from .zonal_route import ZonalRoute
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})

@@ -25,13 +25,11 @@ from .client_timing import (
     call_timing,
     socket_options,
 )
-from .client_zone import ClientZone
+from .client_zone import ClientZone, ZonalRoute, checked_origin, client_route, is_this_machine
 from .hedging import Hedging, HedgingState
-from .renewed_credentials import RenewedCredentials
 from .runtime_wire import Wire, body_bytes
-from .sigv4 import Sigv4Signer
+from .signing import RenewedCredentials, Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
-from .zonal_route import ZonalRoute, checked_origin, client_route, is_this_machine
 
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")

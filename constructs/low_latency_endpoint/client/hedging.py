@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..facts.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
-from .without_event_loop import run_without_loop
+from .event_loops import run_without_loop
 
 T = TypeVar("T")
 

@@ -1,18 +1,16 @@
-"""HTTP/1.1 for one purpose: small POSTs on kept connections, with as little work as Python allows.
-
-General clients spend most of their time on what SageMaker Runtime never asks for (cookies,
-redirects, form data, proxies). This does the rest: pooling, timeouts, streams, botocore's errors.
-How bytes are sent and waited for is up to ``async_http`` and ``blocking_http``.
-"""
+"""HTTP/1.1 for one purpose: small POSTs on kept connections, with as little work as Python allows."""
 
 from __future__ import annotations
 
+import select
+import socket
 import ssl
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -27,8 +25,121 @@ from .call_attempts import Attempts, StaleConnectionError, no_answer
 from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
-from .kept_connections import KeptConnections
 from .runtime_wire import Prepared
+
+#: PrivateLink drops a connection at 350 s without a word.
+IDLE_SECONDS = 300.0
+#: How long a connection rests after an answer before it counts as one that the peer keeps open.
+REST_SECONDS = 0.005
+#: How long at least before a call that cannot be repeated goes on it, of a peer that has not
+#: ended connections so: what a farewell takes that was sent right behind the answer.
+SURE_SECONDS = 0.0005
+#: A connection that ends so soon after an answer was not ended for its idleness.
+SOON_SECONDS = 1.0
+#: How long after such an end all calls choose as those do that have to be sure, and those choose
+#: connections that have rested longer.
+WARY_SECONDS = 10.0
+LONG_REST_SECONDS = 0.02
+
+
+class Kept(Protocol):
+    """A connection without a request under way."""
+
+    idle_since: float
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+K = TypeVar("K", bound=Kept)
+
+
+class KeptConnections(Generic[K]):
+    """Idle connections by origin, those used last at the end; safe across threads."""
+
+    def __init__(self, most: int | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._most = most
+        self._by_origin: dict[str, list[K]] = {}
+        self._wary_until: dict[str, float] = {}
+        self._lock = threading.RLock()  # abort() of a connection comes back here
+        self._closed = False
+
+    def put(self, origin: str, connection: K, now: float) -> None:
+        """Keep a connection whose exchange is over."""
+        with self._lock:
+            kept = self._by_origin.get(origin)
+            if kept is None:
+                self._by_origin[origin] = kept = []
+            if self._closed or (self._most is not None and len(kept) >= self._most):
+                connection.abort()
+                return
+            connection.idle_since = now
+            kept.append(connection)
+
+    def take(self, origin: str, now: float, *, sure: bool) -> tuple[K | None, float]:
+        """A connection for the next request.
+
+        The one used last among those that have rested: the others may grow old and go. When none
+        has, the one that has rested longest; for a call that has to be ``sure`` not before half a
+        millisecond, and none while the peer is known to end connections without a word.
+        """
+        with self._lock:
+            return self._taken(origin, now, sure)
+
+    def _taken(self, origin: str, now: float, sure: bool) -> tuple[K | None, float]:
+        kept = self._by_origin.get(origin)
+        if not kept:
+            return None, 0.0
+        while kept and now - kept[0].idle_since > self._idle_seconds:
+            kept.pop(0).abort()
+        wary = now < self._wary_until.get(origin, 0.0)
+        rested = now - (LONG_REST_SECONDS if wary and sure else REST_SECONDS)
+        for place in range(len(kept) - 1, -1, -1):
+            if kept[place].idle_since <= rested:
+                return kept.pop(place), 0.0
+        if not kept:
+            return None, 0.0
+        if sure and not wary:
+            rested = now - SURE_SECONDS
+        if (sure or wary) and kept[0].idle_since > rested:
+            return None, kept[0].idle_since - rested
+        return kept.pop(0), 0.0
+
+    def beware(self, origin: str, now: float) -> None:
+        """Take note of a peer that ends connections without a word."""
+        self._wary_until[origin] = now + WARY_SECONDS
+
+    def ended(self, origin: str, connection: K, now: float) -> None:
+        """Take note that the peer ended a kept connection, or sent what nobody asked for."""
+        if now - connection.idle_since < SOON_SECONDS:
+            self.beware(origin, now)
+
+    def lost(self, origin: str, connection: K, now: float) -> None:
+        """Drop a connection that has ended, if it is kept."""
+        with self._lock:
+            kept = self._by_origin.get(origin, [])
+            if connection in kept:
+                kept.remove(connection)
+                self.ended(origin, connection, now)
+
+    def close(self) -> None:
+        """Close all that are kept, and those that come later."""
+        with self._lock:
+            self._closed = True
+            for kept in self._by_origin.values():
+                while kept:
+                    kept.pop().abort()
+
+
+def peer_watch(sock: socket.socket) -> Callable[[], bool]:
+    """A function that says whether anything came on a socket: bytes, its end, an error."""
+    if not hasattr(select, "poll"):  # Windows
+        return lambda: bool(select.select((sock,), (), (), 0)[0])
+    watch = select.poll()
+    watch.register(sock, select.POLLIN)
+    return lambda: bool(watch.poll(0))
+
 
 NEVER = float("inf")
 # The peer's farewell or its reset, before a byte of an answer.

@@ -15,15 +15,13 @@ from typing import Any
 
 from botocore.response import StreamingBody
 
-from .after_fork import start_anew_after_fork
-from .answer_streams import Generation, ResponseStream
 from .blocking_http import BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
-from .generation_requests import closing, opening, session_id
+from .event_loops import run_without_loop, start_anew_after_fork
 from .generations import limits_of
 from .hedging import ThreadRace
-from .runtime_calls import RuntimeCalls
-from .without_event_loop import run_without_loop
+from .runtime_calls import Generation, ResponseStream, RuntimeCalls
+from .runtime_wire import closing, opening, session_id
 
 __all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 

@@ -6,9 +6,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ..facts.prices import HOURS_PER_MONTH
 from ..options.throughput import FEWEST_INSTANCES, counted_instances
-from ..report.document import Listed, Part, Row, Section
+from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
-from ..report.tables import Cell, Table
 from .decisions import Decision, Explanation, SummaryLine
 from .hourly_cost import EndpointCost
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan

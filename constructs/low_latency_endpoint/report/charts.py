@@ -1,9 +1,4 @@
-"""Charts as HTML and SVG without a library: they take the page's width, its colours, and print.
-
-Lines are drawn on a grid of 1000 by 1000 that the browser stretches; words and marks stand beside
-it in percent, so that they keep their size. A small script in the page shows values under the
-pointer; it reads them off the lines, so that nothing is in the page twice.
-"""
+"""Charts as HTML and SVG without a library: they take the page's width, its colours, and print."""
 
 from __future__ import annotations
 
@@ -13,6 +8,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from .numbers import milliseconds
+
+#: By name: on light paper, and on dark.
+COLOURS = {
+    "blue": ("#0072b2", "#4ea8de"),
+    "orange": ("#c77f00", "#e69f00"),
+    "red": ("#c2410c", "#ff7b54"),
+    "green": ("#00805e", "#2fc99b"),
+    "purple": ("#a8558a", "#dd8fbd"),
+    "sky": ("#3c94c4", "#8fd0f5"),
+    "grey": ("#6b7280", "#9aa4b2"),
+    "ink": ("#1f2937", "#e6e9ee"),
+}
+#: Lines that mean no more than being different from each other.
+PALETTE = ("blue", "orange", "green", "purple", "sky", "red", "grey", "ink")
+
 
 X = datetime | float | str
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from .charts import Chart
 from .document import (
+    Cell,
     Code,
     Document,
     Entry,
@@ -19,9 +20,9 @@ from .document import (
     Row,
     Section,
     Sentence,
+    Table,
     findings_in,
 )
-from .tables import Cell, Table
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""

@@ -6,7 +6,7 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 
-from .colours import COLOURS
+from .charts import COLOURS
 from .document import Document
 
 # A page loads nothing and sends nothing; it runs the one script whose hash this is.

@@ -9,12 +9,18 @@ if TYPE_CHECKING:
     from ..plan.traffic_shapes import Shape, shape, shapes
     from .estimates import Estimate
     from .fleet_changes import InstanceStart, Rollout, TargetTracking, ZoneOutage
-    from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import Scenario
     from .service_laws import Constant, Empirical, Exponential, Lognormal
     from .simulating import Comparison, SimulationResult, compare, simulate
-    from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, shape_of_counts
+    from .traffic import (
+        ArrivalTrace,
+        ClosedLoop,
+        OpenLoop,
+        ShapedLoop,
+        read_recorded_traffic,
+        shape_of_counts,
+    )
 
 __all__ = [
     "ArrivalTrace",
@@ -50,7 +56,6 @@ _MODULES = (
     "traffic",
     "fleet_changes",
     "scenario",
-    "recorded_traffic",
     "replication",
     "simulating",
 )

@@ -16,9 +16,9 @@ from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS,
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
-from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
+from .replication import PERCENTILES
 from .scenario import CONCURRENCY, SLOPE, Scenario
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, ShapedLoop, Traffic

@@ -9,8 +9,7 @@ from itertools import count
 
 from .fleet_changes import Rollout, ZoneOutage
 from .scenario import Scenario
-from .workload import Workload
-from .world import World
+from .world import Workload, World
 
 
 class FleetControl:

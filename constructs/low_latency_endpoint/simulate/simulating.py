@@ -15,9 +15,8 @@ from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .compilation import loops
-from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
-from .replication import Replication, RunLength, replicate
+from .replication import PERCENTILES, Replication, RunLength, TimelineWindow, replicate
 from .run_length import memory, run_lengths
 from .scenario import Scenario
 from .traffic import OpenLoop

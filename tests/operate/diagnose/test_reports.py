@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.cli.diagnose import parse_window
-from low_latency_endpoint.cli.latency_targets import TARGET_FORM, parse_targets
+from low_latency_endpoint.cli.options import TARGET_FORM, parse_targets
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate import diagnose as diagnosis
 from low_latency_endpoint.operate.diagnose.document import document

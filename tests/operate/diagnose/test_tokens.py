@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.account import token_metrics as reading_of_tokens
+from low_latency_endpoint.account import queries as reading_of_tokens
 from low_latency_endpoint.account.alarms import AlarmReading, token_alarms
 from low_latency_endpoint.account.metrics import Series
-from low_latency_endpoint.account.token_metrics import (
+from low_latency_endpoint.account.queries import (
     FIRST_TOKEN,
     FULLEST,
     INTER_TOKEN,

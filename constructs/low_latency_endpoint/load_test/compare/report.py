@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from ... import __version__
-from ...report.document import Document, Listed, Row
+from ...report.document import Document, Listed, Row, Table
 from ...report.json_text import json_text
 from ...report.numbers import milliseconds, percent, readable
-from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram, summary_ms
 from ..engine.measurement import TokenResult
 from ..engine.steps import most_frequent

@@ -15,10 +15,10 @@ from gevent import GreenletExit
 
 from ...client.bearer_tokens import BearerTokens, openai_base_url
 from ...client.client_timing import CLIENT_CREDENTIALS
+from ...client.client_zone import checked_origin
 from ...client.runtime_wire import MOST_PREPARED, Prepared, Wire, check_header_values
-from ...client.sigv4 import Sigv4Signer, host_of
+from ...client.signing import Sigv4Signer, host_of
 from ...client.tls_trust import trusted_authorities
-from ...client.zonal_route import checked_origin
 from ...report.numbers import readable
 from .answer_streams import AnswerStream, stream_error
 from .connections import GeneratorConnection, connection_error

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ...client.client_timing import CLIENT_DURATION, CLIENT_REGION
-from ...client.zonal_route import checked_origin
+from ...client.client_zone import checked_origin
 from ...errors import rule
 from ...facts.limit_kinds import Pattern
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
-from ...report.charts import Chart, Line, Panel, nines
-from ...report.colours import PALETTE
+from ...report.charts import PALETTE, Chart, Line, Panel, nines
 from ...report.numbers import milliseconds, readable
 from ..engine.measurement import TOKEN_HISTOGRAMS
 from ..engine.steps import Progress, finite

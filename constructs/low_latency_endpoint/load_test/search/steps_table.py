@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...report.document import Cell, Table
 from ...report.numbers import readable
-from ...report.tables import Cell, Table
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
 from ..engine.steps import StepResult, most_frequent
 from .joined_metrics import StepMetrics

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from ...account.metrics import MetricSeries, Series, statistic_of
-from ...account.token_metrics import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
+from ...account.queries import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
 from ...report.json_text import json_safe
 from ...report.numbers import milliseconds
 from .events import Event, events

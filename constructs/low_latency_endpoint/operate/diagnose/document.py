@@ -6,12 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from ...account.metrics import MetricSeries, Series, statistic_of
-from ...report.charts import Chart, Line, Panel
-from ...report.colours import PALETTE
-from ...report.document import Document, Evidence, Listed, Part, Row, Section, Sentence, Tone
+from ...report.charts import PALETTE, Chart, Line, Panel
+from ...report.document import (
+    Cell,
+    Document,
+    Evidence,
+    Listed,
+    Part,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+)
 from ...report.document import Finding as FindingPart
 from ...report.numbers import milliseconds, percent, rate, readable
-from ...report.tables import Cell, Table
 from .diagnosis import ERRORS, BreakdownRow, Diagnosis, Onset, breakdown, onsets, split
 from .events import Event
 from .findings import Evidence as Shown

@@ -15,8 +15,8 @@ from ...account.alarms import AlarmReading, AlarmTransition
 from ...account.calls import Unknown
 from ...account.drift import ChangedBy, Drift
 from ...account.metrics import MetricSeries, Series, statistic_of
+from ...account.queries import TOKEN_TIMES
 from ...account.scaling import Activity, ScalingReading
-from ...account.token_metrics import TOKEN_TIMES
 from ...facts.instance_types import InstanceFacts, instance_facts
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...account.alarms import AlarmReading, metric_alarms, read_alarms, read_transitions
 from ...account.calls import Account, Unknown
+from ...account.deployed_endpoints import meant_endpoint
 from ...account.endpoints import (
     DeployedEndpoint,
     DeployedVariant,
@@ -27,11 +28,7 @@ from ...account.metrics import (
     read_queries,
     variant_queries,
 )
-from ...account.names import meant_endpoint
-from ...account.scaling import read_scaling
-from ...account.sessions import ClientFactory, Unreadable, credentials_error
-from ...account.stacks import owner_of, template
-from ...account.token_metrics import (
+from ...account.queries import (
     DEFAULT_SERVER,
     PREFIXES,
     TOKEN_TIMES,
@@ -39,6 +36,9 @@ from ...account.token_metrics import (
     read_hosts,
     read_tokens,
 )
+from ...account.scaling import read_scaling
+from ...account.sessions import ClientFactory, Unreadable, credentials_error
+from ...account.stacks import owner_of, template
 from ...errors import rule
 from ...facts.container_metrics import server_of
 from ...plan.decisions import PLAN_METADATA, values_in_template

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...errors.findings import Place
 from ...facts.instance_types import instance_facts
-from ...report.document import Document, Part, Sentence
-from ...report.tables import Table
+from ...report.document import Document, Part, Sentence, Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.yaml_editing import Entry
 from .jobs import NOT_ADOPTABLE, Adoption, Job, type_change

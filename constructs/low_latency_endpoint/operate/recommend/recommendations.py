@@ -18,9 +18,8 @@ from typing import Any
 
 from ...account.sessions import ClientFactory
 from ...errors.findings import Place
-from ...report.document import Document, Listed
+from ...report.document import Cell, Document, Listed, Table
 from ...report.numbers import milliseconds, readable
-from ...report.tables import Cell, Table
 from ...settings import EndpointSettings, environment_place
 from .inference_requests import LatencyThreshold
 from .jobs import NO_SUCH_RESULT, NOT_ADOPTABLE, Adoption, Job, job_errors_in_words, type_change

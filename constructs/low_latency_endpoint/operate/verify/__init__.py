@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ...account.calls import Account
-from ...account.names import meant_stack
+from ...account.deployed_endpoints import meant_stack
 from ...account.sessions import ClientFactory, Unreadable
 from ..checking.checks import OnCheck, Report, run_checks
 from . import alarm_checks, fleet_checks, path_checks  # noqa: F401

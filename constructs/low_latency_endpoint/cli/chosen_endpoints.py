@@ -19,7 +19,7 @@ def usual_settings(
     if ENDPOINT_YAML.exists():
         return ENDPOINT_YAML
     from ..account.calls import Account
-    from ..account.names import nothing_named
+    from ..account.deployed_endpoints import nothing_named
     from ..account.sessions import aws_errors_in_words, open_clients
 
     client, found = open_clients(profile, region)
