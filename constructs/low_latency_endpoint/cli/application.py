@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from . import (
+    checks,
     compare_routing,
     deployed,
     diagnose,
@@ -19,13 +20,10 @@ from . import (
     optimize,
     pin,
     plan,
-    preflight,
     prices,
     recommend,
-    schema,
     simulate,
     stage,
-    verify,
 )
 from .options import Command
 from .process import interruptible
@@ -42,15 +40,15 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan.plan,
     "prices": prices.prices,
     "pin": pin.pin,
-    "preflight": preflight.preflight,
-    "verify": verify.verify,
+    "preflight": checks.preflight,
+    "verify": checks.verify,
     "simulate": simulate.simulate,
     "load-test": load_test.load_test,
     "compare-routing": compare_routing.compare_routing,
     "recommend": recommend.recommend,
     "optimize": optimize.optimize,
     "stage": stage.stage,
-    "schema": schema.schema,
+    "schema": errors.schema,
     "errors": errors.errors,
     "diagnose": diagnose.diagnose,
     "list": deployed.list_,

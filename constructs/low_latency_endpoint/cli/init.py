@@ -1,16 +1,351 @@
-"""``low-latency init``."""
+"""``low-latency init``: what it writes down, given by options or read from the account, and the files."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import ENDPOINT_YAML, Json, Profile, Region, grouped, option
+from .. import __version__
+from ..errors import LowLatencyEndpointError
+from ..errors.installation import origin
+from .errors import schema_text
+from .options import ENDPOINT_YAML, Json, Profile, Region, grouped, naming, option
 from .output import print_json
+
+if TYPE_CHECKING:
+    from ..account.calls import Account
+
+
+NAMES = {
+    "text-classification": "sentiment",
+    "language-model": "chat",
+    "hugging-face": "hub",
+    "inferentia2": "scorer",
+}
+HUGGING_FACE = "hugging-face"
+_LEAST_ZONES = 2
+
+
+@dataclass(frozen=True)
+class InitValues:
+    """What the files say."""
+
+    template: str
+    name: str
+    model_data: str  # in S3; with the template of the Hub, the model's name there
+    region: str
+    zones: list[str]  # IDs, or names
+    zones_are_said: bool  # whether somebody said where the callers run
+    account: str | None
+    vpc_id: str | None
+    # the existing VPC's subnet of each zone; empty where they are looked up by name
+    subnets: dict[str, str]
+    others: dict[str, list[str]]  # further subnets of each zone that would do
+
+
+def init_values(options: InitOptions) -> InitValues:
+    """Put together what is given and what the account has."""
+    from ..facts.zones import region_of_zone
+
+    template, vpc_id = options.template.value, options.vpc_id
+    of_hub = template == HUGGING_FACE
+    if (options.model_data and of_hub) or (options.model and not of_hub):
+        raise typer.BadParameter("--model goes with hugging-face, --model-data with the others")
+    zones = _listed(options.zones)
+    account = _account(options, zones)
+    region = options.region or (zones and region_of_zone(zones[0])) or (account and account.region)
+    subnets, others = _subnets(options, zones, account)
+    if not zones:
+        zones = list(subnets) if vpc_id or not account else _first_zones(account)
+    account_id = options.account or (account.account_id() if account else None)
+    needed = {
+        "--model" if of_hub else "--model-data": options.model or options.model_data,
+        "--region": region,
+        "--zones": zones,
+    }
+    if vpc_id:  # is looked up, in an account that is known in a pull request too
+        needed["--account"] = account_id
+        if _by_id(zones):
+            needed["--subnets"] = list(subnets)
+    if missing := [option for option, value in needed.items() if not value]:
+        raise typer.BadParameter(
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+            + ("" if account else " With credentials and boto3 more is found.")
+        )
+    return InitValues(
+        template,
+        options.name or NAMES[template],
+        str(options.model or options.model_data),
+        str(region),
+        zones,
+        bool(options.zones or vpc_id),
+        account_id,
+        vpc_id,
+        {zone: subnets[zone] for zone in zones if zone in subnets},
+        others,
+    )
+
+
+def _listed(text: str | None) -> list[str]:
+    return [each.strip() for each in (text or "").split(",") if each.strip()]
+
+
+def _by_id(zones: Sequence[str]) -> bool:
+    return any("-az" in zone for zone in zones)
+
+
+def _account(options: InitOptions, zones: Sequence[str]) -> Account | None:
+    """The account of the credentials, where boto3, credentials and a region are there."""
+    try:
+        from ..account.calls import Account
+        from ..account.sessions import open_clients
+        from ..facts.zones import region_of_zone
+    except ModuleNotFoundError:
+        if options.profile:
+            raise
+        return None
+    usual = (region_of_zone(zones[0]) if zones else None) or os.environ.get("CDK_DEFAULT_REGION")
+    try:
+        client, region = open_clients(options.profile, options.region, usual)
+        account = Account(client, region)
+        account.account_id()
+    except LowLatencyEndpointError:
+        if options.profile:
+            raise
+        return None
+    return account
+
+
+def _first_zones(account: Account) -> list[str]:
+    from ..account.network import describe_zones
+
+    with suppress(LowLatencyEndpointError):
+        found = [
+            zone
+            for zone in describe_zones(account)
+            if zone.get("ZoneType", "availability-zone") == "availability-zone"
+        ]
+        return sorted(zone["ZoneId"] for zone in found)[:_LEAST_ZONES]
+    return []
+
+
+def _subnets(
+    options: InitOptions, zones: Sequence[str], account: Account | None
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The subnet of each zone: as given, else the one with the most room and no internet gateway."""
+    if options.vpc_id is None:
+        if options.subnets:
+            raise typer.BadParameter("--subnets goes with --vpc-id")
+        return {}, {}
+    if options.subnets:
+        given = _listed(options.subnets)
+        if len(given) != len(zones):
+            raise typer.BadParameter("--subnets needs --zones, and one subnet for each of them")
+        return dict(zip(zones, given, strict=True)), {}
+    if account is None:
+        return {}, {}
+    from ..account.network import route_table, subnets_of_vpc, way_out
+
+    try:
+        found = subnets_of_vpc(account, options.vpc_id)
+        private = [
+            each for each in found if way_out(route_table(account, each)) != "internet gateway"
+        ]
+    except LowLatencyEndpointError:
+        return {}, {}
+    if not found:
+        raise typer.BadParameter(
+            f"{options.vpc_id} has no subnets in {account.region}, or is not there"
+        )
+    in_zone: dict[str, list[Mapping[str, Any]]] = {}
+    key = "AvailabilityZone" if zones and not _by_id(zones) else "AvailabilityZoneId"
+    for each in sorted(private, key=lambda one: -int(one.get("AvailableIpAddressCount", 0))):
+        in_zone.setdefault(each[key], []).append(each)
+    wanted = [zone for zone in (zones or sorted(in_zone)) if zone in in_zone]
+    return (
+        {zone: str(in_zone[zone][0]["SubnetId"]) for zone in wanted},
+        {zone: [str(each["SubnetId"]) for each in in_zone[zone][1:]] for zone in wanted},
+    )
+
+
+_TEMPLATES = Path(__file__).with_name("init_templates")
+_ADDED = {"tests/test_$settings_snapshot.py": "test_snapshot.py.txt"}
+_NEW = {
+    "app.py": "app.py.txt",
+    "cdk.json": "cdk.json",
+    "requirements.txt": "requirements.txt",
+    "package.json": "package.json",
+    ".gitignore": "gitignore.txt",
+}
+_SCHEMA = "endpoint.schema.json"
+"""What the first line of a settings file names, for editors."""
+_BEFORE_PIN = ("LLE343", "LLE344")
+"""What is wrong with the model of the Hub until low-latency pin has run."""
+
+
+def has_app(folder: Path) -> bool:
+    """Whether a ``cdk.json`` is there, of an app in Python."""
+    path = folder / "cdk.json"
+    if not path.exists():
+        return False
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise typer.BadParameter(f"{path} is no JSON") from None
+    command = str(stated.get("app", "")) if isinstance(stated, dict) else ""
+    if "python" not in command and ".py" not in command:
+        raise typer.BadParameter(
+            f"the app of {path} is not Python's ({command or 'it names none'}); nothing was "
+            "written. Start the endpoint's app in a folder of its own: low-latency init serving"
+        )
+    return True
+
+
+def _files(settings: str, app: bool) -> dict[str, str]:
+    """Name of each file, and of its template, but for the settings file."""
+    stem = Path(settings).stem.replace("-", "_")
+    added = {name.replace("$settings", stem): source for name, source in _ADDED.items()}
+    return added if app else {**_NEW, **added}
+
+
+def check_room(folder: Path, settings: str, app: bool) -> None:
+    """Refuse before anything is written, where a file would be overwritten."""
+    if Path(settings).name != settings or not settings.endswith((".yaml", ".yml")):
+        raise typer.BadParameter("--settings is a name such as endpoint.yaml, without a folder")
+    there = [name for name in (settings, *_files(settings, app)) if (folder / name).exists()]
+    if there:
+        hint = " --settings names another file" if settings in there and app else ""
+        raise typer.BadParameter(
+            f"{', '.join(there)} in {folder.absolute()} would be overwritten; nothing was "
+            f"written.{hint}"
+        )
+
+
+def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator[Path]:
+    """Check the settings, then write everything; nothing where they have a mistake."""
+    from ..errors import SettingsError
+    from ..settings.loading import check_text
+
+    values = {
+        "settings": settings,
+        "stack_name": "".join(part.capitalize() for part in found.name.split("-")) + "Endpoint",
+        "name": found.name,
+        "model_data": found.model_data,
+        "region": found.region,
+        "wheel": _wheel().name,
+    }
+    text = settings_text(found, values)
+    try:
+        check_text(text, folder / settings)
+    except SettingsError as error:
+        if any(each.code not in _BEFORE_PIN for _, each in error.problems):
+            raise
+    contents = {settings: text} | {
+        name: _filled(source, values) for name, source in _files(settings, app).items()
+    }
+    if not (folder / _SCHEMA).exists():  # another settings file of the folder has brought it
+        contents[_SCHEMA] = f"{schema_text()}\n"
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+        yield path
+    if (wheel := _wheel()).exists() and not (folder / wheel.name).exists():
+        yield Path(shutil.copy(wheel, folder))
+
+
+def _wheel() -> Path:
+    """What requirements name, as PyPI has nothing of ours: a file, which may not be there."""
+    source = origin()
+    built = Path("dist", f"cdk_low_latency_endpoint-{__version__}-py3-none-any.whl")
+    return source if source and source.suffix == ".whl" else (source or Path("CHECKOUT")) / built
+
+
+def settings_text(found: InitValues, values: dict[str, str]) -> str:
+    """The settings file: where, then what."""
+    guess = "" if found.zones_are_said else "; not said: the region's first two were taken"
+    kind = "ids" if any("-az" in zone for zone in found.zones) else "names"
+    lines = [f"region: {found.region}"]
+    if found.account:
+        lines.append(f'account: "{found.account}"')
+    lines += [
+        "",
+        "client_zones:",
+        f"  {kind}: [{', '.join(found.zones)}]   # where the callers run{guess}",
+    ]
+    if found.vpc_id:
+        lines += ["", "network:", f"  vpc_id: {found.vpc_id}"]
+        if found.subnets:
+            lines.append("  subnets:                            # of the model and of the endpoint")
+        for zone, subnet in found.subnets.items():
+            others = found.others.get(zone)
+            note = f"   # or {', '.join(others)}" if others else ""
+            lines.append(f"    {zone}: {subnet}{note}")
+    where = "\n".join([*lines, "", ""])
+    parts = ("head.yaml", f"{found.template}.yaml", "measured.yaml")
+    head, what, measured = (_filled(part, values) for part in parts)
+    return head + where + what + measured
+
+
+def _filled(source: str, values: dict[str, str]) -> str:
+    text = (_TEMPLATES / source).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return text
+
+
+def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str:
+    """What to do now."""
+    enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
+    plan = (
+        f"  low-latency plan{naming(Path(settings))}".ljust(35)
+        + " what follows from it, with reasons (-v)"
+    )
+    if found.template == HUGGING_FACE:
+        pin = f"  low-latency pin {found.model_data}".ljust(37)
+        enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
+    source = _wheel()
+    wheel = [] if source.exists() else [f"  cp {source} .   after `make wheel` there"]
+    if not app:
+        return "\n".join(
+            [
+                "",
+                "Next:",
+                *enter,
+                *wheel,
+                "  pip install -r requirements.txt pytest && pytest",
+                plan,
+                f"  low-latency preflight{naming(Path(settings))}".ljust(35)
+                + " would it deploy and work in this account?",
+                "  npm install && npx cdk bootstrap && npx cdk deploy",
+            ]
+        )
+    return "\n".join(
+        [
+            "",
+            "Next, in the app, before app.synth():",
+            "  from low_latency_endpoint import LowLatencyEndpointStack",
+            f'  LowLatencyEndpointStack.from_settings(app, "{settings}")',
+            "and in requirements.txt:",
+            f"  ./{source.name}[operations]",
+            "then:",
+            *enter,
+            *wheel,
+            plan,
+            f"  cdk deploy {''.join(part.capitalize() for part in found.name.split('-'))}Endpoint",
+        ]
+    )
 
 
 class TemplateName(StrEnum):
@@ -103,8 +438,6 @@ def init(
       low-latency init --template hugging-face --model Qwen/Qwen3-8B
       low-latency init --zones use1-az1,use1-az2 --model-data s3://bucket/m.tar.gz
     """
-    from .init_files import check_room, has_app, next_steps, write
-    from .init_values import init_values
 
     app = has_app(folder)
     check_room(folder, options.file, app)

@@ -155,10 +155,13 @@ def recommend(
 def _request(
     command: JobCommand, tests: Tests, model: TestedModel, threshold: LatencyThreshold
 ) -> JobRequest:
-    from ..operate.recommend.inference_requests import check_types_to_try, inference_job
+    from ..operate.recommend.inference_requests import (
+        check_types_to_try,
+        describe_container,
+        inference_job,
+        sample_payload,
+    )
     from ..operate.recommend.jobs import JOB_ROLE
-    from ..operate.recommend.payload import sample_payload
-    from ..operate.recommend.tested_model import describe_container
 
     role = JOB_ROLE.check(model.role_arn or "", "--role-arn")
     endpoint = command.endpoint
@@ -235,7 +238,11 @@ def _model(command: JobCommand, given: TestedModel) -> dict[str, Any]:
     """The model to test, and its network."""
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
-    from ..operate.recommend.tested_model import MODEL_TO_TEST, find_deployed_model, read_model
+    from ..operate.recommend.inference_requests import (
+        MODEL_TO_TEST,
+        find_deployed_model,
+        read_model,
+    )
 
     if given.model_package_arn is not None:
         if given.model_name is not None:

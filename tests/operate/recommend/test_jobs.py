@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.account.calls import Account as Reader
-from low_latency_endpoint.operate.recommend.inference_requests import INFERENCE, LatencyThreshold
+from low_latency_endpoint.operate.recommend.inference_requests import (
+    INFERENCE,
+    LatencyThreshold,
+    SamplePayload,
+    find_deployed_model,
+    sample_payload,
+)
 from low_latency_endpoint.operate.recommend.jobs import Job
-from low_latency_endpoint.operate.recommend.payload import SamplePayload, sample_payload
 from low_latency_endpoint.operate.recommend.recommendations import (
     Recommendation,
     adopt,
@@ -21,7 +26,6 @@ from low_latency_endpoint.operate.recommend.recommendations import (
     recommendations,
     stopping_threshold,
 )
-from low_latency_endpoint.operate.recommend.tested_model import find_deployed_model
 from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
 from tests.fake_aws import Refused

@@ -14,7 +14,9 @@ from low_latency_endpoint.facts.instance_types import instance_types
 from low_latency_endpoint.operate.recommend.inference_requests import (
     JOB_SECONDS,
     LatencyThreshold,
+    SamplePayload,
     check_types_to_try,
+    describe_container,
     inference_job,
     load_test,
     parse_shape,
@@ -22,8 +24,6 @@ from low_latency_endpoint.operate.recommend.inference_requests import (
     threshold_of,
 )
 from low_latency_endpoint.operate.recommend.jobs import parse_limit
-from low_latency_endpoint.operate.recommend.payload import SamplePayload
-from low_latency_endpoint.operate.recommend.tested_model import describe_container
 from low_latency_endpoint.options.recommendation import TrafficPhase, TrafficStairs
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
 from tests.refusals import refused

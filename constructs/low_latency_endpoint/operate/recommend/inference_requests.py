@@ -1,37 +1,222 @@
-"""What Inference Recommender is asked: pure functions from options to what boto3 sends.
-
-The traffic of a load test comes from closed-loop users, in phases or stairs: a user calls, waits
-for the answer and calls again, so the rate follows from the endpoint's speed. Source of the limits:
-the developer guide's "Run a custom load test".
-"""
+"""What Inference Recommender is asked: the model as deployed, the sample payload, and the request."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
 import re
+import tarfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from math import prod
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from ...account.calls import Account
+from ...account.endpoints import find_model, read_endpoint
+from ...account.sessions import ClientFactory
+from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ...errors import rule
 from ...facts.durations import seconds_of
 from ...facts.images import check_image_runs_on
 from ...facts.instance_types import instance_facts
 from ...facts.limit_kinds import Range
-from ...facts.limits import GUIDE, INSTANCE_TYPE, MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
+from ...facts.limits import API, GUIDE, INSTANCE_TYPE, MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...options.option import options_of
 from ...options.recommendation import TrafficPhase, TrafficStairs
 from ...report.numbers import readable
-from ...settings import EndpointSettings, served_containers
+from ...settings import ContainerSettings, EndpointSettings, Settings, served_containers
 from ...settings.option_models import duration_of, duration_text, model_of
 from ...settings.variant_plans import images_of
 from ...settings.yaml_source import scalar
 from .jobs import JobKind, JobRequest
-from .payload import SamplePayload, upload
+
+SAMPLE_PAYLOAD = rule(
+    "LLR107",
+    "a recommendation job needs a sample payload, a .tar.gz in S3",
+    fix="Pass --payload s3://bucket/payload.tar.gz. Or add --upload-to s3://bucket/prefix/ to "
+    "a local file, or to nothing for the settings' warm-up payload.",
+    source=API + "RecommendationJobPayloadConfig.html",
+)
+
+_S3 = re.compile(r"s3://([^/]+)/?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePayload:
+    """Where the payload is or will be; ``archive`` is what has to be uploaded there first."""
+
+    uri: str
+    content_type: str
+    archive: bytes | None = None
+
+
+def sample_payload(
+    given: str | None, upload_to: str | None, content_type: str | None, endpoint: EndpointSettings
+) -> SamplePayload:
+    """Decide on the payload (S3, a file, or the warm-up's), without touching S3: LLR107."""
+    stated = endpoint.warm_up.payloads[0] if endpoint.warm_up else None
+    content_type = content_type or (
+        stated.headers["ContentType"].partition(";")[0] if stated else "application/json"
+    )
+    if given is not None and given.startswith("s3://"):
+        if not (_S3.fullmatch(given) and given.endswith(".tar.gz")):
+            raise SAMPLE_PAYLOAD.error(
+                got=given, allowed="s3://bucket/name.tar.gz", where="--payload"
+            )
+        return SamplePayload(given, content_type)
+    if given is None and stated is None:
+        raise SAMPLE_PAYLOAD.error(
+            got="no payload", allowed="a payload like the callers'", where="--payload"
+        )
+    file = given or (stated.file if stated else None)
+    body = _read(Path(file)) if file is not None else stated.body if stated else b""
+    if upload_to is None or not _S3.fullmatch(upload_to):
+        raise SAMPLE_PAYLOAD.error(
+            got=upload_to or f"{given or 'the payload of the warm-up'}, which is not in S3",
+            allowed="--upload-to s3://bucket/prefix/",
+            where="--upload-to",
+        )
+    name = Path(given).name if given else "payload"
+    archive = body if name.endswith((".tar.gz", ".tgz")) else packed(body, name)
+    # Named by what it holds: the same payload again is the same object, another never replaces it.
+    key = hashlib.sha256(archive).hexdigest()[:16]
+    return SamplePayload(
+        f"{upload_to.rstrip('/')}/sample-payload-{key}.tar.gz", content_type, archive
+    )
+
+
+def packed(body: bytes, name: str) -> bytes:
+    """One file as a ``.tar.gz``, the same bytes for the same file."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(body)
+        tar.addfile(entry, io.BytesIO(body))
+    return gzip.compress(archive.getvalue(), mtime=0)
+
+
+def upload(client: ClientFactory, payload: SamplePayload) -> None:
+    """Put the archive into S3; nothing where the payload is there already."""
+    if payload.archive is None:
+        return
+    match = _S3.fullmatch(payload.uri)
+    assert match is not None  # sample_payload made it
+    client("s3").put_object(
+        Bucket=match[1], Key=match[2], Body=payload.archive, ContentType="application/gzip"
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise SAMPLE_PAYLOAD.error(
+            got=f"{path}: {getattr(error, 'strerror', None) or error}",
+            allowed="a file, or s3://bucket/name.tar.gz",
+            where="--payload",
+        ) from error
+
+
+MODEL_TO_TEST = rule(
+    "LLR103",
+    "a recommendation job needs one existing model",
+    fix="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
+    source=API + "RecommendationJobInputConfig.html",
+)
+
+# API_RecommendationJobContainerConfig names the values. The service's model takes any text, so they
+# are guesses here, and no rule.
+_LANGUAGE, _VISION = "NATURAL_LANGUAGE_PROCESSING", "COMPUTER_VISION"
+#: Where nothing says more.
+_GENERAL = {"Domain": "MACHINE_LEARNING", "Task": "OTHER", "Framework": "PYTORCH"}
+#: Tasks of the Hugging Face Hub, as HF_TASK names them.
+_HUGGING_FACE = {
+    "text-classification": (_LANGUAGE, "CLASSIFICATION"),
+    "sentiment-analysis": (_LANGUAGE, "CLASSIFICATION"),
+    "zero-shot-classification": (_LANGUAGE, "CLASSIFICATION"),
+    "token-classification": (_LANGUAGE, "CLASSIFICATION"),
+    "fill-mask": (_LANGUAGE, "FILL_MASK"),
+    "text-generation": (_LANGUAGE, "TEXT_GENERATION"),
+    "text2text-generation": (_LANGUAGE, "TEXT_GENERATION"),
+    "summarization": (_LANGUAGE, "TEXT_GENERATION"),
+    "translation": (_LANGUAGE, "TEXT_GENERATION"),
+    "feature-extraction": (_LANGUAGE, "OTHER"),
+    "sentence-similarity": (_LANGUAGE, "OTHER"),
+    "question-answering": (_LANGUAGE, "OTHER"),
+    "image-classification": (_VISION, "IMAGE_CLASSIFICATION"),
+    "object-detection": (_VISION, "OBJECT_DETECTION"),
+    "image-segmentation": (_VISION, "IMAGE_SEGMENTATION"),
+}
+_IN_REPOSITORY = (
+    ("pytorch", "PYTORCH"),
+    ("tensorflow", "TENSORFLOW"),
+    ("xgboost", "XGBOOST"),
+    ("scikit-learn", "SAGEMAKER-SCIKIT-LEARN"),
+)
+_VERSION = re.compile(r"([0-9]\.[A-Za-z0-9.]{1,8})(?:-|$)")
+
+
+def find_deployed_model(account: Account, settings: Settings, key: str) -> dict[str, Any]:
+    """The model that an endpoint of the settings runs; LLR103 without one."""
+    name = settings.endpoints[key].endpoint_name
+    if name is None:  # which the stack alone knows, by the endpoint's ARN
+        made = stack_ids(account, settings.stack_name, ENDPOINT_TYPE)
+        arn = _found(made_at(f"{key}/Endpoint", made), f"endpoint {key} in {settings.stack_name}")
+        name = str(arn.rpartition("/")[2])
+    variants = _found(read_endpoint(account, name), f"endpoint {name}").variants
+    variant = variants.get(settings.endpoints[key].variant_name, next(iter(variants.values())))
+    if not variant.model_name:
+        raise MODEL_TO_TEST.error(
+            got=f"variant {variant.name} without a model of its own (inference components)",
+            allowed="a variant with one",
+        )
+    return read_model(account, variant.model_name)
+
+
+def read_model(account: Account, name: str) -> dict[str, Any]:
+    """A model and its network, as a job's request has them; LLR103 when there is none."""
+    network = _found(find_model(account, name), f"model {name}").get("VpcConfig")
+    return {"ModelName": name, **({"VpcConfig": network} if network else {})}
+
+
+def _found(found: Any, what: str) -> Any:
+    if found is None:
+        raise MODEL_TO_TEST.error(got=f"no {what}", allowed="what is deployed")
+    return found
+
+
+def describe_container(
+    endpoint: EndpointSettings, given: Mapping[str, str | None]
+) -> tuple[dict[str, str], list[str]]:
+    """``ContainerConfig`` of the first container, and which of its values nothing says."""
+    said: dict[str, str] = {}
+    first = served_containers(endpoint)[0]
+    task = str(first.environment.get("HF_TASK", ""))
+    if task in _HUGGING_FACE:
+        said["Domain"], said["Task"] = _HUGGING_FACE[task]
+    repository, tag = image_name(first)
+    framework = next((name for part, name in _IN_REPOSITORY if part in repository), None)
+    if framework:
+        said["Framework"] = framework
+        if version := _VERSION.match(tag):
+            said["FrameworkVersion"] = version[1]
+    said |= {name: value for name, value in given.items() if value}
+    return {**_GENERAL, **said}, [name for name in _GENERAL if name not in said]
+
+
+def image_name(container: ContainerSettings) -> tuple[str, str]:
+    """Last part of the repository's name and tag of an image, as far as the settings say them."""
+    name = images_of([container]).get(0, "").partition("@")[0]
+    repository, _, tag = name.rpartition("/")[2].partition(":")
+    return repository, tag
+
 
 INFERENCE = JobKind(
     type="",  # the answer tells: Default or Advanced

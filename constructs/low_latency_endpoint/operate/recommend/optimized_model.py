@@ -11,8 +11,8 @@ from ...facts.instance_types import instance_facts
 from ...report.document import Document, Part, Sentence, Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.yaml_editing import Entry
+from .inference_requests import image_name
 from .jobs import NOT_ADOPTABLE, Adoption, Job, type_change
-from .tested_model import image_name
 
 
 @dataclass(frozen=True, slots=True)
