@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hugging_face.file_choice import choose_files
-from low_latency_endpoint.hugging_face.hub_reading import Hub
+from low_latency_endpoint.hugging_face.hub_reading import HubReader
 from low_latency_endpoint.hugging_face.lock_file import pinned_model, read_lock
 from low_latency_endpoint.hugging_face.pinning import pin
 from tests.hub_of_files import FakeHub, FakeModel
@@ -338,9 +338,9 @@ def test_the_hub_is_asked_over_tls(
 # ------------------------------------------------------------------------- a Hub that does not answer
 
 
-def waiting() -> tuple[list[float], Callable[[], Hub]]:
+def waiting() -> tuple[list[float], Callable[[], HubReader]]:
     slept: list[float] = []
-    return slept, lambda: Hub(sleep=slept.append)
+    return slept, lambda: HubReader(sleep=slept.append)
 
 
 def test_over_the_rate_limit_it_waits_as_long_as_the_hub_says(hub: FakeHub) -> None:
@@ -381,7 +381,7 @@ def test_a_cut_connection_is_asked_again(hub: FakeHub) -> None:
 def test_small_files_are_held_against_the_hubs_own_hash(hub: FakeHub) -> None:
     hub.tamper("config.json")
     with pytest.raises(ConfigurationError, match=r"(?s)LLE358.*config\.json"):
-        pin(Hub(), TINY)
+        pin(HubReader(), TINY)
 
 
 # ------------------------------------------------------------------------------------ the lock file

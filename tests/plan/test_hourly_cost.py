@@ -10,8 +10,8 @@ import yaml
 
 from low_latency_endpoint.facts.prices import list_prices
 from low_latency_endpoint.facts.tables import rows
-from low_latency_endpoint.plan.fleet_explanations import fleet_along
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
+from low_latency_endpoint.plan.scaling_pace import fleet_along
 from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
 from low_latency_endpoint.settings import (
     Settings,

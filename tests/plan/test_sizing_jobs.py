@@ -11,8 +11,8 @@ import yaml
 
 from low_latency_endpoint.cli.cost_view import cost_parts
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.plan.fleet_explanations import FleetAlong
 from low_latency_endpoint.plan.pinned_model import PinnedFile
+from low_latency_endpoint.plan.scaling_pace import FleetAlong
 from low_latency_endpoint.plan.traffic_shapes import shape
 from low_latency_endpoint.settings import explain_variants, parse_settings, stack_cost
 from low_latency_endpoint.settings.stack_parts import fleets_of_plans

@@ -16,8 +16,8 @@ from low_latency_endpoint.report.document import (
     Code,
     Document,
     Entry,
-    Evidence,
-    Finding,
+    EvidencePart,
+    FindingPart,
     Listed,
     Part,
     Row,
@@ -30,7 +30,7 @@ from low_latency_endpoint.report.pages import page
 from low_latency_endpoint.report.terminal import drawn
 
 SAID = "seen"
-FINDING = Finding(
+FINDING = FindingPart(
     "title", "id", "bad", [Row("found", SAID)], [Row("measured", SAID)], "https://a.b"
 )
 PARTS: dict[type, Any] = {
@@ -41,8 +41,8 @@ PARTS: dict[type, Any] = {
     Code: Code([(SAID, "why")]),
     Table: Table(["head"], [[SAID]]),
     Chart: Chart("a", [Panel("p", [Line("l", [0.0], [1.0], "blue", sketch=SAID)])], step=1.0),
-    Finding: FINDING,
-    Evidence: Section("", [FINDING, Evidence()]),
+    FindingPart: FINDING,
+    EvidencePart: Section("", [FINDING, EvidencePart()]),
     Section: Section(SAID, [SAID]),
 }
 FURTHER: dict[str, Part] = {
@@ -96,7 +96,7 @@ def test_each_back_end_draws_each_kind_of_part(kind: type) -> None:
 
 
 def test_equal_findings_have_numbers_of_their_own() -> None:
-    twice = Document("subject", [Section("Findings", [FINDING, Finding(**vars(FINDING))])])
+    twice = Document("subject", [Section("Findings", [FINDING, FindingPart(**vars(FINDING))])])
     for text in (in_terminal(twice), as_markdown(twice)):
         assert "1. title" in text
         assert "2. title" in text

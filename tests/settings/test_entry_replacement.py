@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint.settings.yaml_editing import Entry, edited_yaml
+from low_latency_endpoint.settings.yaml_editing import YamlEntry, edited_yaml
 from low_latency_endpoint.settings.yaml_source import parse_yaml
 from tests.refusals import refused
 
-LIST = Entry("containers", [{"image": {"uri": "r/i:1"}, "environment": {"A": "1"}}])
+LIST = YamlEntry("containers", [{"image": {"uri": "r/i:1"}, "environment": {"A": "1"}}])
 WRITTEN = """\
     containers:
       - image:
@@ -18,7 +18,7 @@ WRITTEN = """\
 """
 
 
-def replaced(text: str, *place: str | int, entry: Entry = LIST) -> str:
+def replaced(text: str, *place: str | int, entry: YamlEntry = LIST) -> str:
     return edited_yaml(text, {place: entry}).after
 
 
@@ -55,7 +55,7 @@ def test_within_a_flow_it_is_a_flow() -> None:
 
 def test_the_first_key_of_a_list_entry() -> None:
     text = "list:\n  - old: {s3: x}\n    next: 3\n"
-    after = replaced(text, "list", 0, "old", entry=Entry("data", {"s3_prefix": "s3://b/m/"}))
+    after = replaced(text, "list", 0, "old", entry=YamlEntry("data", {"s3_prefix": "s3://b/m/"}))
     assert after == "list:\n  - data:\n      s3_prefix: s3://b/m/\n    next: 3\n"
 
 

@@ -36,7 +36,7 @@ _APART = ("ActionsEnabled", "Dimensions", "Metrics", "Tags")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DriftedProperty:
     """A literal of the template that is not what was found."""
 
     path: str
@@ -56,7 +56,7 @@ class Drift:
     repair: str  # what puts it back
     call: str  # the operation that changes it so
     named: str  # what a request of that operation names
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[DriftedProperty, ...] = ()
     variant: str = ""  # empty where it is not of one variant
     since: datetime | None = None  # when it was changed last, where its service tells
 
@@ -78,7 +78,7 @@ class ChangedBy:
     call: str
 
 
-def differences(stated: Any, found: Any, path: str = "") -> Iterator[Difference]:
+def differences(stated: Any, found: Any, path: str = "") -> Iterator[DriftedProperty]:
     """Each stated literal that is not what was found.
 
     References and functions of CloudFormation are no literals, and what only the service adds is
@@ -97,12 +97,12 @@ def differences(stated: Any, found: Any, path: str = "") -> Iterator[Difference]
     elif isinstance(stated, list):
         others = found if isinstance(found, list) else []
         if len(others) != len(stated):
-            yield Difference(path, f"{len(others)} entries", f"{len(stated)} entries")
+            yield DriftedProperty(path, f"{len(others)} entries", f"{len(stated)} entries")
         else:
             for number, value in enumerate(stated):
                 yield from differences(value, others[number], f"{path}[{number}]")
     elif not _same(stated, found):
-        yield Difference(path, found, stated)
+        yield DriftedProperty(path, found, stated)
 
 
 def _same(stated: Any, found: Any) -> bool:
@@ -191,7 +191,9 @@ def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dic
     return found
 
 
-def range_differences(stated: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[Difference]:
+def range_differences(
+    stated: Mapping[str, Any], found: Mapping[str, Any]
+) -> Iterator[DriftedProperty]:
     """Limits of a scalable target that neither the template nor one of its set times states.
 
     >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
@@ -242,7 +244,7 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
                 "nothing of it, so no deployment does that.",
                 "RegisterScalableTarget",
                 resource,
-                tuple(Difference(key, True, None) for key in suspended),
+                tuple(DriftedProperty(key, True, None) for key in suspended),
                 variant,
             )
         live = scaling_policies(account, endpoint.name, variant)
@@ -394,7 +396,7 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
             else f"Do not delete what serves. {REVERTED}",
             "UpdateEndpoint",
             endpoint.name,
-            (Difference("EndpointConfigName", serving, name),),
+            (DriftedProperty("EndpointConfigName", serving, name),),
             since=found.get("LastModifiedTime"),
         )
         return

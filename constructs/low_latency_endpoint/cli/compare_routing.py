@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .chosen_endpoints import stated_sides
-from .load_inputs import Results, Sending, seconds_of
+from .load_inputs import ResultFiles, Sending, seconds_of
 from .options import Markdown, flag, grouped, option
 
 
@@ -44,7 +44,7 @@ class Blocks:
 def compare_routing(
     blocks: Blocks,
     sending: Sending,
-    results: Results,
+    results: ResultFiles,
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(

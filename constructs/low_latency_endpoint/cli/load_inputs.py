@@ -182,7 +182,7 @@ class Sending:
 
 
 @dataclass
-class Results:
+class ResultFiles:
     output: Path | None = option(
         "Write the result as JSON. plan and simulate read a load test's with --from-load-test.",
         metavar="FILE",

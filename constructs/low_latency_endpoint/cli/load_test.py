@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .load_inputs import Results, Sending, seconds_of
+from .load_inputs import ResultFiles, Sending, seconds_of
 from .options import EndpointName, Html, Markdown, Prices, flag, grouped, option
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def load_test(
     load: Load,
     measuring: Measuring,
     sending: Sending,
-    results: Results,
+    results: ResultFiles,
     endpoint: EndpointName = None,
     price: Prices = None,
     html: Html = None,

@@ -14,7 +14,7 @@ from .options import Json, flag, grouped, option
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
-    from ..hugging_face.hub_reading import Hub
+    from ..hugging_face.hub_reading import HubReader
     from ..hugging_face.pinning import Pinning
     from ..plan.pinned_model import PinnedModel
 
@@ -76,13 +76,13 @@ def pin(
     _check_usage(names, options)
     check_packages("huggingface_hub")
     _quieten()
-    from ..hugging_face.hub_reading import Hub
+    from ..hugging_face.hub_reading import HubReader
 
     with progress_on_terminal("Reading the Hub") as say:
         if options.check:
-            differing = _differences(Hub(say), names, options.lock, say)
+            differing = _differences(HubReader(say), names, options.lock, say)
         else:
-            done, changed = _pin(Hub(say), names, options, say)
+            done, changed = _pin(HubReader(say), names, options, say)
     if options.check:
         _finish_check(differing, options)
     if options.json:
@@ -132,7 +132,7 @@ def _quieten() -> None:
 
 
 def _pin(
-    hub: Hub, names: list[str], options: PinOptions, say: Callable[[str], None]
+    hub: HubReader, names: list[str], options: PinOptions, say: Callable[[str], None]
 ) -> tuple[list[Pinning], bool]:
     """Pin all of them, then write; whether the file differs from before."""
     from ..hugging_face.lock_file import write_lock
@@ -167,7 +167,7 @@ def _read(lock: Path, names: list[str]) -> dict[str, PinnedModel]:
 
 
 def _differences(
-    hub: Hub, names: list[str], lock: Path, say: Callable[[str], None]
+    hub: HubReader, names: list[str], lock: Path, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
     """What differs, by model."""
     from ..hugging_face.lock_file import read_lock

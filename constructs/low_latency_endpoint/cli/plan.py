@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ..plan.stack_limits import StackMinutes
     from ..report.document import Document, Part
     from ..settings import Settings
-    from ..settings.update.comparison import Comparison
+    from ..settings.update.comparison import SettingsComparison
     from ..settings.update.endpoint_fields import Consequence
-    from ..settings.update.review import Limit
+    from ..settings.update.review import FailsOn
     from ..simulate import Shape
 
 
@@ -137,7 +137,7 @@ class PlanOptions:
         return self.against is not None and not is_file_name(self.against)
 
     @property
-    def limits(self) -> list[Limit]:
+    def limits(self) -> list[FailsOn]:
         """What the command fails on."""
         from ..settings.update.review import limit_of
 
@@ -314,7 +314,7 @@ def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterat
             yield along_line(settings, found, day)
 
 
-def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Comparison, bool]:
+def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[SettingsComparison, bool]:
     """Print what deploying settings over another file does; whether that fails the command."""
     from ..settings.update.comparison import compare
     from ..settings.update.review import FileReview, breaches
@@ -370,7 +370,7 @@ def _review(names: list[str], options: PlanOptions) -> None:
     _exit(options, failed=bool(found), different=different, warned=warned)
 
 
-def _verdict(found: list[tuple[Limit, str]]) -> dict[str, Any]:
+def _verdict(found: list[tuple[FailsOn, str]]) -> dict[str, Any]:
     return {
         "fails": bool(found),
         "because": [{"limit": str(limit), "what": what} for limit, what in found],

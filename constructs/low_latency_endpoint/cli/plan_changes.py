@@ -19,13 +19,13 @@ from ..report.document import (
     Table,
     Tone,
 )
-from ..settings.update.endpoint_fields import MEANINGS, Difference
+from ..settings.update.endpoint_fields import MEANINGS, SettingDifference
 from ..settings.update.review import FileReview
 
 if TYPE_CHECKING:
     from ..plan.hourly_cost import StackCost
-    from ..settings.update.comparison import Comparison
-    from ..settings.update.review import Limit
+    from ..settings.update.comparison import SettingsComparison
+    from ..settings.update.review import FailsOn
 
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold
@@ -45,11 +45,11 @@ _READ_ONLY = (
 
 
 def compared(
-    comparison: Comparison,
+    comparison: SettingsComparison,
     before: str,
     after: str,
-    found: Sequence[tuple[Limit, str]] = (),
-    limits: Sequence[Limit] = (),
+    found: Sequence[tuple[FailsOn, str]] = (),
+    limits: Sequence[FailsOn] = (),
 ) -> Document:
     """Two settings files: endpoints, cost, warnings, differences, plan."""
     return Document(
@@ -65,8 +65,8 @@ def reviewed(
     reviews: Sequence[FileReview],
     against: str,
     head: str,
-    found: Sequence[tuple[Limit, str]],
-    limits: Sequence[Limit],
+    found: Sequence[tuple[FailsOn, str]],
+    limits: Sequence[FailsOn],
 ) -> Document:
     """All files of a revision, with the worst thing that happens first."""
     verdict, tone = _worst(reviews)
@@ -84,7 +84,7 @@ def reviewed(
     )
 
 
-def _judged(found: Sequence[tuple[Limit, str]], limits: Sequence[Limit]) -> Iterator[Part]:
+def _judged(found: Sequence[tuple[FailsOn, str]], limits: Sequence[FailsOn]) -> Iterator[Part]:
     """Whether it passes; nothing where nobody asked and there are no mistakes."""
     if limits or found:
         chosen = ", ".join(f"`{each}`" for each in ("mistakes", *limits))
@@ -94,7 +94,7 @@ def _judged(found: Sequence[tuple[Limit, str]], limits: Sequence[Limit]) -> Iter
         yield Listed([Row(str(limit), text) for limit, text in found])
 
 
-def _headline(comparison: Comparison) -> str:
+def _headline(comparison: SettingsComparison) -> str:
     """How many differences there are, and of which effect."""
     counts = Counter(each.effect for each in comparison.differences)
     words = ", ".join(f"{counts[effect]} {effect.word}" for effect in sorted(counts, reverse=True))
@@ -105,7 +105,7 @@ def _counted(number: int) -> str:
     return f"{number} difference{'s' * (number != 1)}"
 
 
-def _comparison_parts(comparison: Comparison, before: str, after: str) -> Iterator[Part]:
+def _comparison_parts(comparison: SettingsComparison, before: str, after: str) -> Iterator[Part]:
     used = sorted({each.effect for each in comparison.differences}, reverse=True)
     if not used:
         yield Sentence("Deploying it changes nothing.")
@@ -147,7 +147,7 @@ def _table(heads: Sequence[str], rows: Sequence[tuple[Effect, str, str]]) -> Tab
     return Table(heads, cells, align="l", stacked=True)
 
 
-def _setting(difference: Difference) -> str:
+def _setting(difference: SettingDifference) -> str:
     """The setting and both values, on lines of their own where they are long."""
     path = difference.path or "the endpoint"
     was, now = difference.before or "none", difference.after or "none"
@@ -156,7 +156,7 @@ def _setting(difference: Difference) -> str:
     return f"{path}\n   {was}\n-> {now}"
 
 
-def _consequences(difference: Difference) -> str:
+def _consequences(difference: SettingDifference) -> str:
     found = sorted(difference.consequences, key=lambda each: each.effect, reverse=True)
     if len(found) == 1:
         return found[0].text

@@ -33,7 +33,7 @@ _PICKLE = "pickle, which runs code when it is loaded"
 _INSTALLS = "its packages would be installed at start"
 
 
-class Choice(NamedTuple):
+class FileChoice(NamedTuple):
     """What is staged, and why the rest is not."""
 
     kept: tuple[str, ...]
@@ -48,7 +48,7 @@ def choose_files(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     where: str = "",
-) -> Choice:
+) -> FileChoice:
     """Choose what serving a model needs."""
     everything = sorted(paths)
     tensors = {_folder(path) for path in everything if path.endswith(".safetensors")}
@@ -121,7 +121,7 @@ def _check_weights(
 
 def _with_one_gguf(
     kept: list[str], left_out: dict[str, str], include: Sequence[str], where: str
-) -> Choice:
+) -> FileChoice:
     """Of several GGUF files the one that is asked for: llama.cpp loads one, in parts or whole."""
     files = [path for path in kept if path.endswith(".gguf")]
     chosen = [path for path in files if _matches(path, include)] or files
@@ -133,7 +133,7 @@ def _with_one_gguf(
         if path not in chosen:
             kept.remove(path)
             left_out[path] = "another GGUF file is served"
-    return Choice(tuple(kept), dict(sorted(left_out.items())))
+    return FileChoice(tuple(kept), dict(sorted(left_out.items())))
 
 
 def _some(paths: Sequence[str]) -> str:

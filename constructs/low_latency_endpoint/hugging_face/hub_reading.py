@@ -67,7 +67,7 @@ class _NotTheHubs(OSError):
     """Something else answered."""
 
 
-class Hub:
+class HubReader:
     """The Hub, with the library's own ways to find a token: HF_TOKEN, or hf auth login."""
 
     def __init__(

@@ -12,7 +12,7 @@ from ..errors import ConfigurationError
 from ..plan.pinned_model import FOREIGN_CODE, HUB_REVISION, NOT_WHOLE, PinnedFile, PinnedModel
 from ..plan.served_model import kept_config
 from .file_choice import choose_files
-from .hub_reading import LARGEST_READ, Hub, HubFile, HubInformation
+from .hub_reading import LARGEST_READ, HubFile, HubInformation, HubReader
 
 _INDEX = "model.safetensors.index.json"
 
@@ -37,7 +37,7 @@ class Pinning:
 
 
 def pin(
-    hub: Hub,
+    hub: HubReader,
     model: str,
     revision: str = "main",
     options: FileOptions = FileOptions(),
@@ -81,7 +81,7 @@ def pin(
 
 
 def differences(
-    hub: Hub, pinned: PinnedModel, say: Callable[[str], None] = lambda text: None
+    hub: HubReader, pinned: PinnedModel, say: Callable[[str], None] = lambda text: None
 ) -> list[str]:
     """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same."""
     say(pinned.model)
@@ -118,7 +118,7 @@ class _Contents:
     """Small files of a model at a commit, each read once."""
 
     def __init__(
-        self, hub: Hub, model: str, info: HubInformation, say: Callable[[str], None]
+        self, hub: HubReader, model: str, info: HubInformation, say: Callable[[str], None]
     ) -> None:
         self._hub, self._model, self._info, self._say = hub, model, info, say
         self._read: dict[str, bytes] = {}

@@ -193,7 +193,7 @@ def _download(url: str, until: float) -> Iterator[Iterable[str]]:
     )  # checked above
     try:
         with urlopen(request, timeout=_STANDSTILL_SECONDS) as response:
-            whole = io.BufferedReader(_Whole(response, until), 1 << 20)
+            whole = io.BufferedReader(_WholeResponse(response, until), 1 << 20)
             yield io.TextIOWrapper(whole, encoding="utf-8-sig", newline="")
     except (OSError, HTTPException, UnicodeDecodeError) as problem:
         raise OFFER_FILE.error(
@@ -203,7 +203,7 @@ def _download(url: str, until: float) -> Iterator[Iterable[str]]:
         ) from None
 
 
-class _Whole(io.RawIOBase):
+class _WholeResponse(io.RawIOBase):
     """A response that says so when it ends early, or takes longer than there is time."""
 
     def __init__(self, response: HTTPResponse, until: float) -> None:

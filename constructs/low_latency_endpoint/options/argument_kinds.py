@@ -384,11 +384,11 @@ def _implements(value: Any, interface: Any) -> bool:
 def _evaluated(annotation: Any, module: str) -> Any:
     if not isinstance(annotation, str):
         return annotation
-    kind = eval(annotation, {}, _Names(vars(sys.modules[module])))
+    kind = eval(annotation, {}, _AnnotationNames(vars(sys.modules[module])))
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
-class _Names(dict[str, Any]):
+class _AnnotationNames(dict[str, Any]):
     """A module's names, and those that it imports for type checkers alone, loaded when needed."""
 
     def __missing__(self, name: str) -> Any:

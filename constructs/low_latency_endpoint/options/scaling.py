@@ -209,7 +209,7 @@ class ScalingSchedule(Options):
         )
 
 
-class Step(NamedTuple):
+class CapacityStep(NamedTuple):
     """One step: from where to where above the threshold, and how many instances it adds."""
 
     lower: float
@@ -293,13 +293,13 @@ class ScalingSteps(Options):
         return builtins.min(each.requests for each in self.adds)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[CapacityStep, ...]:
         """The steps above the threshold."""
         adds = {each.requests: each.add for each in self.adds}
         bounds = sorted(adds)
         first = bounds[0]
         return tuple(
-            Step(lower - first, None if upper is None else upper - first, adds[lower])
+            CapacityStep(lower - first, None if upper is None else upper - first, adds[lower])
             for lower, upper in pairwise([*bounds, None])
             if lower is not None
         )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..errors.frozen import dataclass
 from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from ..report.numbers import milliseconds, readable
-from .dashboard_panels import PERIOD, Panel, TokenPanels, shadow_panels
+from .dashboard_panels import PERIOD, DashboardPanel, TokenPanels, shadow_panels
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6
@@ -194,8 +194,8 @@ class _Panels:
         self._suffix = suffix
         self._dimensions = ("EndpointName", endpoint_name, "VariantName", variant.name)
 
-    def _panel(self, title: str, left: str, **options: Any) -> Panel:
-        return Panel(title + self._suffix, self._region, left, **options)
+    def _panel(self, title: str, left: str, **options: Any) -> DashboardPanel:
+        return DashboardPanel(title + self._suffix, self._region, left, **options)
 
     def target(self, limits: Sequence[_Limit], targets: Mapping[str, float]) -> dict[str, Any]:
         panel = self._panel("Is the target met?", "ModelLatency in ms")
@@ -306,7 +306,7 @@ class _Panels:
         limits = self._variant.utilization_limits
         return {name: limit for name, limit in limits.items() if gpus or "GPU" not in name}
 
-    def _utilization_by_type(self, panel: Panel) -> None:
+    def _utilization_by_type(self, panel: DashboardPanel) -> None:
         """Each type with its own number of vCPUs and GPUs: their sum over types means nothing."""
         for number, pool in enumerate(self._variant.pools):
             dimensions = (*self._dimensions, "InstanceType", pool.name)

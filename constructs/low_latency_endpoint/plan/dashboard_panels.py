@@ -17,7 +17,7 @@ _LIMIT = "#d62728"
 
 
 @dataclasses.dataclass
-class Panel:
+class DashboardPanel:
     """One graph: metrics in CloudWatch's array form, with hidden inputs of its formulas."""
 
     title: str
@@ -212,9 +212,9 @@ def shadow_panels(
     ]
 
 
-def _latencies(endpoint_name: str, region: str, roles: dict[str, str]) -> Panel:
+def _latencies(endpoint_name: str, region: str, roles: dict[str, str]) -> DashboardPanel:
     title = f"Is the shadow {roles['shadow']} as fast as {roles['production']}?"
-    panel = Panel(title, region, "ModelLatency in ms")
+    panel = DashboardPanel(title, region, "ModelLatency in ms")
     for role, variant in roles.items():
         dimensions = ("EndpointName", endpoint_name, "VariantName", variant)
         for statistic, color in _COLORS[role].items():
@@ -226,9 +226,9 @@ def _latencies(endpoint_name: str, region: str, roles: dict[str, str]) -> Panel:
     return panel
 
 
-def _failures(endpoint_name: str, region: str, roles: dict[str, str]) -> Panel:
+def _failures(endpoint_name: str, region: str, roles: dict[str, str]) -> DashboardPanel:
     title = f"Does the shadow {roles['shadow']} fail more often?"
-    panel = Panel(title, region, "percent of requests", right_label="requests per second")
+    panel = DashboardPanel(title, region, "percent of requests", right_label="requests per second")
     for role, variant in roles.items():
         dimensions = ("EndpointName", endpoint_name, "VariantName", variant)
         panel.raw(dimensions, "InvocationModelErrors", "Sum", f"{role}_errors")

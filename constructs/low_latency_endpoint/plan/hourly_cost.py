@@ -22,7 +22,7 @@ from ..facts.prices import (
 )
 from ..report.numbers import readable
 from .decisions import Decision
-from .fleet_explanations import FleetAlong
+from .scaling_pace import FleetAlong
 
 PRICE_FILE = rule(
     "LLE890",

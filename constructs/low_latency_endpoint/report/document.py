@@ -124,7 +124,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FindingPart:
     """Something that was found: what to change, what shows it, and who says so."""
 
     title: str
@@ -136,7 +136,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidencePart:
     """Where a terminal has the details of the findings; the other back ends have them with each."""
 
 
@@ -152,10 +152,10 @@ class Section:
     @property
     def of_findings(self) -> bool:
         """Whether it has findings, each with a heading and a frame of its own."""
-        return bool(self.parts) and isinstance(self.parts[0], Finding)
+        return bool(self.parts) and isinstance(self.parts[0], FindingPart)
 
 
-Part = str | Sentence | Listed | Entry | Code | Table | Chart | Finding | Evidence | Section
+Part = str | Sentence | Listed | Entry | Code | Table | Chart | FindingPart | EvidencePart | Section
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,11 @@ class Document:
         return f"{self.subject}: {self.verdict}" if self.verdict else self.subject
 
 
-def findings_in(parts: Sequence[Part]) -> list[Finding]:
+def findings_in(parts: Sequence[Part]) -> list[FindingPart]:
     """The findings among the parts and below them, in their order, which numbers them."""
-    found: list[Finding] = []
+    found: list[FindingPart] = []
     for part in parts:
-        if isinstance(part, Finding):
+        if isinstance(part, FindingPart):
             found.append(part)
         elif isinstance(part, Section):
             found += findings_in(part.parts)

@@ -14,7 +14,7 @@ from .document import (
     Code,
     Document,
     Entry,
-    Finding,
+    FindingPart,
     Listed,
     Part,
     Row,
@@ -71,7 +71,7 @@ def _limited(lines: list[str]) -> list[str]:
     return [*kept, *["", "</details>"] * opened, "", cut]
 
 
-def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
+def _of_part(part: Part, findings: Sequence[FindingPart]) -> Iterator[str]:
     if isinstance(part, str):
         yield escaped(part)
     elif isinstance(part, Sentence):
@@ -94,7 +94,7 @@ def _of_part(part: Part, findings: Sequence[Finding]) -> Iterator[str]:
     elif isinstance(part, Chart):
         for line, values in part.sketched:
             yield f"- {escaped(line.sketch)}: {escaped(values)}"
-    elif isinstance(part, Finding):
+    elif isinstance(part, FindingPart):
         number = next(n for n, each in enumerate(findings, 1) if each is part)
         yield f"**{number}. {escaped(part.title)}**"
         yield from map(_row, (*part.rows, *part.details))

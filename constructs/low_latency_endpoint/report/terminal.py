@@ -20,8 +20,8 @@ from .document import (
     Code,
     Document,
     Entry,
-    Evidence,
-    Finding,
+    EvidencePart,
+    FindingPart,
     Listed,
     Part,
     Row,
@@ -152,7 +152,7 @@ def _all(document: Document) -> Iterator[RenderableType]:
         yield from _drawn(part, findings)
 
 
-def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
+def _drawn(part: Part, findings: Sequence[FindingPart]) -> Iterator[RenderableType]:
     if isinstance(part, str):
         yield _line(part, "")
     elif isinstance(part, Sentence):
@@ -185,10 +185,10 @@ def _drawn(part: Part, findings: Sequence[Finding]) -> Iterator[RenderableType]:
             )
     elif isinstance(part, Chart):
         yield _sketch(part)
-    elif isinstance(part, Finding):
+    elif isinstance(part, FindingPart):
         number = next(n for n, each in enumerate(findings, 1) if each is part)
         yield from _block(f"{number}. {part.title}", part.rows)
-    elif isinstance(part, Evidence):
+    elif isinstance(part, EvidencePart):
         for number, finding in enumerate(findings, 1):
             yield from _block(f"Evidence of {number}. {finding.id}", finding.details)
             # Not in the grid: a link stays whole, to be followed.

@@ -19,10 +19,10 @@ from ..options.alarms import TokenAlarmOptions
 from ..options.throughput import counted_instances
 from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
-from ..plan.fleet_explanations import FleetAlong
 from ..plan.hourly_cost import StackCost
 from ..plan.plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.scaling_pace import FleetAlong
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_explanations import NO_TOKEN_ALARMS

@@ -15,10 +15,10 @@ from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
-from ..plan.fleet_explanations import FleetAlong, fleet_along
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
+from ..plan.scaling_pace import FleetAlong, fleet_along
 from ..plan.stack_limits import EndpointParts, SharedParts
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable

@@ -211,7 +211,7 @@ _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class YamlEntry:
     """Key and value in place of another entry, whose inner comments go with it."""
 
     key: str
@@ -221,7 +221,7 @@ class Entry:
         return f"{self.key}: {self.value}"
 
 
-Values = Mapping[Place, Value | Entry | Mapping[str, Any]]
+Values = Mapping[Place, Value | YamlEntry | Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +370,7 @@ def _read(path: str | Path) -> str:
 
 def _flattened(
     values: Mapping[Any, Any], prefix: Place = ()
-) -> Iterator[tuple[Place, Value | Entry]]:
+) -> Iterator[tuple[Place, Value | YamlEntry]]:
     for key, value in values.items():
         place = (*prefix, *(key if isinstance(key, tuple) else (key,)))
         if isinstance(value, Mapping):
@@ -379,7 +379,7 @@ def _flattened(
             yield place, value
 
 
-def _changed(text: str, changes: Mapping[Place, Value | Entry], path: str) -> str:
+def _changed(text: str, changes: Mapping[Place, Value | YamlEntry], path: str) -> str:
 
     newline, where = "\r\n" if "\r\n" in text else "\n", path
     bare = text.replace("\r\n", "\n")
@@ -389,7 +389,7 @@ def _changed(text: str, changes: Mapping[Place, Value | Entry], path: str) -> st
         document = YamlDocument(bare)
         for place, value in changes.items():
             where = path_of(place)
-            if isinstance(value, Entry):
+            if isinstance(value, YamlEntry):
                 document.set(place, value.value, value.key)
             else:
                 document.set(place, value)
@@ -412,7 +412,7 @@ def _odd(where: str, got: str) -> ConfigurationError:
     )
 
 
-def _holds(values: Any, place: Place, value: Value | Entry) -> bool:
+def _holds(values: Any, place: Place, value: Value | YamlEntry) -> bool:
     for key in place:
         try:
             values = values[key]
@@ -421,12 +421,12 @@ def _holds(values: Any, place: Place, value: Value | Entry) -> bool:
     return values == value and isinstance(values, bool) == isinstance(value, bool)
 
 
-def _with(values: Any, place: Place, value: Value | Entry) -> Any:
+def _with(values: Any, place: Place, value: Value | YamlEntry) -> Any:
     """The values with one set, which is what the changed text must yield."""
     if not place:
         return value
     key, rest = place[0], place[1:]
-    if isinstance(value, Entry) and not rest:
+    if isinstance(value, YamlEntry) and not rest:
         kept = {name: each for name, each in values.items() if name not in (key, value.key)}
         return {**kept, value.key: value.value}
     if isinstance(values, list) and isinstance(key, int):

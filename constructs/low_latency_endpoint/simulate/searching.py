@@ -73,7 +73,7 @@ def search(
     model = replace(model, peak_tps=goal.tps)
     allowed = model.safety_factor if safety_factor is None else safety_factor
     SAFETY_FACTOR.check(allowed, "safety_factor")
-    limits = Limits(model, allowed, zone_reserve)
+    limits = SearchLimits(model, allowed, zone_reserve)
     shapes = tuple(over)
     with over_processes(processes) as replicated:
         runs = _Runs(model, goal, seed, requests, replicated)
@@ -99,7 +99,7 @@ def search(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """What a fleet must keep in reserve to be tried."""
 
     model: SimulatedEndpoint
@@ -134,7 +134,7 @@ class Limits:
 # --- fixed fleets at the steady peak -------------------------------------------------------------
 
 
-def _steady(limits: Limits, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+def _steady(limits: SearchLimits, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
     model = limits.model
     one = model.steady(instances=1).instance_rate
     fewest = max(limits.fewest, math.floor(goal.tps / one / _FULL) + 1)
@@ -199,7 +199,7 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
 
 
 def _over_time(
-    limits: Limits,
+    limits: SearchLimits,
     goal: Goal,
     runs: _Runs,
     steady: Sequence[Found],
@@ -247,7 +247,7 @@ def _to_repeat(found: Iterable[Found], goal: Goal, seconds: float) -> list[Candi
     return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
 
 
-def _policies(limits: Limits, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
+def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
     """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
     model = limits.model
     least = min(each.candidate.minimum for each in steady)

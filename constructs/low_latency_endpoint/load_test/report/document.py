@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...report.document import Document, Finding, Listed, Part, Row, Section, Sentence, Tone
+from ...report.document import Document, FindingPart, Listed, Part, Row, Section, Sentence, Tone
 from ...report.numbers import readable
 from ..engine.steps import most_frequent
 from ..search.limit_search import Limit
@@ -80,7 +80,7 @@ def _charts(title: str, chart: Part, note: str = "") -> Section:
 def _saturation(report: LoadTestReport) -> Iterator[Section]:
     """Where the saturation comes from."""
     found = [
-        Finding(
+        FindingPart(
             each.title,
             each.kind,
             _TONES[each.severity],

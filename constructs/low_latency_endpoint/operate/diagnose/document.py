@@ -10,7 +10,8 @@ from ...report.charts import PALETTE, Chart, Line, Panel
 from ...report.document import (
     Cell,
     Document,
-    Evidence,
+    EvidencePart,
+    FindingPart,
     Listed,
     Part,
     Row,
@@ -19,12 +20,10 @@ from ...report.document import (
     Table,
     Tone,
 )
-from ...report.document import Finding as FindingPart
 from ...report.numbers import milliseconds, percent, rate, readable
 from .diagnosis import ERRORS, BreakdownRow, Diagnosis, Onset, breakdown, onsets, split
 from .events import Event
-from .findings import Evidence as Shown
-from .findings import Finding
+from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
 from .view import VariantView
 
@@ -74,7 +73,7 @@ def document(diagnosis: Diagnosis) -> Document:
         parts.append(Section("Findings", [_finding(each, m) for each in diagnosis.findings]))
     if diagnosis.events:
         parts.append(Section("What happened", [_events_table(diagnosis.events, m)]))
-    parts += [Evidence(), *(_variant(diagnosis, each) for each in m.variants)]
+    parts += [EvidencePart(), *(_variant(diagnosis, each) for each in m.variants)]
     looked_at = Listed([*alarms_text(m), *_planned(m)], "soft")
     unknown = Listed(
         [Row("unknown", f"{each.what} ({each.why})", tone="careful") for each in m.unknown]
@@ -192,7 +191,7 @@ def _finding(finding: Finding, m: Measurements) -> FindingPart:
     )
 
 
-def _evidence_text(each: Shown, m: Measurements) -> tuple[str, str]:
+def _evidence_text(each: Evidence, m: Measurements) -> tuple[str, str]:
     """What was measured, and when."""
     if each.start is None:
         return each.text, ""

@@ -152,14 +152,16 @@ class Job:
         return results[number - 1]
 
 
-class _Whole(yaml.SafeDumper):
+class _WithoutAliases(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:
     """What AWS is sent, or sends, in lines for people."""
-    text = yaml.dump(value, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
+    text = yaml.dump(
+        value, Dumper=_WithoutAliases, sort_keys=False, default_flow_style=None, width=92
+    )
     return indent(text.rstrip(), "  ")
 
 

@@ -10,7 +10,7 @@ from ...errors.findings import Place
 from ...facts.instance_types import instance_facts
 from ...report.document import Document, Part, Sentence, Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
-from ...settings.yaml_editing import Entry
+from ...settings.yaml_editing import YamlEntry
 from .inference_requests import image_name
 from .jobs import NOT_ADOPTABLE, Adoption, Job, type_change
 
@@ -110,11 +110,11 @@ def _container(
     elif source == "asset":
         notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
     else:
-        values[(*place, "image", source)] = Entry("uri", result.image)
+        values[(*place, "image", source)] = YamlEntry("uri", result.image)
     data = former.data
     stated = next((name for name in ("s3", "asset") if data and getattr(data, name)), None)
     if stated:
-        values[(*place, "data", stated)] = Entry("s3_prefix", result.model_data)
+        values[(*place, "data", stated)] = YamlEntry("s3_prefix", result.model_data)
     else:
         values[(*place, "data", "s3_prefix")] = result.model_data
     for variable, value in result.environment.items():
@@ -149,7 +149,7 @@ def _instead_of_hub(
         "data": {"s3_prefix": result.model_data},
         "environment": kept | dict(result.environment),
     }
-    values: dict[Place, Any] = {(*here, "hugging_face"): Entry("containers", [container])}
+    values: dict[Place, Any] = {(*here, "hugging_face"): YamlEntry("containers", [container])}
     if endpoint.network_isolation is None:
         values[(*here, "network_isolation")] = True  # as it was
     notes.append(

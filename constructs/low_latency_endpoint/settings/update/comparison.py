@@ -25,7 +25,7 @@ from .endpoint_changes import difference, differences_of_endpoint, lock_warnings
 from .endpoint_fields import (
     PLANNED,
     Consequence,
-    Difference,
+    SettingDifference,
     Stated,
     assets_of,
     deployment_of,
@@ -44,12 +44,14 @@ _SAME_CONFIGURATION = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SettingsComparison:
     """What deploying ``after`` over a deployed ``before`` does."""
 
     before: Settings
     after: Settings
-    differences: tuple[Difference, ...]  # what all endpoints share first, then endpoint by endpoint
+    differences: tuple[
+        SettingDifference, ...
+    ]  # what all endpoints share first, then endpoint by endpoint
     only: str | None = None  # the endpoint that it is limited to
 
     @property
@@ -58,7 +60,7 @@ class Comparison:
         every = dict.fromkeys([*self.before.endpoints, *self.after.endpoints])
         return [key for key in every if self.only in (None, key)]
 
-    def of(self, key: str) -> Comparison:
+    def of(self, key: str) -> SettingsComparison:
         """What concerns one endpoint: its own differences and those of what all share."""
         if key not in self.keys:
             raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(self.keys))
@@ -182,12 +184,12 @@ class Comparison:
         }
 
 
-def compare(before: Settings, after: Settings) -> Comparison:
+def compare(before: Settings, after: Settings) -> SettingsComparison:
     """Every difference of two settings files, and what it does."""
     found = [*_shared(before, after)]
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
         found += differences_of_endpoint(before, after, key)
-    return Comparison(before, after, tuple(_together(before, after, found)))
+    return SettingsComparison(before, after, tuple(_together(before, after, found)))
 
 
 def changed_decisions(
@@ -213,7 +215,7 @@ def changed_decisions(
     return changes
 
 
-def _shared(before: Settings, after: Settings) -> Iterator[Difference]:
+def _shared(before: Settings, after: Settings) -> Iterator[SettingDifference]:
     for name in (each.name for each in options_of(Settings)):
         if name == "endpoints":
             continue
@@ -226,7 +228,9 @@ def _shared(before: Settings, after: Settings) -> Iterator[Difference]:
             yield difference("", stated, tuple(consequences) or (_BY_DEFAULT,))
 
 
-def _together(before: Settings, after: Settings, found: list[Difference]) -> Iterator[Difference]:
+def _together(
+    before: Settings, after: Settings, found: list[SettingDifference]
+) -> Iterator[SettingDifference]:
     """What the differences make of each other: a new endpoint starts with all of them, and a
     deployment takes along what alone would have been an update of unknown effect."""
     moved = another_stack(before, after)
@@ -241,7 +245,7 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
         key for each in consequences if each.effect is Effect.DEPLOYMENT for key in each.endpoints
     }
 
-    def after_all(difference: Difference, each: Consequence) -> Consequence:
+    def after_all(difference: SettingDifference, each: Consequence) -> Consequence:
         if each.effect is Effect.NOTHING:
             return each
         if moved:

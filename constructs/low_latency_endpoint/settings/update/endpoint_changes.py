@@ -23,7 +23,7 @@ from .endpoint_fields import (
     PLANNED,
     PLANNED_BY_ZONES,
     Consequence,
-    Difference,
+    SettingDifference,
     Stated,
     alone_changed,
     both_texts,
@@ -120,13 +120,15 @@ def _names(paths: Sequence[str]) -> str:
 _AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
 
 
-def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iterator[Difference]:
+def differences_of_endpoint(
+    before: Settings, after: Settings, key: str
+) -> Iterator[SettingDifference]:
     """Each setting of an endpoint that differs, or the endpoint that comes or goes."""
     was, now = before.endpoints.get(key), after.endpoints.get(key)
     if was is None or now is None:
         consequences = _added(before, after, key) if was is None else _removed(before, after, key)
         old, new = ("" if each is None else each.instance_type for each in (was, now))
-        yield Difference(key, "", old, new, tuple(consequences))
+        yield SettingDifference(key, "", old, new, tuple(consequences))
         return
     found = [*differences(was, now)]
     alone = {
@@ -336,9 +338,11 @@ def _same_shared(before: Settings, after: Settings) -> Iterator[bool]:
     )
 
 
-def difference(key: str, stated: Stated, consequences: tuple[Consequence, ...]) -> Difference:
+def difference(
+    key: str, stated: Stated, consequences: tuple[Consequence, ...]
+) -> SettingDifference:
     """A difference with its values for people."""
-    return Difference(key, stated.path, *stated.texts, consequences)
+    return SettingDifference(key, stated.path, *stated.texts, consequences)
 
 
 def longest(table: Mapping[str, Any], stated: Stated) -> Any:

@@ -63,7 +63,7 @@ def greatest(effects: Iterable[Effect]) -> Effect:
 
 
 @dataclass(frozen=True)
-class Difference:
+class SettingDifference:
     """One setting that two files state differently."""
 
     endpoint: str  # the endpoint's key; empty for what all share

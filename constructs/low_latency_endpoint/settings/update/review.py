@@ -18,8 +18,8 @@ from ..loading import load_settings
 from ..option_models import is_within
 from ..plan_report import explain_variants, stack_cost
 from ..stack import Settings, region_of
-from .comparison import Comparison, compare
-from .endpoint_fields import Difference
+from .comparison import SettingsComparison, compare
+from .endpoint_fields import SettingDifference
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class FileReview:
     folders: tuple[Path, ...] = ()  # of both revisions
 
     @classmethod
-    def of(cls, path: str, comparison: Comparison) -> FileReview:
+    def of(cls, path: str, comparison: SettingsComparison) -> FileReview:
         """Two files that were compared already."""
         made = cls(path, comparison.before, comparison.after)
         made.__dict__["comparison"] = comparison
@@ -49,14 +49,14 @@ class FileReview:
         return self.comparison is None or bool(self.comparison.differences)
 
     @cached_property
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> SettingsComparison | None:
         """What deploying the one over the other does; ``None`` where one of them is missing."""
         if self.before is None or self.after is None:
             return None
         found = compare(self.before, self.after)
         return replace(found, differences=tuple(map(self._within, found.differences)))
 
-    def _within(self, difference: Difference) -> Difference:
+    def _within(self, difference: SettingDifference) -> SettingDifference:
         """The difference with paths from the repository's folder, wherever the revisions lie."""
 
         def plain(text: str) -> str:
@@ -252,7 +252,7 @@ _STANDING = ("at_least", "at_first", "at_most")  # an update is over in minutes
 _EFFECTS = {"refused": Effect.REFUSED, "replacement": Effect.REPLACED, "deletion": Effect.DELETED}
 
 
-class Limit(NamedTuple):
+class FailsOn(NamedTuple):
     """One thing to fail on."""
 
     what: str  # A key of :data:`FAIL_ON`, or :data:`MISTAKES`
@@ -262,13 +262,13 @@ class Limit(NamedTuple):
         return f"{self.what}={self.percent:g}" if self.percent else self.what
 
 
-def limit_of(text: str) -> Limit:
+def limit_of(text: str) -> FailsOn:
     """What a text such as ``cost-increase=10`` means."""
     what, has_percent, percent = text.strip().partition("=")
     if what not in FAIL_ON:
         raise ValueError(f"{text!r} is none of {', '.join(FAIL_ON)}")
     if not has_percent:
-        return Limit(what)
+        return FailsOn(what)
     if what != "cost-increase":
         raise ValueError(f"{what} takes no percentage")
     try:
@@ -277,12 +277,12 @@ def limit_of(text: str) -> Limit:
         value = math.nan
     if not 0 <= value <= 1e6:
         raise ValueError(f"{percent!r} is no percentage from 0")
-    return Limit(what, value)
+    return FailsOn(what, value)
 
 
-def breaches(reviews: Iterable[FileReview], limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
+def breaches(reviews: Iterable[FileReview], limits: Iterable[FailsOn]) -> list[tuple[FailsOn, str]]:
     """What the files fail because of; nothing when they pass."""
-    limits = [Limit(MISTAKES), *limits]
+    limits = [FailsOn(MISTAKES), *limits]
     return [
         (limit, f"{each.path}: {text}")
         for each in reviews
@@ -291,7 +291,7 @@ def breaches(reviews: Iterable[FileReview], limits: Iterable[Limit]) -> list[tup
     ]
 
 
-def _found(review: FileReview, limit: Limit) -> Iterator[str]:
+def _found(review: FileReview, limit: FailsOn) -> Iterator[str]:
     if limit.what == MISTAKES:
         count = len(review.problems)
         if count:

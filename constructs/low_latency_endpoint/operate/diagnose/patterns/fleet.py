@@ -14,10 +14,19 @@ from .. import thresholds as const
 from ..events import after_starts, deployed_near
 from ..findings import Evidence
 from ..view import VariantView
-from .pattern import CONTAINER_ERRORS, MINUTE, Pattern, all_slow, hit_words, kept, same_load, share
+from .pattern import (
+    CONTAINER_ERRORS,
+    MINUTE,
+    FoundPattern,
+    all_slow,
+    hit_words,
+    kept,
+    same_load,
+    share,
+)
 
 
-def flapping(view: VariantView) -> Iterator[Pattern]:
+def flapping(view: VariantView) -> Iterator[FoundPattern]:
     """At most one finding: the starts, and what is slow or fails because of them, are its work."""
     done = [
         a for a in view.variant.activities if a.status == "Successful" and a.capacity is not None
@@ -47,7 +56,7 @@ def flapping(view: VariantView) -> Iterator[Pattern]:
         risk=not explains or (not failing and kept(view, slow)),
         most=f"{max(sizes):.0f}",
     )
-    yield Pattern(finding, explains, errors=True)
+    yield FoundPattern(finding, explains, errors=True)
 
 
 def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[datetime]]:
@@ -70,7 +79,7 @@ class Loss:
     left: int
 
 
-def lost_instances(view: VariantView) -> Iterator[Pattern]:
+def lost_instances(view: VariantView) -> Iterator[FoundPattern]:
     """Each loss at the same load that made requests slow, instances full, or answers fail."""
     for loss in _losses(view):
         end = min(loss.until + const.WARMING, view.measurements.end)
@@ -149,7 +158,7 @@ def _consequence(view: VariantView, loss: Loss, explained: list[datetime]) -> li
 
 def _lost(
     view: VariantView, loss: Loss, explained: list[datetime], slow: list[datetime]
-) -> Pattern:
+) -> FoundPattern:
     m, scaling, zone = view.measurements, view.variant.scaling, _zone(view, loss)
     asked = "whether scaling asked for it is unknown"
     if scaling is not None and scaling.activities is not None:
@@ -179,7 +188,7 @@ def _lost(
         risk=bool(slow) and kept(view, slow),
         now=f"; now {zones}" if zones else "",
     )
-    return Pattern(finding, frozenset(explained), errors=True)
+    return FoundPattern(finding, frozenset(explained), errors=True)
 
 
 def _zone(view: VariantView, loss: Loss) -> str:
