@@ -11,7 +11,7 @@ import pytest
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
 from low_latency_endpoint.load_test.search.run_plans import rate_plan
-from low_latency_endpoint.load_test.search.running import Event, StepStarted, run
+from low_latency_endpoint.load_test.search.running import StepEvent, run
 from low_latency_endpoint.load_test.search.serving import read_fleet
 from tests.refusals import refused
 
@@ -86,9 +86,9 @@ def test_steps_of_a_minute_have_minutes_of_their_own(late: float) -> None:
     generator = FakeGenerator()
     generator.clock += late  # not at a full minute
     plan = replace(rate_plan([50, 100], seconds=60, goal=GOAL), whole_minutes=True)
-    events: list[Event] = []
+    events: list[StepEvent] = []
     done = run(plan, generator, events.append, clock=lambda: generator.clock)
-    starts = [each for each in events if isinstance(each, StepStarted)][1:]
+    starts = [each for each in events if each.began][1:]
     for each, started in zip(done.loads, starts, strict=True):
         result = each.result
         # The fake generator needs no time to begin, so it counts a lead's length early.

@@ -6,7 +6,7 @@ import locust  # noqa: F401  # isort: skip  # first: it patches the standard lib
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gevent
@@ -50,7 +50,7 @@ class Streams:
         self._judged = Event()
         self._load = _Load()
         self._merged = Measurement()
-        self._by_worker: dict[str, _WorkerLoad] = {}
+        self._by_worker: dict[str, _Load] = {}
         self._finished: set[str] = set()
 
     # --- shares --------------------------------------------------------------------------------
@@ -171,9 +171,8 @@ class Streams:
     def _add(self, client_id: str, content: dict[str, Any]) -> None:
         records = Measurement.of_message(content["records"])
         if records.sent or client_id in self._by_worker:  # one that idles says nothing of its load
-            load = self._by_worker.setdefault(client_id, _WorkerLoad())
-            load.seconds += content["seconds"]
-            load.cpu_seconds += records.cpu_seconds
+            load = self._by_worker.setdefault(client_id, _Load())
+            load.add(content["seconds"], records.cpu_seconds)
         self._merged.add(records)
         if content["last"]:
             self._finished.add(client_id)
@@ -290,11 +289,19 @@ class Streams:
 
 
 class _Load:
-    """Processor time of this process while its users send."""
+    """Processor time of a process while its users send: of this one, or as a worker told it."""
 
     def __init__(self) -> None:
         self._since: tuple[float, float] | None = None
         self._seconds = self._cpu_seconds = 0.0
+
+    @property
+    def share(self) -> float:
+        return self._cpu_seconds / self._seconds if self._seconds else 0.0
+
+    def add(self, seconds: float, cpu_seconds: float) -> None:
+        self._seconds += seconds
+        self._cpu_seconds += cpu_seconds
 
     def resume(self) -> None:
         if self._since is None:
@@ -303,8 +310,7 @@ class _Load:
     def pause(self) -> None:
         if self._since is not None:
             since, cpu = self._since
-            self._seconds += time.perf_counter() - since
-            self._cpu_seconds += time.process_time() - cpu
+            self.add(time.perf_counter() - since, time.process_time() - cpu)
             self._since = None
 
     def take(self) -> tuple[float, float]:
@@ -316,18 +322,6 @@ class _Load:
         if runs:
             self.resume()
         return taken
-
-
-@dataclass
-class _WorkerLoad:
-    """What a worker needed in all."""
-
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-
-    @property
-    def share(self) -> float:
-        return self.cpu_seconds / self.seconds if self.seconds else 0.0
 
 
 def take_part(environment: Any, runner: Any, **_: Any) -> None:

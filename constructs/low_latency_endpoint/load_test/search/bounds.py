@@ -15,7 +15,7 @@ CONFIDENCE = 0.95  # of each bound on its own
 
 @dataclass(frozen=True)
 class Bounds:
-    """A statistic of a step and where the true one lies; seconds."""
+    """A statistic of a step and where the true one lies: seconds, or a share of the requests."""
 
     value: float
     low: float
@@ -23,7 +23,7 @@ class Bounds:
     samples: int
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON; times in milliseconds, ``null`` for no bound."""
+        """JSON of seconds, in milliseconds; ``null`` for no bound."""
         return {
             "ms": _ms(self.value),
             "low_ms": _ms(self.low),
@@ -31,18 +31,8 @@ class Bounds:
             "samples": self.samples,
         }
 
-
-@dataclass(frozen=True)
-class ShareBounds:
-    """A share of the requests and where the true one lies."""
-
-    value: float
-    low: float
-    high: float
-    samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON."""
+    def share_to_dict(self) -> dict[str, Any]:
+        """JSON of a share."""
         return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
 
@@ -119,7 +109,7 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     return min(1.0, summed) if above else max(0.0, 1 - summed)
 
 
-def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> ShareBounds:
+def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Bounds:
     """A share with its bounds (Clopper and Pearson 1934).
 
     Examples
@@ -131,7 +121,7 @@ def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Sha
     (1.0, 0.99, 1.0)
     """
     if not samples:
-        return ShareBounds(math.nan, 0.0, 1.0, 0)
+        return Bounds(math.nan, 0.0, 1.0, 0)
     alpha = 1 - confidence
     # The share at which so many hits, or so few, are just not explained by chance.
     low = _root(lambda share: binomial_tail(samples, hits, share) > alpha) if hits else 0.0
@@ -140,7 +130,7 @@ def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Sha
         if hits < samples
         else 1.0
     )
-    return ShareBounds(hits / samples, low, high, samples)
+    return Bounds(hits / samples, low, high, samples)
 
 
 def _root(beyond: Callable[[float], bool]) -> float:

@@ -18,37 +18,28 @@ from .search_plan import SearchPlan, TimeLeft, time_left
 
 
 @dataclass(frozen=True)
-class StepStarted:
-    """A step begins; ``of`` is the number of steps where it is known before."""
+class StepEvent:
+    """A step began; or, with ``progress``, a second of it passed; or, with ``measured``, it ended."""
 
     step: Step
     number: int
-    of: int | None
+    of: int | None  # the number of steps where it is known before
     purpose: str
-    waits: float = 0.0  # seconds by which it settles longer, to count from a full minute
-    left: TimeLeft | None = None  # of a search, from there
+    waits: float  # seconds by which it settles longer, to count from a full minute
+    left: TimeLeft | None  # of a search, from the step's beginning
+    progress: Progress | None = None
+    measured: MeasuredStep | None = None
 
-
-@dataclass(frozen=True)
-class StepProgressed:
-    """A second of the step passed."""
-
-    step: Step
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class StepEnded:
-    """A step is over, and judged."""
-
-    measured: MeasuredStep
+    @property
+    def began(self) -> bool:
+        """Whether the step has only begun."""
+        return self.progress is None and self.measured is None
 
 
 #: From the word to a generator until its requests start; the fleet's takes a second longer.
 _LEAD_SECONDS = 0.3
 
-Event = StepStarted | StepProgressed | StepEnded
-Emit = Callable[[Event], None]
+Emit = Callable[[StepEvent], None]
 
 
 @dataclass(frozen=True)
@@ -132,29 +123,28 @@ def run(
         # A step that may end any moment has no minute to itself; the one that confirms has.
         if plan.whole_minutes and (looks is None or purpose == "confirm"):
             step = on_whole_minutes(step, clock())
-        emit(
-            StepStarted(
-                step,
-                len(done) + 1,
-                len(plan.steps) or None,
-                purpose,
-                step.seconds - planned,
-                None if plan.search is None else _left(plan, plan.search, step, bracket),
-            )
+        begun = StepEvent(
+            step,
+            len(done) + 1,
+            len(plan.steps) or None,
+            purpose,
+            step.seconds - planned,
+            None if plan.search is None else _left(plan, plan.search, step, bracket),
         )
+        emit(begun)
         timeline: list[Progress] = []
         early = None if looks is None else EarlyVerdict(plan.goal, step, looks)
 
         def progress(second: Progress) -> bool:
             timeline.append(second)
-            emit(StepProgressed(step, second))
+            emit(replace(begun, progress=second))
             return early is not None and early.add(second)
 
         result = generator.run(step, progress)
         judgement = judged(plan.goal, result, timeline, early)
         measured = MeasuredStep(result, tuple(timeline), judgement, purpose)
         done.append(measured)
-        emit(StepEnded(measured))
+        emit(replace(begun, measured=measured))
         return measured
 
     limit, interrupted, failure = None, False, ""
