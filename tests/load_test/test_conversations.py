@@ -16,8 +16,7 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import TokenResult
 from low_latency_endpoint.load_test.engine.prompts import PROMPTS_OF_A_STEP, Prompts
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult
-from low_latency_endpoint.load_test.engine.validity import warnings
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult, warnings
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from tests.refusals import refused
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
-from low_latency_endpoint.load_test.search.joined_metrics import read_joined
+from low_latency_endpoint.load_test.search.load_testing import StepEvent, run
 from low_latency_endpoint.load_test.search.run_plans import rate_plan
-from low_latency_endpoint.load_test.search.running import StepEvent, run
-from low_latency_endpoint.load_test.search.serving import read_fleet
+from low_latency_endpoint.load_test.search.serving import read_fleet, read_joined
 from tests.refusals import refused
 
 from .fake_account import FLEET, GOAL, FakeAws, loaded, metrics_of

@@ -11,8 +11,7 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.prompts import Prompts
-from low_latency_endpoint.load_test.engine.recorded_lengths import recorded_lengths
+from low_latency_endpoint.load_test.engine.prompts import Prompts, recorded_lengths
 from low_latency_endpoint.options.token_traffic import TokenLengths, TokenTraffic
 from tests.refusals import refused
 

@@ -12,20 +12,17 @@ from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.result_file import (
-    LoadTestReport,
-    read_found_limit,
-    write_text,
-)
+from low_latency_endpoint.load_test.search.load_testing import StepEvent, run
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, write_text
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
+    SearchPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.running import StepEvent, run
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.settings_file import read_found_limit
 from tests.refusals import refused
 
 from .fake_account import GOAL, FakeAws, loaded

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.joined_metrics import read_joined
-from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
-from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
-from low_latency_endpoint.load_test.search.serving import read_fleet
+from low_latency_endpoint.load_test.search.load_testing import run
+from low_latency_endpoint.load_test.search.run_plans import (
+    SearchPlan,
+    confirm_plan,
+    limit_plan,
+    rate_plan,
+)
+from low_latency_endpoint.load_test.search.serving import read_fleet, read_joined
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 

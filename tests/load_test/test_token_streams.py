@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_sagemaker.runtime.event_stream import exception_event, payload_part
-from low_latency_endpoint.load_test.engine.answer_streams import EventParts
+from low_latency_endpoint.load_test.engine.invoking import EventParts
 from low_latency_endpoint.load_test.engine.token_streams import (
     ENDED_EARLY,
     MALFORMED,

@@ -6,9 +6,9 @@ from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.target import Target
+from ..load_test.search.load_testing import StepEvent
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.run_plans import RunPlan
-from ..load_test.search.running import StepEvent
 from ..load_test.search.steps_table import step_columns, steps_table
 from ..report.document import Part, Sentence
 from ..report.numbers import readable

@@ -11,8 +11,7 @@ from typing import Literal
 from ..engine.latencies import LatencyHistogram
 from ..engine.measurement import Measurement
 from ..engine.steps import Progress, Step
-from .bounds import binomial_tail, samples_for
-from .correlated_blocks import design_effect, few_enough, half_width, too_many
+from .bounds import binomial_tail, design_effect, few_enough, half_width, samples_for, too_many
 from .judging import (
     INTER_TOKEN,
     Judgement,

@@ -12,12 +12,12 @@ from ...facts.limits import TPS_PER_INSTANCE
 from ...options.capacity import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
-from ..engine.error_kinds import causes, not_the_instances
+from ..engine.measurement import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
 from .judging import Judgement, LatencyGoal
 from .measured_steps import MeasuredStep
-from .search_plan import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds
+from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds
 
 NOTHING_ANSWERED = rule(
     "LLT112",

@@ -1,17 +1,170 @@
-"""What a load test is to do: fixed steps, or a search for the limit, and how it is judged."""
+"""What a load test is to do: fixed steps, or a search for the limit; how long it takes, how it is judged."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import rule
+from ...facts.limit_kinds import Range
 from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.steps import Step
-from .judging import LatencyGoal
-from .search_plan import SearchPlan
+from .bounds import samples_for
+from .early_verdict import EARLIEST
+from .judging import LatencyGoal, is_mean, quantile_of
+
+PRECISION = Range(
+    rule(
+        "LLT117",
+        "the precision of the limit is out of range",
+        fix="Give the allowed gap, as a share, between the highest rate that holds and the "
+        "next tried; default 0.05.",
+    ),
+    "the precision",
+    0.005,
+    0.5,
+    "",
+    False,
+)
+
+#: The chance that a step which only shows the way is wrongly said to hold. The step that confirms
+#: has the goal's.
+GUIDE_ERROR = 0.2
+#: From one rate to the next while they hold.
+RISE = 2.0
+#: How much longer than others the step may become that confirms.
+CONFIRMS_FOR = 2
+# What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
+# requests to spare, and so much longer for the fewest that can tell.
+_LONGER, _LONGEST = 10.0, 30.0
+_SPARE, _FEWEST = 2.5, 1.2
+_SETTLE_SHARE, _GUIDES_SETTLE, _CONFIRMING_SETTLES = 0.1, 2.0, 5.0
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How the limit is looked for.
+
+    Parameters
+    ----------
+    seconds : float
+        Length of a step; longer where the rate is too low to judge the percentile by.
+    alone_seconds : float
+        How long one caller is measured; 0 for not at all.
+    first_rate : float, optional
+        Where rising starts. By default half of what one caller at a time gets per instance; of a
+        language model, whose server batches, four times that caller's rate. Without a caller alone
+        the slowest rate that steps of this length can judge.
+    highest_rate : float
+        Where rising ends.
+    instances : int, optional
+        That serve now, all together; the limit is divided by them. ``load_test`` fills in what
+        SageMaker says; without either the search is refused.
+    precision : float
+        Distance at which the bisection ends, as a share. By default 0.05.
+    poisson : bool
+        Whether requests come at random (many independent callers), or evenly. By default at
+        random.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT117``.
+    """
+
+    goal: LatencyGoal
+    seconds: float = 60.0
+    alone_seconds: float = 10.0
+    first_rate: float | None = None
+    highest_rate: float = 100_000.0
+    instances: int | None = None
+    precision: float = 0.05
+    poisson: bool = True
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        PRECISION.check(self.precision, "precision")
+
+    def seconds_at(self, rate: float) -> float:
+        """Length of a step that can show the goal to be held; infinite where that takes too long.
+
+        With some requests to spare, unless they take ten times as long as a step should.
+        """
+        fewest = _FEWEST * self._needed / rate
+        if fewest > _LONGEST * self.seconds:
+            return math.inf
+        return max(self.seconds, fewest, min(_SPARE * self._needed / rate, _LONGER * self.seconds))
+
+    @property
+    def _needed(self) -> int:
+        quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
+        return max((samples_for(each, self.goal.confidence) for each in quantiles), default=30)
+
+    @property
+    def slowest_rate(self) -> float:
+        """The rate from which on no step becomes longer than wanted."""
+        return _SPARE * self._needed / self.seconds
+
+
+def settle_seconds(seconds: float, *, confirms: bool = False) -> float:
+    """How long a step sends before it counts."""
+    return min(_CONFIRMING_SETTLES if confirms else _GUIDES_SETTLE, _SETTLE_SHARE * seconds)
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """How long the rest of a search sends, the step that begins included; seconds.
+
+    Examples
+    --------
+    >>> TimeLeft(95, 610).text
+    '2 to 11 min'
+    """
+
+    # if every verdict is clear at once, or none before its step's end. Rising further, and a
+    # limit that is not confirmed at once, come on top.
+    least: float
+    most: float
+
+    def after(self, seconds: float) -> TimeLeft:
+        """So much later."""
+        return TimeLeft(max(0.0, self.least - seconds), max(0.0, self.most - seconds))
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{math.ceil(self.least / 60)} to {math.ceil(self.most / 60)} min"
+
+
+def time_left(
+    plan: SearchPlan, rate: float | None = None, bracket: float = RISE, *, whole_minutes: bool
+) -> TimeLeft:
+    """How long a search takes from here.
+
+    Examples
+    --------
+    Of the half that is left after rising, four steps bisect to 5 %; one rises into it.
+
+    >>> time_left(SearchPlan(LatencyGoal({"p99": 0.2})), whole_minutes=False)
+    TimeLeft(least=100.0, most=445.0)
+    """
+    steps = max(0, math.ceil(math.log2(math.log(bracket) / math.log1p(plan.precision)) - 1e-9))
+    seconds = plan.seconds if rate is None else plan.seconds_at(rate)
+    if math.isinf(seconds):
+        seconds = plan.seconds
+    rises = rate is None
+    settle, confirming = settle_seconds(seconds), CONFIRMS_FOR * seconds
+    before = settle_seconds(confirming, confirms=True)
+    before_most = before + (60.0 if whole_minutes and seconds >= 60 else 0.0)
+    guides, alone = steps + rises, plan.alone_seconds if rises else 0.0
+    return TimeLeft(
+        alone + guides * (settle + EARLIEST) + before + seconds,
+        alone + guides * (settle + seconds) + before_most + confirming,
+    )
+
 
 LOAD_FORM = rule(
     "LLT108",

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...report.numbers import milliseconds, readable
-from ..engine.error_kinds import NOT_THE_INSTANCES, causes
+from ..engine.measurement import NOT_THE_INSTANCES, causes
 from ..engine.steps import most_frequent
-from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
-from .running import LoadTestRun
-from .serving import ServingFleet
+from .serving import JoinedMetrics, ServingFleet, StepMetrics
+
+if TYPE_CHECKING:
+    from .result_file import LoadTestRun
 
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
