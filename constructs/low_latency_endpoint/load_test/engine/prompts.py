@@ -58,40 +58,6 @@ those too little good make very year still see own work men day get here between
 class Prompts:
     """What requests to a language model are made of, by the request's number.
 
-    Parameters
-    ----------
-    traffic : TokenTraffic or None
-        Lengths and the share of a mean prompt that requests share; ``None`` with ``recorded``.
-    recorded : tuple of (int, int)
-        Tokens of prompt and answer of requests that were seen, sent in turn.
-    shared_prefix : float
-        The share with ``recorded``; by default 0.
-    prefixes : int
-        How many different prefixes are shared, such as one for each tenant. By default 1.
-    tell_prefix : bool
-        Name the prefix to the router (``PrefixAwareId``), with turns the conversation. By default
-        not.
-    seed : int
-        Of lengths and words.
-    source : str
-        Where it comes from, in words.
-    turns : int
-        Of each conversation. Lengths are those of its first prompt and of an answer; each later
-        turn adds the answer before and a question as long as the first, which is the prompt without
-        what is shared. By default 1: no request follows on another.
-    conversations : int
-        That go on at once and take turns, each at another of its turns from the start, and give way
-        to new ones. Two turns of one are so many requests apart. By default 1.
-    sessions : bool
-        Have each conversation in a session of its container (``SessionId``), which keeps it on one
-        instance; Locust's users have none. By default not.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT165`` without traffic and recording, or with both; ``LLT166``, ``LLT168``, ``LLT169``
-        for sessions without turns.
-
     Examples
     --------
     >>> prompts = Prompts(TokenTraffic(input=40, output=8, shared_prefix=0.5))
@@ -109,15 +75,24 @@ class Prompts:
     (True, ['assistant', 'user'])
     """
 
+    # lengths, and the share of a mean prompt that requests share; ``None`` with ``recorded``
     traffic: TokenTraffic | None = None
-    recorded: tuple[tuple[int, int], ...] = ()
-    shared_prefix: float = 0.0
-    prefixes: int = 1
+    recorded: tuple[tuple[int, int], ...] = ()  # tokens of prompts and answers, sent in turn
+    shared_prefix: float = 0.0  # the share with ``recorded``
+    prefixes: int = 1  # how many different ones are shared, such as one for each tenant
+    # name the prefix to the router (``PrefixAwareId``), with turns the conversation
     tell_prefix: bool = False
-    seed: int = 1
-    source: str = ""
+    seed: int = 1  # of lengths and words
+    source: str = ""  # in words
+    # of each conversation. Lengths are those of its first prompt and of an answer; each later turn
+    # adds the answer before and a question as long as the first, which is the prompt without what
+    # is shared
     turns: int = 1
+    # that go on at once and take turns, each at another of its turns from the start, and give way
+    # to new ones: two turns of one are so many requests apart
     conversations: int = 1
+    # each conversation in a session of its container (``SessionId``), which keeps it on one
+    # instance; Locust's users have none
     sessions: bool = False
 
     def __post_init__(self) -> None:
@@ -143,21 +118,7 @@ class Prompts:
 
     @classmethod
     def of(cls, text: str, **more: Any) -> Prompts:
-        """Lengths as a command line gives them, or a file of recorded ones.
-
-        Parameters
-        ----------
-        text : str
-            ``input=512,output=128``, each a number or ``median:p95``, with ``shared_prefix`` and
-            ``prefixes`` if there are any, ``turns`` and ``conversations``; or ``file=lengths.csv``
-            in place of the two lengths.
-        **more
-            ``tell_prefix``, ``sessions``, ``seed``.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT165``, ``LLT166``, ``LLT168``, ``LLT169``, ``LLE893`` to ``LLE895`` for values.
+        """Lengths as a command line gives them, or with ``file=`` recorded ones.
 
         Examples
         --------
@@ -235,13 +196,7 @@ class Prompts:
         return {"PrefixAwareId": f"prefix-{self._kind(number)}"}
 
     def check_processes(self, processes: int) -> None:
-        """Refuse sessions whose turns several processes would send, as each opens its own.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT169``.
-        """
+        """Refuse sessions whose turns several processes would send, as each opens its own."""
         if self.sessions and self.conversations % processes:
             raise SESSIONS.error(
                 got=f"{self.conversations:,} conversations for {processes:,} processes",

@@ -75,34 +75,18 @@ class LoadTestRun:
 
 @dataclass(frozen=True)
 class LoadTestReport:
-    """A load test with everything that belongs to it.
-
-    Attributes
-    ----------
-    fleet : ServingFleet
-        As it was when the run began.
-    metrics : JoinedMetrics
-        CloudWatch's view of the same time.
-    payload : str
-        What was sent, in words.
-    peak_tps, safety_factor : float or None
-        What the settings file wants to hold, and how carefully.
-    stated_instances : int or None
-        How many serve, as it was told.
-    price : Price or None
-        Of one instance for an hour.
-    """
+    """A load test with everything that belongs to it."""
 
     target: Target
     run: LoadTestRun
-    fleet: ServingFleet = field(default_factory=ServingFleet)
-    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
+    fleet: ServingFleet = field(default_factory=ServingFleet)  # as it was when the run began
+    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)  # of CloudWatch, the same time
     verdicts: tuple[Verdict, ...] = ()
-    payload: str = ""
-    peak_tps: float | None = None
+    payload: str = ""  # what was sent, in words
+    peak_tps: float | None = None  # what the settings file wants to hold, and how carefully
     safety_factor: float | None = None
-    stated_instances: int | None = None
-    price: Price | None = None
+    stated_instances: int | None = None  # how many serve, as it was told
+    price: Price | None = None  # of one instance for an hour
 
     @property
     def instances(self) -> int | None:

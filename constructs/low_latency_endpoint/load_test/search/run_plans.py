@@ -181,26 +181,14 @@ _ALONE_SHARE = 1 / 6
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A load test.
-
-    Make it with :func:`rate_plan`, :func:`users_plan`, :func:`limit_plan`, :func:`confirm_plan`.
-
-    Attributes
-    ----------
-    goal : LatencyGoal
-        What each step is judged by; without targets, by errors alone.
-    steps : tuple of Step
-        One after the other; empty for a search.
-    whole_minutes : bool
-        Whether steps of a minute or more settle until a full minute begins, so that CloudWatch,
-        which counts in minutes, has some of theirs alone. By default they do not; ``load_test``
-        wants it when it reads CloudWatch.
-    """
+    """A load test, as :func:`rate_plan`, :func:`users_plan`, :func:`limit_plan` and so on make it."""
 
     mode: Mode
-    goal: LatencyGoal
-    steps: tuple[Step, ...] = ()
+    goal: LatencyGoal  # what each step is judged by; without targets, by errors alone
+    steps: tuple[Step, ...] = ()  # one after the other; empty for a search
     search: SearchPlan | None = None
+    # whether steps of a minute or more settle until a full minute begins, so that CloudWatch, which
+    # counts in minutes, has some of theirs alone; ``load_test`` wants it when it reads CloudWatch
     whole_minutes: bool = False
 
     def __post_init__(self) -> None:
