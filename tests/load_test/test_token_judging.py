@@ -15,7 +15,13 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import Measurement, TokenResult
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch, warnings
+from low_latency_endpoint.load_test.engine.steps import (
+    OnSecond,
+    Progress,
+    Step,
+    StepResult,
+    warnings,
+)
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.report import over_time, percentiles, throughput_and_latency
@@ -232,7 +238,7 @@ class TokenGenerator(FakeGenerator):
 
     limits: TokenLimits = field(default_factory=lambda: GOAL.limits or TokenLimits())
 
-    def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = lambda each: None) -> StepResult:
         def told(second: Progress) -> object:
             return progress(replace(second, tokens=self._tokens(second.latency)))
 

@@ -193,9 +193,6 @@ class ComparisonPlan:
         }
 
 
-Open = Callable[[Target], Generator]
-
-
 @dataclass(frozen=True)
 class Watch:
     """Who is told what happens."""
@@ -276,7 +273,7 @@ def compare_routing(
     processes: int = 1,
     profile: str | None = None,
     region: str | None = None,
-    generator: Open | None = None,
+    generator: Callable[[Target], Generator] | None = None,
     watch: Watch = _NOBODY,
 ) -> RoutingComparison:
     """Compare the routing of two variants, or of two endpoints.

@@ -53,8 +53,6 @@ _HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-
 _STEP, _STOP = "low-latency-step", "low-latency-stop"
 _INTERVAL, _RECORDS = "low-latency-interval", "low-latency-records"
 
-Emit = Callable[[dict[str, Any]], None]
-
 
 class StepWorker:
     """Runs the steps that the master sends to this process."""
@@ -146,7 +144,7 @@ class StepWorker:
 class StepMaster:
     """Gives steps to workers, its own process among them when it is the only one."""
 
-    def __init__(self, content: Mapping[str, Any], emit: Emit) -> None:
+    def __init__(self, content: Mapping[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
         self._content, self._emit = content, emit
         self._local: list[subprocess.Popen[bytes]] = []
         self._messages: Queue[tuple[str, str, dict[str, Any]]] = Queue()

@@ -25,6 +25,12 @@ from .steps import Step
 from .target import TokenLimits
 
 perf_counter = time.perf_counter
+#: Callers of one process, unless it may open fewer files.
+MOST_CALLERS = 10_000
+_OTHER_FILES = 100
+_LOOP_TICK = 0.020
+_DRAIN_RESERVE = 5.0
+_LATE_SENDS = 0.25  # the last requests of a step may start a little late, as all others may
 #: Moments acted on before the loop looks at sockets again.
 _AT_ONCE = 64
 _CLOCK_MONOTONIC, _ABSOLUTE, _NONBLOCKING = 1, 1, os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
@@ -145,27 +151,13 @@ class Pacer:
             self._file = -1
 
 
-#: Callers of one process, unless it may open fewer files.
-MOST_CALLERS = 10_000
-_OTHER_FILES = 100
-_LOOP_TICK = 0.020
-_DRAIN_RESERVE = 5.0
-_LATE_SENDS = 0.25  # the last requests of a step may start a little late, as all others may
-
-perf_counter = time.perf_counter
-
-
-#: Sends request number n and waits for its answer.
-Invoke = Callable[[int], Invocation]
-
-
 class StepRun:
     """One step in one process."""
 
     def __init__(
         self,
         step: Step,
-        invoke: Invoke,
+        invoke: Callable[[int], Invocation],  # sends request number n, and waits for its answer
         start: float,
         *,
         part: int = 0,

@@ -305,7 +305,7 @@ class Progress(Measurement):
 
 
 #: Is told of each second of a step; a true answer ends the step, as it has shown enough.
-Watch = Callable[[Progress], object]
+OnSecond = Callable[[Progress], object]
 
 
 def ignore_progress(progress: Progress) -> None:
@@ -315,7 +315,7 @@ def ignore_progress(progress: Progress) -> None:
 class Generator(Protocol):
     """Whatever can run steps: processes of this machine, a fleet, a formula in a test."""
 
-    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = ignore_progress) -> StepResult:
         """Run one step, calling ``progress`` each second or so; a true answer ends it early."""
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from ...facts.load_test_fleet_rules import MASTER_PORT, descriptions_path
 from ...report.numbers import readable
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
-from ..engine.steps import Progress, Step, StepResult, Watch, ignore_progress
+from ..engine.steps import OnSecond, Progress, Step, StepResult, ignore_progress
 from ..engine.target import Target
 from .task import (
     BUCKET_VARIABLE,
@@ -202,12 +202,12 @@ class FleetGenerator:
 
     # ------------------------------------------------------------------------------------ run
 
-    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = ignore_progress) -> StepResult:
         """Run one step on the fleet (LLT126)."""
         with aws_errors_in_words():
             return self._run(step, progress)
 
-    def _run(self, step: Step, progress: Watch) -> StepResult:
+    def _run(self, step: Step, progress: OnSecond) -> StepResult:
         number = self._control["step"] + 1
         self._control = {"step": number, "content": step.to_dict()}
         self._write_control()

@@ -31,8 +31,6 @@ _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _SLOW = 90.0
 
-Verdict = Literal["held", "broken", "unclear", ""]
-
 
 @dataclass(frozen=True)
 class Looks:
@@ -146,7 +144,7 @@ class EarlyVerdict:
         self._under_way: list[float] = []
         self._next = 0
         self._counted = 0.0
-        self.verdict: Verdict = ""
+        self.verdict: Literal["held", "broken", "unclear", ""] = ""
 
     def add(self, second: Progress) -> bool:
         """Take a second of the step; whether its verdict is certain."""

@@ -147,8 +147,6 @@ FIRST_BYTE_STREAMS = rule(
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
 
-Open = Callable[[], Generator]
-
 
 def load_test(
     target: Target,
@@ -157,7 +155,7 @@ def load_test(
     *,
     processes: int = 1,
     profile: str | None = None,
-    generator: Open | None = None,
+    generator: Callable[[], Generator] | None = None,
     metrics_wait: float | None = 180.0,
     emit: Emit = lambda event: None,
     say: Callable[[str], None] = lambda text: None,

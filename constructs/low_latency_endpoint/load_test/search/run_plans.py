@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ...errors import rule
 from ...facts.limit_kinds import Range
@@ -16,6 +16,12 @@ from .bounds import samples_for
 from .early_verdict import EARLIEST
 from .judging import LatencyGoal, is_mean, quantile_of
 
+LOAD_FORM = rule(
+    "LLT108",
+    "a load test needs exactly one kind of load",
+    fix="Give --tps (requests per second), --users (callers that wait for their answers), "
+    "--find-limit or --confirm.",
+)
 PRECISION = Range(
     rule(
         "LLT117",
@@ -41,7 +47,12 @@ CONFIRMS_FOR = 2
 # requests to spare, and so much longer for the fewest that can tell.
 _LONGER, _LONGEST = 10.0, 30.0
 _SPARE, _FEWEST = 2.5, 1.2
-_SETTLE_SHARE, _GUIDES_SETTLE, _CONFIRMING_SETTLES = 0.1, 2.0, 5.0
+# Seconds that a step sends before it counts: a share of it, at most so many where it only shows the
+# way, and where its figures are kept.
+_SETTLE_SHARE, _GUIDES_SETTLE, _KEPT_SETTLES = 0.1, 2.0, 5.0
+_ALONE_SHARE = 1 / 6
+
+Mode = Literal["rate", "users", "find-limit", "confirm"]
 
 
 @dataclass(frozen=True)
@@ -109,9 +120,14 @@ class SearchPlan:
         return _SPARE * self._needed / self.seconds
 
 
-def settle_seconds(seconds: float, *, confirms: bool = False) -> float:
-    """How long a step sends before it counts."""
-    return min(_CONFIRMING_SETTLES if confirms else _GUIDES_SETTLE, _SETTLE_SHARE * seconds)
+def settle_seconds(seconds: float, *, kept: bool = True) -> float:
+    """How long a step sends before it counts; a step that only shows the way is not kept."""
+    return min(_KEPT_SETTLES if kept else _GUIDES_SETTLE, _SETTLE_SHARE * seconds)
+
+
+def settled(name: str, seconds: float, settle: float, seed: int, **load: Any) -> Step:
+    """A step that counts for so many seconds, after its settling; ``load`` is arrivals or users."""
+    return Step(name, seconds + settle, seed=seed, settle_seconds=settle, **load)
 
 
 @dataclass(frozen=True)
@@ -156,27 +172,14 @@ def time_left(
     if math.isinf(seconds):
         seconds = plan.seconds
     rises = rate is None
-    settle, confirming = settle_seconds(seconds), CONFIRMS_FOR * seconds
-    before = settle_seconds(confirming, confirms=True)
+    settle, confirming = settle_seconds(seconds, kept=False), CONFIRMS_FOR * seconds
+    before = settle_seconds(confirming)
     before_most = before + (60.0 if whole_minutes and seconds >= 60 else 0.0)
     guides, alone = steps + rises, plan.alone_seconds if rises else 0.0
     return TimeLeft(
         alone + guides * (settle + EARLIEST) + before + seconds,
         alone + guides * (settle + seconds) + before_most + confirming,
     )
-
-
-LOAD_FORM = rule(
-    "LLT108",
-    "a load test needs exactly one kind of load",
-    fix="Give --tps (requests per second), --users (callers that wait for their answers), "
-    "--find-limit or --confirm.",
-)
-
-Mode = Literal["rate", "users", "find-limit", "confirm"]
-
-_SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
-_ALONE_SHARE = 1 / 6
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,7 @@ def rate_plan(
     ['alone', '50 TPS', '100 TPS']
     """
     steps = _alone(alone_seconds, seconds, seed)
-    settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
+    settle = settle_seconds(seconds)
     for number, rate in enumerate(rates, 1):
         if isinstance(rate, Arrivals):
             arrivals: Arrivals = rate
@@ -252,16 +255,8 @@ def rate_plan(
             steps.append(Step(_shape_name(arrivals), seconds, arrivals, None, seed=seed + number))
             continue
         arrivals = PoissonArrivals(rate) if poisson else ConstantArrivals(rate)
-        steps.append(
-            Step(
-                f"{readable(rate, 4)} TPS",
-                seconds + settle,
-                arrivals,
-                None,
-                seed=seed + number,
-                settle_seconds=settle,
-            )
-        )
+        name = f"{readable(rate, 4)} TPS"
+        steps.append(settled(name, seconds, settle, seed + number, arrivals=arrivals))
     return RunPlan(mode, goal or LatencyGoal(), tuple(steps))
 
 
@@ -281,18 +276,10 @@ def users_plan(
     [4, 20]
     """
     steps = _alone(alone_seconds, seconds, seed)
-    settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
-    steps += [
-        Step(
-            f"{count:,} user" + ("s" if count != 1 else ""),
-            seconds + settle,
-            None,
-            count,
-            seed=seed + number,
-            settle_seconds=settle,
-        )
-        for number, count in enumerate(users, 1)
-    ]
+    settle = settle_seconds(seconds)
+    for number, count in enumerate(users, 1):
+        name = f"{count:,} user" + ("s" if count != 1 else "")
+        steps.append(settled(name, seconds, settle, seed + number, users=count))
     return RunPlan("users", goal or LatencyGoal(), tuple(steps))
 
 
