@@ -40,7 +40,7 @@ window.addEventListener("load", () => setTimeout(async () => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   const found = document.createElement("pre");
   found.id = "probe";
-  found.textContent = JSON.stringify({told, charts,
+  found.textContent = JSON.stringify({told, charts, dark: matchMedia("(prefers-color-scheme: dark)").matches,
     inaccessible: violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`)), overflow:
     document.documentElement.scrollWidth - document.documentElement.clientWidth});
   document.body.append(found);
@@ -73,7 +73,9 @@ class Seen:
     inaccessible: list[str]
 
 
-def opened(page: Path, folder: Path, width: int = 1280, then: str = "") -> Seen:
+def opened(
+    page: Path, folder: Path, width: int = 1280, then: str = "", *, dark: bool = False
+) -> Seen:
     """Open a page and run a script; it may fetch nothing, there being no network for it."""
     assert CHROMIUM is not None
     probed = folder / f"probed-{page.name}"
@@ -93,6 +95,7 @@ def opened(page: Path, folder: Path, width: int = 1280, then: str = "") -> Seen:
             "--enable-logging=stderr",
             "--v=0",
             f"--window-size={width},2000",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             f"--user-data-dir={folder / 'chromium'}",
             "--virtual-time-budget=15000",
             "--dump-dom",
@@ -105,6 +108,7 @@ def opened(page: Path, folder: Path, width: int = 1280, then: str = "") -> Seen:
     found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
     assert found, f"the page did not finish: {done.stderr[-2000:]}"
     probe = json.loads(unescape(found[1]))
+    assert probe["dark"] is dark
     # `...:CONSOLE:12] "text", source: file:///... (1)`; CONSOLE(12) in older versions.
     console = [line for line in done.stderr.splitlines() if re.search(r"CONSOLE[:(]\d", line)]
     return Seen(

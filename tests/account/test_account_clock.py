@@ -24,7 +24,7 @@ from low_latency_endpoint.account.clock import (
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.serving import JoinedMetrics
 
 SPEED = 60
 

@@ -9,7 +9,7 @@ from aws_cdk import Stack
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
-from low_latency_endpoint.load_test.fleet.description import find_fleet
+from low_latency_endpoint.load_test.fleet.fleet_generator import find_fleet
 from tests.deploy.small_stacks import ENV, network_in, stack_in, synthesised
 
 pytestmark = pytest.mark.realtime

@@ -12,15 +12,12 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.load_testing import load_test
-from low_latency_endpoint.load_test.search.result_file import LoadTestReport
-from low_latency_endpoint.load_test.search.run_plans import RunPlan, limit_plan
-from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.load_testing import load_test, run
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, LoadTestRun
+from low_latency_endpoint.load_test.search.run_plans import RunPlan, SearchPlan, limit_plan
 from low_latency_endpoint.load_test.search.saturation import verdicts
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
-from low_latency_endpoint.load_test.search.serving import ServingFleet
+from low_latency_endpoint.load_test.search.serving import JoinedMetrics, ServingFleet
 from tests import fake_aws
 
 from .fake_generator import FakeGenerator

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch
+from low_latency_endpoint.load_test.engine.steps import OnSecond, Progress, Step, StepResult
 
 QUEUE_FULL = "503 ServiceUnavailable"
 
@@ -65,7 +65,7 @@ class FakeGenerator:
         """Requests per second of all instances."""
         return self.instances * self.workers / self.service
 
-    def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = lambda each: None) -> StepResult:
         """Run one step."""
         self.steps.append(step)
         rng = random.Random(f"{step.seed}/{step.name}")

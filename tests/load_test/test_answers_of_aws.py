@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import ModelServer, ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.load_test.search.saturation import KINDS
+from low_latency_endpoint.load_test.search.saturation import VERDICTS
 
 from .servers import make_endpoint, make_model
 
@@ -94,7 +94,7 @@ def test_a_verdict_on_what_the_endpoint_answers(
     answering: LocalAws, tmp_path: Path, line: str, kind: str, failed: str, says: str
 ) -> None:
     content, said, code = load_tested(answering, line, tmp_path)
-    assert kind in {each["kind"] for each in content["verdicts"]} <= set(KINDS)
+    assert kind in {each["kind"] for each in content["verdicts"]} <= set(VERDICTS)
     assert says in said
     assert failed in said
     assert code == (kind != "not-read")

@@ -19,9 +19,7 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import Unreadable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.load_test.compare.compare_routing import (
-    BlockProgressed,
     ComparisonPlan,
-    Event,
     Watch,
     compare_routing,
     run,
@@ -265,21 +263,16 @@ def test_what_makes_figures_of_tokens_less_sure_is_said() -> None:
 
 
 def test_caches_are_filled_on_each_side_before_the_first_pair_and_that_does_not_count() -> None:
-    both, told = [FakeSide(each) for each in FASTER], list[Event]()
+    both, told = [FakeSide(each) for each in FASTER], list[tuple[str, int]]()
     plan = replace(PLAN, warm_seconds=90.0)
-    report = run(plan, SIDES, both, told.append)
+    report = run(plan, SIDES, both, Watch(lambda label, pair, _: told.append((label, pair))))
     assert [len(each.steps) for each in both] == [5, 5]
     assert len(report.pairs) == 4
     for each in both:
         first = each.steps[0]
         assert (first.seconds, first.settle_seconds, first.users) == (90.0, 0.0, 20)
         assert first.seed not in {step.seed for step in each.steps[1:]}
-    shown = [event for event in told if isinstance(event, BlockProgressed)]
-    assert [(event.pair, event.label) for event in shown[:3]] == [
-        (0, RANDOM),
-        (0, PREFIX),
-        (1, RANDOM),
-    ]
+    assert told[:3] == [(RANDOM, 0), (PREFIX, 0), (RANDOM, 1)]
     assert plan.seconds == PLAN.seconds + 180
     assert plan.to_dict()["warm_seconds"] == 90.0
     assert "warm_seconds" not in PLAN.to_dict()

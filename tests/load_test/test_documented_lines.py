@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.load_test.engine.measurement import NOT_THE_INSTANCES
 
 from .fake_account import FakeAws
 from .fake_generator import FakeGenerator
@@ -43,9 +44,10 @@ def test_the_page_names_what_there_is() -> None:
 
     named = set(re.findall(r"^\| `([a-z][a-z-]+)`(?:, `([a-z-]+)`)? \|", DOCS, re.M))
     kinds_named = {name for pair in named for name in pair if name}
-    code = Path(saturation.__file__).read_text("utf-8").partition("class Verdict")[2]
-    assert kinds_named == set(saturation.KINDS) - {"unexplained"}
-    assert all(f'"{kind}"' in code or kind in ("cpu", "gpu") for kind in saturation.KINDS)
+    code = Path(saturation.__file__).read_text("utf-8").partition("def loaded_step")[2]
+    assert kinds_named == set(saturation.VERDICTS) - {"unexplained"}
+    by_what_is_measured = {"cpu", "gpu", *NOT_THE_INSTANCES}
+    assert all(f'"{kind}"' in code for kind in {*saturation.VERDICTS} - by_what_is_measured)
     options = set(re.findall(r"`(--[a-z-]+)", DOCS))
     shown = CliRunner().invoke(app, ["load-test", "--help"]).output
     shown += CliRunner().invoke(app, ["plan", "--help"]).output

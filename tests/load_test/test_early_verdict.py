@@ -15,10 +15,9 @@ from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.search.early_verdict import EarlyVerdict, Looks, looks_of
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.load_testing import run
 from low_latency_endpoint.load_test.search.measured_steps import judged
-from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.search_plan import GUIDE_ERROR, SearchPlan
+from low_latency_endpoint.load_test.search.run_plans import GUIDE_ERROR, SearchPlan, limit_plan
 
 from .fake_generator import FakeGenerator
 

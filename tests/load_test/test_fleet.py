@@ -28,10 +28,13 @@ from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.fleet import fleet_generator
-from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
-from low_latency_endpoint.load_test.fleet.exchange import STATUS, RunFolder
-from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
-from low_latency_endpoint.load_test.fleet.tasks import FleetTasks
+from low_latency_endpoint.load_test.fleet.fleet_generator import (
+    FleetDescription,
+    FleetGenerator,
+    FleetTasks,
+    find_fleet,
+)
+from low_latency_endpoint.load_test.fleet.task import STATUS, RunFolder
 from tests.refusals import refused
 
 from .locust_runs import free_port, until

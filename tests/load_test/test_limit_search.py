@@ -22,9 +22,9 @@ from low_latency_endpoint.load_test.search.bounds import (
 )
 from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
 from low_latency_endpoint.load_test.search.limit_search import Limit
-from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.running import LoadTestRun, run
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import run
+from low_latency_endpoint.load_test.search.result_file import LoadTestRun
+from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan
 from tests.refusals import refused
 
 from .fake_generator import FakeGenerator

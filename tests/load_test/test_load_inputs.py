@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.cli.load_inputs import Sending
-from low_latency_endpoint.load_test.search.endpoint_settings import StatedEndpoint
+from low_latency_endpoint.load_test.search.settings_file import StatedEndpoint
 from low_latency_endpoint.options.load import TokenTraffic
 
 

@@ -21,8 +21,7 @@ from low_latency_endpoint.load_test.engine.arrivals import (
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import Measurement
-from low_latency_endpoint.load_test.engine.pacing import Pacer
-from low_latency_endpoint.load_test.engine.sending import StepRun, callers_allowed
+from low_latency_endpoint.load_test.engine.sending import Pacer, StepRun, callers_allowed
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 
@@ -358,7 +357,7 @@ def test_a_pacer_wakes_in_time_and_in_order() -> None:
 
 
 def test_without_timer_files_the_pacer_uses_gevents_timers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.engine.pacing.sys.platform", "darwin")
+    monkeypatch.setattr("low_latency_endpoint.load_test.engine.sending.sys.platform", "darwin")
     records = run(Step("s", 0.5, ConstantArrivals(100)), sleeping(0.001))
     assert records.sent == records.completed == 50
 

@@ -16,9 +16,8 @@ import yaml
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
-from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan
+from low_latency_endpoint.load_test.search.settings_file import adopt_limit
 from low_latency_endpoint.settings import load_settings
 
 from .fake_account import GOAL, report_of

@@ -11,17 +11,17 @@ import pytest
 from rich.console import Console
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.report.document import document, verdict, write_page
+from low_latency_endpoint.load_test.report import document, verdict, write_page
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
+    SearchPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.report.pages import page as page_of
 from low_latency_endpoint.report.terminal import drawn
 from tests.browser import needs_chromium, opened

@@ -15,10 +15,10 @@ from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.result_file import LoadTestReport, read_found_limit
-from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
-from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import run
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan, rate_plan
+from low_latency_endpoint.load_test.search.settings_file import read_found_limit
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
 from low_latency_endpoint.plan.hourly_cost import LoadTestCost
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result

@@ -12,26 +12,17 @@ from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.result_file import (
-    LoadTestReport,
-    read_found_limit,
-    write_text,
-)
+from low_latency_endpoint.load_test.search.load_testing import StepEvent, run
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, write_text
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
+    SearchPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.running import (
-    Event,
-    StepEnded,
-    StepProgressed,
-    StepStarted,
-    run,
-)
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.settings_file import read_found_limit
 from tests.refusals import refused
 
 from .fake_account import GOAL, FakeAws, loaded
@@ -39,18 +30,16 @@ from .fake_generator import FakeGenerator
 
 
 def test_steps_run_in_order_and_tell_of_themselves() -> None:
-    events: list[Event] = []
+    events: list[StepEvent] = []
     done = run(rate_plan([50, 100], seconds=10, goal=GOAL), FakeGenerator(), events.append)
-    started = [each for each in events if isinstance(each, StepStarted)]
+    started = [each for each in events if each.began]
     assert [(each.step.name, each.number, each.of, each.purpose) for each in started] == [
         ("alone", 1, 3, "alone"),
         ("50 TPS", 2, 3, "rate"),
         ("100 TPS", 3, 3, "rate"),
     ]
-    assert [each.measured for each in events if isinstance(each, StepEnded)] == list(done.steps)
-    seconds = [
-        each for each in events if isinstance(each, StepProgressed) and each.step.name == "50 TPS"
-    ]
+    assert [each.measured for each in events if each.measured] == list(done.steps)
+    seconds = [each for each in events if each.progress and each.step.name == "50 TPS"]
     assert len(seconds) == 11, "one of settling, ten that count"
     assert [each.result.step.name for each in done.loads] == ["50 TPS", "100 TPS"]
     assert done.alone.result.service.percentile(50) == pytest.approx(0.02, rel=0.002)
@@ -88,8 +77,8 @@ def test_a_run_without_a_target_is_judged_by_errors() -> None:
 def test_interrupting_keeps_the_whole_steps() -> None:
     generator = FakeGenerator()
 
-    def emit(event: Event) -> None:
-        if isinstance(event, StepProgressed) and event.step.name == "100 TPS":
+    def emit(event: StepEvent) -> None:
+        if event.progress and event.step.name == "100 TPS":
             raise KeyboardInterrupt
 
     done = run(rate_plan([50, 100, 150], seconds=10, goal=GOAL), generator, emit)
@@ -180,11 +169,11 @@ def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
 ) -> None:
     held: list[float] = []
 
-    def emit(event: Event) -> None:
-        if isinstance(event, StepEnded) and event.measured.judgement.outcome == "held":
+    def emit(event: StepEvent) -> None:
+        if event.measured and event.measured.judgement.outcome == "held":
             held.append(event.measured.offered or 0.0)
-        stops = StepStarted if between else StepProgressed
-        if len(held) > 3 and isinstance(event, stops):  # one caller, and three rates
+        stops = event.began if between else event.progress
+        if len(held) > 3 and stops:  # one caller, and three rates
             raise KeyboardInterrupt
 
     done = run(limit_plan(SearchPlan(GOAL, 20, instances=2)), FakeGenerator(instances=2), emit)
@@ -203,8 +192,8 @@ def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
 def test_how_long_is_left_is_said_before_each_step_and_is_true() -> None:
     generator, said = FakeGenerator(), []
 
-    def emit(event: Event) -> None:
-        if isinstance(event, StepStarted):
+    def emit(event: StepEvent) -> None:
+        if event.began:
             said.append((event.purpose, event.left, generator.sent_seconds))
 
     run(limit_plan(SearchPlan(GOAL, 60, instances=1, poisson=False)), generator, emit)

@@ -10,10 +10,14 @@ import pytest
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.search.result_file import LoadTestReport
-from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan, users_plan
-from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.load_testing import run
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, LoadTestRun
+from low_latency_endpoint.load_test.search.run_plans import (
+    SearchPlan,
+    limit_plan,
+    rate_plan,
+    users_plan,
+)
 from low_latency_endpoint.load_test.search.saturation import (
     concurrency,
     fleet_not_planned,
@@ -21,7 +25,7 @@ from low_latency_endpoint.load_test.search.saturation import (
     loaded_step,
     verdicts,
 )
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.serving import JoinedMetrics
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
 from .fake_generator import QUEUE_FULL, FakeGenerator

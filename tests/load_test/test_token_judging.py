@@ -15,23 +15,23 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import Measurement, TokenResult
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch
+from low_latency_endpoint.load_test.engine.steps import (
+    OnSecond,
+    Progress,
+    Step,
+    StepResult,
+    warnings,
+)
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
-from low_latency_endpoint.load_test.engine.validity import warnings
-from low_latency_endpoint.load_test.report.charts import (
-    over_time,
-    percentiles,
-    throughput_and_latency,
-)
+from low_latency_endpoint.load_test.report import over_time, percentiles, throughput_and_latency
 from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_bounds
 from low_latency_endpoint.load_test.search.early_verdict import blocks_of, worth_of
 from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
+from low_latency_endpoint.load_test.search.load_testing import run
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
-from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
-from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.search_plan import SearchPlan
+from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.steps_table import step_columns, steps_csv
 
 from .fake_generator import FakeGenerator
@@ -238,7 +238,7 @@ class TokenGenerator(FakeGenerator):
 
     limits: TokenLimits = field(default_factory=lambda: GOAL.limits or TokenLimits())
 
-    def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = lambda each: None) -> StepResult:
         def told(second: Progress) -> object:
             return progress(replace(second, tokens=self._tokens(second.latency)))
 

@@ -12,8 +12,7 @@ import pytest
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import TokenResult
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult
-from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult, client_bound, warnings
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.measured_steps import judged
 

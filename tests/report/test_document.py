@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -24,10 +25,12 @@ from low_latency_endpoint.report.document import (
     Section,
     Sentence,
     Table,
+    Tone,
 )
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.pages import page
 from low_latency_endpoint.report.terminal import drawn
+from tests.browser import needs_chromium, opened
 
 SAID = "seen"
 FINDING = FindingPart(
@@ -50,6 +53,24 @@ FURTHER: dict[str, Part] = {
     "stacked": Table(["a", "b"], [["", Cell("AWS", link=f"https://{SAID}.example")]], stacked=True),
     "folded": Section("title", [SAID], folded=True),
 }
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_part_is_accessible_on_a_phone_and_a_desktop_in_light_and_dark(
+    width: int, dark: bool, tmp_path: Path
+) -> None:
+    """Each inside a folded section that somebody has opened, too."""
+    tones = [Sentence(SAID, tone) for tone in get_args(Tone)]
+    cells = Table([*"abcdefg"], [[Cell(SAID, tone) for tone in get_args(Tone)]])
+    told = [*PARTS.values(), *FURTHER.values(), *tones, cells]
+    sections = [Section("found", [FINDING]), Section("folded", told, folded=True)]
+    file = tmp_path / "page.html"
+    file.write_text(page(Document("made", [*tones, cells, *sections], verdict=SAID)), "utf-8")
+    opening = "document.querySelectorAll('details').forEach(each => each.open = true);"
+    seen = opened(file, tmp_path, width, opening, dark=dark)
+    assert (seen.errors, seen.inaccessible, seen.overflow) == ([], [], 0)
 
 
 def in_terminal(shown: Document) -> str:

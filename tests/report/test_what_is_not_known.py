@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.load_test.report.document import tone
-from low_latency_endpoint.load_test.report.document import verdict as load_verdict
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.report import tone
+from low_latency_endpoint.load_test.report import verdict as load_verdict
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, rate_plan
 from low_latency_endpoint.load_test.search.saturation import verdicts
+from low_latency_endpoint.load_test.search.serving import JoinedMetrics
 from low_latency_endpoint.operate.recommend.inference_requests import parse_threshold
 from low_latency_endpoint.operate.recommend.recommendations import Recommendation
 from low_latency_endpoint.simulate import compare, simulate

@@ -329,13 +329,13 @@ except ModuleNotFoundError as problem:
 """
 MASTER = """
 import boto3
-from low_latency_endpoint.load_test.fleet import task, exchange
+from low_latency_endpoint.load_test.fleet import task
 from low_latency_endpoint.load_test.engine import generator_process, payloads, target
 boto3.client("s3", region_name="us-east-1")
 """
 GENERATOR = """
 import locust
-from low_latency_endpoint.load_test.engine import generator, locust_statistics, stepping
+from low_latency_endpoint.load_test.engine import conversation_sessions, generator, locust_statistics
 """
 
 

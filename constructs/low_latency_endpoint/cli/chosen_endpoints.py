@@ -45,7 +45,7 @@ def stated_name(
 
 def stated_key(settings: Settings, given: str | None, path: Path) -> str:
     """The key of the endpoint that is meant, by its key or its name; ``LLT111`` among several."""
-    from ..load_test.search.endpoint_settings import endpoint_key
+    from ..load_test.search.settings_file import endpoint_key
 
     if given is None:
         return _only(list(settings.endpoints), path)
@@ -74,7 +74,7 @@ def stated_sides(
 
 
 def _only(keys: Sequence[str], path: Path) -> str:
-    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT
+    from ..load_test.search.settings_file import SETTINGS_ENDPOINT
 
     if len(keys) == 1:
         return keys[0]
@@ -86,7 +86,7 @@ def _only(keys: Sequence[str], path: Path) -> str:
 def _deployed_name(settings: Settings, key: str, profile: str | None, region: str | None) -> str:
     from ..account.calls import Account
     from ..account.sessions import open_clients
-    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT
+    from ..load_test.search.settings_file import SETTINGS_ENDPOINT
     from ..operate.preflight.context import PreflightContext
     from ..operate.preflight.update_checks import deployed_endpoint
     from ..settings import region_of

@@ -6,10 +6,11 @@ import math
 
 from rich.text import Text
 
-from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnded, Watch
+from ..load_test.compare.compare_routing import Watch
+from ..load_test.compare.comparison import Pair
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
-from ..load_test.engine.steps import StepResult
+from ..load_test.engine.steps import Progress, StepResult
 from ..report.document import Part
 from ..report.numbers import readable
 from .live_display import LiveDisplay
@@ -26,7 +27,7 @@ class ComparisonDisplay(LiveDisplay):
     @property
     def watch(self) -> Watch:
         """What the comparison tells."""
-        return Watch(self._event, self._say)
+        return Watch(self._second, self._pair, self._say)
 
     def _say(self, text: str) -> None:
         self._now = Text(text, style="dim")
@@ -37,20 +38,20 @@ class ComparisonDisplay(LiveDisplay):
         else:
             self._line(text)
 
-    def _event(self, event: Event) -> None:
-        if isinstance(event, BlockProgressed):
-            p = event.progress
-            what = f"Pair {event.pair}" if event.pair else "Before the first pair"
-            late = p.first_token_p95
-            tokens = "" if math.isnan(late) else f", TTFT p95 {milliseconds(late)}"
-            self._now = Text.assemble(
-                f"{what}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
-                f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}{tokens}",
-                (f", {p.failed:,} failed" if p.failed else "", "red"),
-            )
-        elif isinstance(event, PairEnded):
-            self._so_far = event.so_far
-            self._line(_line(event))
+    def _second(self, label: str, pair: int, p: Progress) -> None:
+        what = f"Pair {pair}" if pair else "Before the first pair"
+        late = p.first_token_p95
+        tokens = "" if math.isnan(late) else f", TTFT p95 {milliseconds(late)}"
+        self._now = Text.assemble(
+            f"{what}, {label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
+            f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}{tokens}",
+            (f", {p.failed:,} failed" if p.failed else "", "red"),
+        )
+        self._show()
+
+    def _pair(self, pair: Pair, so_far: RoutingComparison) -> None:
+        self._so_far = so_far
+        self._line(_line(pair, so_far))
         self._show()
 
     def _show(self) -> None:
@@ -60,8 +61,7 @@ class ComparisonDisplay(LiveDisplay):
         self._draw(parts, self._now)
 
 
-def _line(event: PairEnded) -> str:
-    pair, report = event.pair, event.so_far
+def _line(pair: Pair, report: RoutingComparison) -> str:
     parts = [
         f"{label} {_shown(each)}"
         for label, each in zip(report.sides.labels, pair.results, strict=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
     from ..load_test.engine.prompts import Prompts
     from ..load_test.engine.target import Target
-    from ..load_test.search.endpoint_settings import StatedEndpoint
+    from ..load_test.search.settings_file import StatedEndpoint
     from ..simulate import Shape
 
 
@@ -96,7 +96,7 @@ class Sending:
         """What the settings say of an endpoint."""
         if self.settings is None:
             return None
-        from ..load_test.search.endpoint_settings import stated_endpoint
+        from ..load_test.search.settings_file import stated_endpoint
 
         return stated_endpoint(self.settings, endpoint)
 

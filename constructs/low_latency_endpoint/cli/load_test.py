@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
     from ..load_test.engine.target import Target
     from ..load_test.fleet.fleet_generator import FleetGenerator
-    from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal
     from ..load_test.search.run_plans import RunPlan
+    from ..load_test.search.settings_file import StatedEndpoint
 
 _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 
@@ -144,7 +144,7 @@ def load_test(
         inference_component=measuring.inference_component,
     )
     from ..facts.prices import price_of
-    from ..load_test.report.document import document
+    from ..load_test.report import document
     from .load_test_view import LoadTestDisplay
     from .output import print_document
 
@@ -179,7 +179,7 @@ def load_test(
     if csv is not None:
         write_text(csv, steps_csv(report))
     if html is not None:
-        from ..load_test.report.document import write_page
+        from ..load_test.report import write_page
 
         write_page(report, html)
     results.said(html, csv)
@@ -224,8 +224,7 @@ def _plan(
     from ..load_test.engine.arrivals import ReplayedArrivals
     from ..load_test.search import run_plans
     from ..load_test.search.judging import LATENCY_NEEDED
-    from ..load_test.search.run_plans import LOAD_FORM
-    from ..load_test.search.search_plan import SearchPlan
+    from ..load_test.search.run_plans import LOAD_FORM, SearchPlan
 
     given = [
         name

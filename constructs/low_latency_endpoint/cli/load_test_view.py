@@ -6,10 +6,9 @@ from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.target import Target
+from ..load_test.search.load_testing import StepEvent
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.run_plans import RunPlan
-from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
-from ..load_test.search.search_plan import TimeLeft
 from ..load_test.search.steps_table import step_columns, steps_table
 from ..report.document import Part, Sentence
 from ..report.numbers import readable
@@ -26,7 +25,6 @@ class LoadTestDisplay(LiveDisplay):
         super().__init__(quiet=quiet)
         self._done: list[MeasuredStep] = []
         self._now = Text("")
-        self._left: TimeLeft | None = None
         self._title = f"{target.endpoint_name}: {plan.goal.text}"
 
     def say(self, text: str) -> None:
@@ -42,9 +40,9 @@ class LoadTestDisplay(LiveDisplay):
         else:
             self._console.print(text, markup=False, soft_wrap=True)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: StepEvent) -> None:
         """A step began, went on, or ended."""
-        if isinstance(event, StepStarted):
+        if event.began:
             of = f" of {event.of}" if event.of else ""
             self._now = Text(
                 f"Step {event.number}{of}: {event.step.name} for "
@@ -57,7 +55,6 @@ class LoadTestDisplay(LiveDisplay):
                 )
                 + ")"
             )
-            self._left = event.left
             if event.left is not None:
                 self._now.append(f"; {event.left.text} left")
                 if event.number == 1:
@@ -70,23 +67,22 @@ class LoadTestDisplay(LiveDisplay):
                     f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
                     "that it counts from a full minute, as CloudWatch does"
                 )
-        elif isinstance(event, StepProgressed):
-            p = event.progress
+        elif (p := event.progress) is not None:
             self._now = Text.assemble(
                 f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s"
-                + (" at most" if self._left is not None and event.step.arrivals else "")
+                + (" at most" if event.left is not None and event.step.arrivals else "")
                 + ", "
                 f"{p.rate:,.0f}/s answered, p50 {milliseconds(p.p50)}, "
                 f"p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
-                "" if self._left is None else f"; {self._left.after(p.seconds).text} left",
+                "" if event.left is None else f"; {event.left.after(p.seconds).text} left",
                 (
                     f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
                     f"{p.cpu_share:.0%} of a core",
                     "dim",
                 ),
             )
-        elif isinstance(event, StepEnded):
+        elif event.measured is not None:
             self._done.append(event.measured)
             self._line(_line(event.measured))
         self._show()

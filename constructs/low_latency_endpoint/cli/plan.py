@@ -28,7 +28,7 @@ from .options import (
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
-    from ..load_test.search.plan_adoption import AdoptedLimit
+    from ..load_test.search.settings_file import AdoptedLimit
     from ..plan.decisions import Explanation
     from ..plan.stack_limits import StackMinutes
     from ..report.document import Document, Part
@@ -236,7 +236,7 @@ def _exit(options: PlanOptions, *, failed: bool, different: bool, warned: bool) 
 
 
 def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
-    from ..load_test.search.plan_adoption import adopt_limit
+    from ..load_test.search.settings_file import adopt_limit
 
     assert options.from_load_test is not None
     return adopt_limit(

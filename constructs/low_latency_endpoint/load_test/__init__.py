@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from .engine.target import Target as Target
     from .engine.users import InvocationFailed as InvocationFailed
     from .engine.users import SageMakerUser as SageMakerUser
-    from .report.document import write_page as write_page
+    from .report import write_page as write_page
     from .search.judging import LatencyGoal as LatencyGoal
     from .search.load_testing import load_test as load_test
+    from .search.run_plans import SearchPlan as SearchPlan
     from .search.run_plans import confirm_plan as confirm_plan
     from .search.run_plans import limit_plan as limit_plan
     from .search.run_plans import rate_plan as rate_plan
     from .search.run_plans import users_plan as users_plan
-    from .search.search_plan import SearchPlan as SearchPlan
 
 _NAMES_OF = {
     "compare.compare_routing": ("ComparisonPlan", "compare_routing"),
@@ -54,7 +54,7 @@ _NAMES_OF = {
     "engine.steps": ("Step", "StepResult"),
     "engine.target": ("Target",),
     "engine.users": ("InvocationFailed", "SageMakerUser"),
-    "report.document": ("write_page",),
+    "report": ("write_page",),
     "search.judging": ("LatencyGoal",),
     "search.search_plan": ("SearchPlan",),
     "search.load_testing": ("load_test",),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...account.calls import Account
@@ -193,40 +194,24 @@ class ComparisonPlan:
 
 
 @dataclass(frozen=True)
-class BlockProgressed:
-    """A second of a block passed."""
-
-    label: str
-    pair: int  # 0 before the first
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class PairEnded:
-    """Both sides of a pair are measured; what can be said so far."""
-
-    pair: Pair
-    so_far: RoutingComparison
-
-
-Event = BlockProgressed | PairEnded
-Emit = Callable[[Event], None]
-Open = Callable[[Target], Generator]
-
-
-@dataclass(frozen=True)
 class Watch:
-    """Who is told: of each event, and in words of what is done between."""
+    """Who is told what happens."""
 
-    emit: Emit = lambda event: None
-    say: Callable[[str], None] = lambda text: None
+    #: Of each second of a block: the side's label, the pair's number (0 before the first), the second.
+    second: Callable[[str, int, Progress], None] = lambda label, pair, second: None
+    #: Of each pair that is measured, with what can be said so far.
+    pair: Callable[[Pair, RoutingComparison], None] = lambda pair, so_far: None
+    say: Callable[[str], None] = lambda text: None  # what is done between
+
+
+_NOBODY = Watch()
 
 
 def run(
     plan: ComparisonPlan,
     sides: Sides,
     generators: Sequence[Generator],
-    emit: Emit = lambda event: None,
+    watch: Watch = _NOBODY,
     doubts: Sequence[str] = (),
     *,
     numbers: int = 0,
@@ -243,17 +228,17 @@ def run(
     try:
         if plan.warm_seconds:
             for generator, label in zip(generators, sides.labels, strict=True):
-                generator.run(plan.warming(label), _telling(emit, label, 0))
+                generator.run(plan.warming(label), partial(watch.second, label, 0))
         # The order turns with the pairs that count, so that a repeat does not upset the balance.
         while len(report.pairs) < plan.pairs:
             number = len(report.pairs)
             first = numbers * (1 + number + len(report.set_aside))
-            pair = _pair(plan, sides, generators, number, first, emit)
+            pair = _pair(plan, sides, generators, number, first, watch)
             if pair.client_bound and len(report.set_aside) < plan.pairs // 2:
                 report = replace(report, set_aside=(*report.set_aside, pair))
             else:
                 report = replace(report, pairs=(*report.pairs, pair), ended_at=time.time())
-            emit(PairEnded(pair, report))
+            watch.pair(pair, report)
     except KeyboardInterrupt:
         return replace(report, interrupted=True, ended_at=time.time())
     return report
@@ -265,23 +250,17 @@ def _pair(
     generators: Sequence[Generator],
     number: int,
     first: int,
-    emit: Emit,
+    watch: Watch,
 ) -> Pair:
     base_first = number % 2 == 0
     results = {}
     for at in (0, 1) if base_first else (1, 0):
         label = sides.labels[at]
         results[at] = generators[at].run(
-            replace(plan.step(number, label), first_number=first), _telling(emit, label, number + 1)
+            replace(plan.step(number, label), first_number=first),
+            partial(watch.second, label, number + 1),
         )
     return Pair(results[0], results[1], base_first)
-
-
-def _telling(emit: Emit, label: str, pair: int) -> Callable[[Progress], None]:
-    def progress(second: Progress) -> None:
-        emit(BlockProgressed(label, pair, second))
-
-    return progress
 
 
 def compare_routing(
@@ -294,8 +273,8 @@ def compare_routing(
     processes: int = 1,
     profile: str | None = None,
     region: str | None = None,
-    generator: Open | None = None,
-    watch: Watch | None = None,
+    generator: Callable[[Target], Generator] | None = None,
+    watch: Watch = _NOBODY,
 ) -> RoutingComparison:
     """Compare the routing of two variants, or of two endpoints.
 
@@ -325,7 +304,6 @@ def compare_routing(
     ConfigurationError
         ``LLT118``, ``LLT119``, ``LLT167`` before anything is sent; ``LLA101``, ``LLA102`` and the generator's.
     """
-    watch = watch or Watch()
     client, found_region = open_clients(profile, region or (target.region if target else None))
     account = Account(client, found_region, once=False)
     watch.say("Reading both sides")
@@ -360,12 +338,7 @@ def compare_routing(
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
         report = run(
-            plan,
-            sides,
-            opened,
-            watch.emit,
-            doubts,
-            numbers=0 if prompts is None else PROMPTS_OF_A_STEP,
+            plan, sides, opened, watch, doubts, numbers=0 if prompts is None else PROMPTS_OF_A_STEP
         )
     after = (
         read_sides(

@@ -140,7 +140,10 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Dif
     """The change of each statistic; none that a side has no figure for."""
     if len(pairs) < FEWEST_PAIRS:
         raise ValueError(f"an interval needs at least {FEWEST_PAIRS} pairs: {len(pairs)}")
-    sides = [_Side([pair.base for pair in pairs]), _Side([pair.other for pair in pairs])]
+    sides = [
+        _SideFigures([pair.base for pair in pairs]),
+        _SideFigures([pair.other for pair in pairs]),
+    ]
     order = [1.0 if pair.base_first else -1.0 for pair in pairs]
     names: tuple[str, ...] = STATISTICS
     if all(block.tokens is not None for pair in pairs for block in pair.results):
@@ -198,7 +201,7 @@ def _change(
     )
 
 
-class _Side:
+class _SideFigures:
     """All blocks of a side together, and together without each one."""
 
     def __init__(self, blocks: Sequence[StepResult]) -> None:

@@ -47,41 +47,19 @@ _TOKEN_ROWS = {
 
 @dataclass(frozen=True)
 class RoutingComparison:
-    """A comparison with all that belongs to it.
-
-    Attributes
-    ----------
-    plan : mapping
-        As :meth:`.compare_routing.ComparisonPlan.to_dict` gives it.
-    load : str
-        In words.
-    pairs : tuple of Pair
-        In the order of time.
-    set_aside : tuple of Pair
-        Pairs that were repeated because the generator was their limit.
-    started_at, ended_at : float
-        Epoch seconds.
-    interrupted : bool
-        Whether it was stopped before its end; the pairs are those that were whole.
-    payload : str
-        What was sent, in words.
-    after : Sides or None
-        The sides as they were when it ended.
-    doubts : tuple of str
-        What makes it less sure beside what the sides and the blocks show.
-    """
+    """A comparison with all that belongs to it."""
 
     sides: Sides
-    plan: Mapping[str, Any]
-    load: str
-    pairs: tuple[Pair, ...] = ()
-    set_aside: tuple[Pair, ...] = ()
-    started_at: float = 0.0
+    plan: Mapping[str, Any]  # as ``ComparisonPlan.to_dict`` gives it
+    load: str  # in words
+    pairs: tuple[Pair, ...] = ()  # in the order of time
+    set_aside: tuple[Pair, ...] = ()  # repeated, as the generator was their limit
+    started_at: float = 0.0  # epoch seconds
     ended_at: float = 0.0
-    interrupted: bool = False
-    payload: str = ""
-    after: Sides | None = None
-    doubts: tuple[str, ...] = ()
+    interrupted: bool = False  # the pairs are those that were whole
+    payload: str = ""  # what was sent, in words
+    after: Sides | None = None  # as they were when it ended
+    doubts: tuple[str, ...] = ()  # beside what the sides and the blocks show
 
     @cached_property
     def changes(self) -> dict[str, Difference]:

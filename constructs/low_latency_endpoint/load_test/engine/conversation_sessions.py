@@ -25,14 +25,16 @@ _AT_ONCE = 16
 _CLOSING_SECONDS = 10.0
 _FAILURES = (ClientError, BotoCoreError, LowLatencyEndpointError)
 
-Invoke = Callable[[bytes, dict[str, Any]], Invocation]
-
 
 class ConversationSessions:
     """Sends the requests of one process, each in the session of its conversation."""
 
     def __init__(
-        self, target: Target, payloads: Payloads, invoke: Invoke, session: boto3.Session
+        self,
+        target: Target,
+        payloads: Payloads,
+        invoke: Callable[[bytes, dict[str, Any]], Invocation],
+        session: boto3.Session,
     ) -> None:
         assert payloads.prompts is not None
         self._payloads, self._prompts, self._invoke = payloads, payloads.prompts, invoke

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, rule
 from ...facts.limit_kinds import Range
-from .steps import Progress, Step, StepResult, Watch, ignore_progress
+from .steps import OnSecond, Progress, Step, StepResult, ignore_progress
 from .target import Target
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class GeneratorProcess:
             self._await("ready", ignore_progress)
             self._ready = True
 
-    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: OnSecond = ignore_progress) -> StepResult:
         """Run one step to the last answer, calling ``progress`` about once a second.
 
         When that answers true, no more is sent; see :class:`.steps.Generator`.
@@ -211,7 +211,7 @@ class GeneratorProcess:
         except (OSError, ValueError):
             raise self._ended() from None
 
-    def _await(self, wanted: str, progress: Watch) -> Any:
+    def _await(self, wanted: str, progress: OnSecond) -> Any:
         """Read messages until one of the wanted kind has come."""
         stopped = False
         assert self._process.stdout is not None

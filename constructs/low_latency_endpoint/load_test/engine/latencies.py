@@ -84,10 +84,7 @@ class LatencyHistogram:
 
     @classmethod
     def sums_without_each(cls, histograms: Sequence[LatencyHistogram]) -> list[LatencyHistogram]:
-        """For each of them one histogram of what all the others hold.
-
-        Takes away from the whole, where adding up the others would take time by their square.
-        """
+        """For each of them one of what all the others hold; adding up would take time by the square."""
         whole = cls.sum(histograms)
         found = []
         for at, left_out in enumerate(histograms):
@@ -155,18 +152,7 @@ class LatencyHistogram:
         return self._max / _NANOSECONDS if self._buckets else math.nan
 
     def percentile(self, percent: float) -> float:
-        """The smallest latency in seconds that this share of the samples does not exceed.
-
-        Parameters
-        ----------
-        percent : float
-            0 to 100; 0 gives the smallest sample, 100 the largest.
-
-        Returns
-        -------
-        float
-            Within 0.1 % of the sample of that rank (nearest rank); NaN when empty.
-        """
+        """Seconds, within 0.1 % of the sample of that rank (nearest rank); NaN when empty."""
         return self.quantiles((percent / 100,))[0]
 
     def quantiles(self, shares: Iterable[float]) -> list[float]:
@@ -251,13 +237,7 @@ class LatencyHistogram:
 
     @classmethod
     def decode(cls, text: str) -> LatencyHistogram:
-        """The histogram that :meth:`encode` gave.
-
-        Raises
-        ------
-        ValueError
-            For any other text.
-        """
+        """The histogram that :meth:`encode` gave; ``ValueError`` for any other text."""
         from hdrh.histogram import HdrHistogram
 
         parts = text.split(";")

@@ -6,13 +6,96 @@ master adds it up, a result file keeps it, and tables and charts read it.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from .error_kinds import MANY_MORE, MOST_KINDS, brief
+from ...client.client_timing import THROTTLES
 from .latencies import LatencyHistogram, summary_ms
 from .target import TokenLimits
+
+#: More kinds than these of one step are counted together: codes and statuses are the server's.
+MOST_KINDS, MANY_MORE = 50, "other errors"
+_LONGEST = 200
+_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{16,}\b")
+#: As botocore's retries know them, and quotas.
+_THROTTLES = THROTTLES.union(
+    [
+        "ThrottledException",
+        "RequestThrottledException",
+        "RequestThrottled",
+        "RequestLimitExceeded",
+        "BandwidthLimitExceeded",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "ServiceQuotaExceededException",
+        "SlowDown",
+    ]
+)
+_SAGEMAKERS = frozenset(
+    {"InternalFailure", "InternalServerException", "InternalDependencyException"}
+)
+_BUSY = frozenset({"429", "503", "507"})
+#: Causes that say nothing about an instance, in words.
+NOT_THE_INSTANCES = {
+    "throttled": "AWS throttled the requests",
+    "loading": "the model was still loading",
+    "refused": "SageMaker refused the requests",
+    "sagemaker": "SageMaker itself failed",
+}
+
+
+def cause_of(kind: str) -> str:
+    """One of :data:`NOT_THE_INSTANCES`; of a container ``busy``, ``gave-up``, ``model``; or empty.
+
+    By the code first: SageMaker throttles with 400, and its 429 is a model that loads.
+
+    Examples
+    --------
+    >>> [cause_of(kind) for kind in ("400 ThrottlingException", "429 ModelNotReadyException",
+    ...                              "424 ModelError 503", "424 ModelError 0", "timeout")]
+    ['throttled', 'loading', 'busy', 'gave-up', '']
+    """
+    status, _, code = kind.removeprefix("session ").partition(" ")
+    if code in _THROTTLES:
+        return "throttled"
+    if code == "ModelNotReadyException":
+        return "loading"
+    if code.startswith("ModelError"):
+        original = code.removeprefix("ModelError").strip()
+        return "busy" if original in _BUSY else "gave-up" if original == "0" else "model"
+    if code in _SAGEMAKERS:
+        return "sagemaker"
+    if status == "429":
+        return "throttled"
+    if status == "credentials" or (status.startswith("4") and status != "408"):
+        return "refused"
+    return ""
+
+
+def causes(errors: Mapping[str, int]) -> Counter[str]:
+    """How many requests failed by each cause."""
+    return sum((Counter({cause_of(kind): n}) for kind, n in errors.items()), Counter[str]())
+
+
+def not_the_instances(errors: Mapping[str, int], sent: int, allowed: float) -> str:
+    """Why a step of which more requests failed than may says nothing of an instance; or nothing."""
+    found = causes(errors)
+    others = {cause: found[cause] for cause in NOT_THE_INSTANCES if found[cause]}
+    if sum(others.values()) <= allowed * sent:
+        return ""
+    cause, count = max(others.items(), key=lambda each: each[1])
+    return f"{NOT_THE_INSTANCES[cause]} ({count:,} of {sent:,}), which is no limit of an instance"
+
+
+def brief(message: str) -> str:
+    """A server's message in one short line that no terminal obeys, without a request's number."""
+    shown = "".join(one if one.isprintable() else " " for one in message[:5000])
+    text = _IDENTIFIER.sub("…", " ".join(shown.split()))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
 
 if TYPE_CHECKING:
     from .invoking import Invocation
@@ -63,49 +146,25 @@ def _plain(value: Any) -> Any:
 
 @dataclass
 class TokenResult(Counts):
-    """What a step showed of a language model's answers, or a second of it, or one process of it.
+    """What a step showed of a language model's answers, or a second of it, or one process of it."""
 
-    Attributes
-    ----------
-    first_token : LatencyHistogram
-        From the intended start to the first chunk with content, or to giving up where none came.
-    inter_token : LatencyHistogram
-        The gaps between successive chunks with content, of all streams together; of a stream that
-        somebody gave up, its last wait too.
-    per_token : LatencyHistogram
-        Of each stream of two tokens or more: the time from first to last, by the tokens after the
-        first.
-    output_tokens, prompt_tokens, cached_tokens : int
-        As the model counts them; those from its prefix cache are among the prompts'.
-    tokens_in_time : int
-        Output tokens of the answers of ``answered_in_time``.
-    good : int
-        Answers that kept both limits of :class:`.target.TokenLimits`; failed requests are none.
-    uncounted : int
-        Answers without the model's own count of tokens: their chunks were counted.
-    unstreamed : int
-        Answers of several tokens that came in one chunk: nothing streamed.
-    """
-
+    # from the intended start to the first chunk with content, or to giving up where none came
     first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    # between successive chunks with content, of all streams together; of a stream that somebody
+    # gave up, its last wait too
     inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    # of each stream of two tokens or more: from first to last, by the tokens after the first
     per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    output_tokens: int = 0
-    tokens_in_time: int = 0
+    output_tokens: int = 0  # all three as the model counts them
+    tokens_in_time: int = 0  # output tokens of the answers of ``answered_in_time``
     prompt_tokens: int = 0
-    cached_tokens: int = 0
-    good: int = 0
-    uncounted: int = 0
-    unstreamed: int = 0
+    cached_tokens: int = 0  # of the prompts', those from a prefix cache
+    good: int = 0  # answers that kept both limits of ``TokenLimits``; failed requests are none
+    uncounted: int = 0  # answers without the model's own count: their chunks were counted
+    unstreamed: int = 0  # answers of several tokens that came in one chunk: nothing streamed
 
     def count(self, answer: Invocation, latency: float, limits: TokenLimits) -> None:
-        """Count one answer, or a request that was given up before its last token.
-
-        Parameters
-        ----------
-        latency : float
-            From the intended start to the answer's end, seconds.
-        """
+        """Count an answer, or a request given up; ``latency``: seconds from its intended start."""
         times = answer.tokens
         ended, intended = answer.ended, answer.ended - latency
         if times is None or times.first is None:
@@ -159,69 +218,38 @@ _TOKEN_COUNTS = tuple(
 
 @dataclass
 class Measurement(Counts):
-    """What was measured of some requests.
+    """What was measured of some requests."""
 
-    Attributes
-    ----------
-    intended, sent : int
-        Requests that were due, and those that were sent. In a closed loop they are the same.
-    completed : int
-        Answered with 2xx and, where there is one, passed the check.
-    answered_in_time : int
-        Completed answers that came while requests counted, whenever their request began: what the
-        endpoint's throughput is.
-    unanswered : int
-        How many of ``latency``'s requests nobody answered in time; they are errors too.
-    postponed : int
-        Requests that had to wait because every connection that a process may have was busy.
-    errors : dict of str to int
-        Requests that failed, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
-        container's own status, ``timeout``, ``check failed``.
-    messages : dict of str to str
-        Of a kind of error the first message, shortened; a container's own where it has one.
-    latency : LatencyHistogram
-        From the intended start to the whole answer, of every request answered with 2xx; and of
-        every request that nobody answered in time, to the moment at which its caller gave up: it
-        took at least that. Left out are requests that failed in any other way.
-    service : LatencyHistogram
-        Of the same requests, from the moment at which they were really sent.
-    refused : LatencyHistogram
-        From the intended start to the failure, of the requests that are not in ``latency``:
-        answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
-    send_lag : LatencyHistogram
-        From the intended start to the real one; empty in a closed loop, which intends nothing.
-    first_byte : LatencyHistogram or None
-        Response streams only: from the intended start to the first part of the answer, or to
-        giving up where none came.
-    tokens : TokenResult or None
-        Streams that are read token by token only.
-    loop_lag : LatencyHistogram
-        How late the event loops of the generator woke.
-    cpu_seconds, cpu_share : float
-        Processor time of all processes; that of the busiest one divided by the time that passed: 1
-        is one whole core.
-    memory_bytes, processes : int
-        Resident memory of all processes together, and how many there are.
-    """
-
-    intended: int = 0
-    sent: int = 0
-    completed: int = 0
+    intended: int = 0  # that were due
+    sent: int = 0  # in a closed loop the same
+    completed: int = 0  # answered with 2xx and, where there is one, passed the check
+    # completed answers that came while requests counted, whenever their request began: what the
+    # endpoint's throughput is
     answered_in_time: int = 0
-    unanswered: int = 0
-    postponed: int = 0
+    unanswered: int = 0  # of ``latency``'s, those that nobody answered in time: errors, too
+    postponed: int = 0  # had to wait, as every connection that a process may have was busy
+    # that failed, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the container's
+    # own status, ``timeout``, ``check failed``
     errors: dict[str, int] = field(default_factory=dict)
+    # of a kind of error the first message, shortened; a container's own where it has one
     messages: dict[str, str] = field(default_factory=dict)
+    # from the intended start to the whole answer, of every request answered with 2xx; and of every
+    # request that nobody answered in time, to the moment at which its caller gave up: it took at
+    # least that. Left out are requests that failed in any other way.
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
-    service: LatencyHistogram = field(default_factory=LatencyHistogram)
+    service: LatencyHistogram = field(default_factory=LatencyHistogram)  # from the real start
+    # to the failure, of the requests that are not in ``latency``: answers of 4xx and 5xx,
+    # connections refused or broken, streams that ended in an error
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
+    # from the intended start to the real one; empty in a closed loop, which intends nothing
     send_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
+    # of response streams: to the first part of the answer, or to giving up where none came
     first_byte: LatencyHistogram | None = None
-    tokens: TokenResult | None = None
-    loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
-    cpu_seconds: float = 0.0
-    cpu_share: float = 0.0
-    memory_bytes: int = 0
+    tokens: TokenResult | None = None  # of streams that are read token by token
+    loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)  # of the generator
+    cpu_seconds: float = 0.0  # processor time of all processes
+    cpu_share: float = 0.0  # of one core, by the busiest process
+    memory_bytes: int = 0  # of all processes together
     processes: int = 0
 
     def add(self, other: Self) -> None:

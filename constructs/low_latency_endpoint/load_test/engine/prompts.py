@@ -1,11 +1,13 @@
-"""Prompts of given lengths for a language model, and how long its answers are to be."""
+"""Prompts of given or recorded lengths for a language model, and how long its answers are to be."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,7 +17,7 @@ from ...errors import rule
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...options.load import TokenLengths, TokenTraffic
 from ...report.numbers import readable
-from .recorded_lengths import TOKENS_FORM, recorded_lengths
+from .token_streams import TokenReader
 
 PREFIXES = Range(
     rule("LLT166", "the number of shared prefixes is out of range", fix=USE_AN_ALLOWED_VALUE),
@@ -56,40 +58,6 @@ those too little good make very year still see own work men day get here between
 class Prompts:
     """What requests to a language model are made of, by the request's number.
 
-    Parameters
-    ----------
-    traffic : TokenTraffic or None
-        Lengths and the share of a mean prompt that requests share; ``None`` with ``recorded``.
-    recorded : tuple of (int, int)
-        Tokens of prompt and answer of requests that were seen, sent in turn.
-    shared_prefix : float
-        The share with ``recorded``; by default 0.
-    prefixes : int
-        How many different prefixes are shared, such as one for each tenant. By default 1.
-    tell_prefix : bool
-        Name the prefix to the router (``PrefixAwareId``), with turns the conversation. By default
-        not.
-    seed : int
-        Of lengths and words.
-    source : str
-        Where it comes from, in words.
-    turns : int
-        Of each conversation. Lengths are those of its first prompt and of an answer; each later
-        turn adds the answer before and a question as long as the first, which is the prompt without
-        what is shared. By default 1: no request follows on another.
-    conversations : int
-        That go on at once and take turns, each at another of its turns from the start, and give way
-        to new ones. Two turns of one are so many requests apart. By default 1.
-    sessions : bool
-        Have each conversation in a session of its container (``SessionId``), which keeps it on one
-        instance; Locust's users have none. By default not.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT165`` without traffic and recording, or with both; ``LLT166``, ``LLT168``, ``LLT169``
-        for sessions without turns.
-
     Examples
     --------
     >>> prompts = Prompts(TokenTraffic(input=40, output=8, shared_prefix=0.5))
@@ -107,15 +75,24 @@ class Prompts:
     (True, ['assistant', 'user'])
     """
 
+    # lengths, and the share of a mean prompt that requests share; ``None`` with ``recorded``
     traffic: TokenTraffic | None = None
-    recorded: tuple[tuple[int, int], ...] = ()
-    shared_prefix: float = 0.0
-    prefixes: int = 1
+    recorded: tuple[tuple[int, int], ...] = ()  # tokens of prompts and answers, sent in turn
+    shared_prefix: float = 0.0  # the share with ``recorded``
+    prefixes: int = 1  # how many different ones are shared, such as one for each tenant
+    # name the prefix to the router (``PrefixAwareId``), with turns the conversation
     tell_prefix: bool = False
-    seed: int = 1
-    source: str = ""
+    seed: int = 1  # of lengths and words
+    source: str = ""  # in words
+    # of each conversation. Lengths are those of its first prompt and of an answer; each later turn
+    # adds the answer before and a question as long as the first, which is the prompt without what
+    # is shared
     turns: int = 1
+    # that go on at once and take turns, each at another of its turns from the start, and give way
+    # to new ones: two turns of one are so many requests apart
     conversations: int = 1
+    # each conversation in a session of its container (``SessionId``), which keeps it on one
+    # instance; Locust's users have none
     sessions: bool = False
 
     def __post_init__(self) -> None:
@@ -141,21 +118,7 @@ class Prompts:
 
     @classmethod
     def of(cls, text: str, **more: Any) -> Prompts:
-        """Lengths as a command line gives them, or a file of recorded ones.
-
-        Parameters
-        ----------
-        text : str
-            ``input=512,output=128``, each a number or ``median:p95``, with ``shared_prefix`` and
-            ``prefixes`` if there are any, ``turns`` and ``conversations``; or ``file=lengths.csv``
-            in place of the two lengths.
-        **more
-            ``tell_prefix``, ``sessions``, ``seed``.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT165``, ``LLT166``, ``LLT168``, ``LLT169``, ``LLE893`` to ``LLE895`` for values.
+        """Lengths as a command line gives them, or with ``file=`` recorded ones.
 
         Examples
         --------
@@ -233,13 +196,7 @@ class Prompts:
         return {"PrefixAwareId": f"prefix-{self._kind(number)}"}
 
     def check_processes(self, processes: int) -> None:
-        """Refuse sessions whose turns several processes would send, as each opens its own.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT169``.
-        """
+        """Refuse sessions whose turns several processes would send, as each opens its own."""
         if self.sessions and self.conversations % processes:
             raise SESSIONS.error(
                 got=f"{self.conversations:,} conversations for {processes:,} processes",
@@ -375,3 +332,79 @@ def _text_of(start: int, count: int) -> str:
         count -= end - at
         at = 0
     return " ".join(pieces)
+
+
+TOKENS_FORM = rule(
+    "LLT165",
+    "the tokens of prompts and answers cannot be read",
+    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
+    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
+)
+#: Columns of recorded lengths: our own, and of the traces of Azure, Vidur, BurstGPT and Mooncake.
+_COLUMNS = (
+    ("input", "output"),
+    ("ContextTokens", "GeneratedTokens"),
+    ("num_prefill_tokens", "num_decode_tokens"),
+    ("Request tokens", "Response tokens"),
+    ("input_length", "output_length"),
+)
+
+
+def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Tokens of prompts and answers that were recorded, and how many had no prompt or no answer."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a file that can be read") from None
+    rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
+    if text.lstrip().startswith("{"):
+        rows = _json_lines(text, path)
+    try:
+        told = [pair for row in rows if (pair := _pair(row)) is not None]
+    except csv.Error as error:
+        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="CSV or lines of JSON") from None
+    found = tuple(pair for pair in told if min(pair) > 0)
+    if not found:
+        columns = " or ".join(" and ".join(names) for names in _COLUMNS)
+        raise TOKENS_FORM.error(
+            got=f"no line in {path} that tells both lengths",
+            allowed=f"columns {columns}, usage, or data capture of answers with usage",
+        )
+    return found, len(told) - len(found)
+
+
+def _json_lines(text: str, path: Path) -> Iterator[Any]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise TOKENS_FORM.error(
+                    got=f"line {number} of {path}: {error}", allowed="a JSON object in each line"
+                ) from None
+            if isinstance(row, dict) and "input_lens" in row:  # vllm bench serve --save-detailed
+                pairs = zip(row["input_lens"], row.get("output_lens", ()), strict=False)
+                yield from ({"input": prompt, "output": answer} for prompt, answer in pairs)
+            elif isinstance(row, dict):
+                yield row
+
+
+def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    if "captureData" in row:
+        told = row["captureData"].get("endpointOutput") or {}
+        reader = TokenReader()
+        reader.feed(str(told.get("data") or "").encode(), 0.0)
+        reader.end()
+        times = reader.times()
+        found: tuple[Any, Any] = (times.prompt_tokens or None, times.output_tokens)
+    elif "usage" in row:
+        usage = row["usage"] if isinstance(row["usage"], dict) else {}
+        found = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    else:
+        names = next((names for names in _COLUMNS if set(names) <= set(row)), None)
+        found = (None, None) if names is None else (row[names[0]], row[names[1]])
+    try:
+        prompt, answer = (int(float(value)) for value in found)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return prompt, answer

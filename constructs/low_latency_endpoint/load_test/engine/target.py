@@ -56,18 +56,10 @@ TARGET_API = rule(
 
 @dataclass(frozen=True)
 class TokenLimits:
-    """That an answer is read token by token, and what makes it a good one; seconds.
+    """That an answer is read token by token, and what makes it a good one; seconds, ``None`` for any."""
 
-    Attributes
-    ----------
-    first_token : float or None
-        Longest time to the first token, from the intended start; ``None`` for any.
-    per_token : float or None
-        Longest time per output token after the first; ``None`` for any.
-    """
-
-    first_token: float | None = None
-    per_token: float | None = None
+    first_token: float | None = None  # longest time to it, from the intended start
+    per_token: float | None = None  # longest time per output token after the first
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from locust import User, events, task  # isort: skip  # first: it patches the standard library
-
 import logging
 import time
 from dataclasses import fields
@@ -16,7 +15,6 @@ from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
-from .error_kinds import MANY_MORE, MOST_KINDS, brief
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_endings import (
     hear_those_who_left,
@@ -28,10 +26,11 @@ from .locust_endings import (
 )
 from .locust_options import add_options, settings_of
 from .locust_statistics import install
+from .measurement import MANY_MORE, MOST_KINDS, brief
 from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
+from .steps import CPU_SHARE
 from .target import INVOKE, Target, TokenLimits
-from .validity import CPU_SHARE
 
 _log = logging.getLogger(__name__)
 

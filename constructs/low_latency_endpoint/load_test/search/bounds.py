@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from itertools import pairwise
+from statistics import NormalDist, fmean, pvariance, stdev
 from typing import Any
 
+from ...simulate.estimates import student_quantile
 from ..engine.latencies import LatencyHistogram
 
 CONFIDENCE = 0.95  # of each bound on its own
@@ -15,7 +17,7 @@ CONFIDENCE = 0.95  # of each bound on its own
 
 @dataclass(frozen=True)
 class Bounds:
-    """A statistic of a step and where the true one lies; seconds."""
+    """A statistic of a step and where the true one lies: seconds, or a share of the requests."""
 
     value: float
     low: float
@@ -23,7 +25,7 @@ class Bounds:
     samples: int
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON; times in milliseconds, ``null`` for no bound."""
+        """JSON of seconds, in milliseconds; ``null`` for no bound."""
         return {
             "ms": _ms(self.value),
             "low_ms": _ms(self.low),
@@ -31,18 +33,8 @@ class Bounds:
             "samples": self.samples,
         }
 
-
-@dataclass(frozen=True)
-class ShareBounds:
-    """A share of the requests and where the true one lies."""
-
-    value: float
-    low: float
-    high: float
-    samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON."""
+    def share_to_dict(self) -> dict[str, Any]:
+        """JSON of a share."""
         return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
 
@@ -119,7 +111,7 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     return min(1.0, summed) if above else max(0.0, 1 - summed)
 
 
-def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> ShareBounds:
+def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Bounds:
     """A share with its bounds (Clopper and Pearson 1934).
 
     Examples
@@ -131,7 +123,7 @@ def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Sha
     (1.0, 0.99, 1.0)
     """
     if not samples:
-        return ShareBounds(math.nan, 0.0, 1.0, 0)
+        return Bounds(math.nan, 0.0, 1.0, 0)
     alpha = 1 - confidence
     # The share at which so many hits, or so few, are just not explained by chance.
     low = _root(lambda share: binomial_tail(samples, hits, share) > alpha) if hits else 0.0
@@ -140,7 +132,7 @@ def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Sha
         if hits < samples
         else 1.0
     )
-    return ShareBounds(hits / samples, low, high, samples)
+    return Bounds(hits / samples, low, high, samples)
 
 
 def _root(beyond: Callable[[float], bool]) -> float:
@@ -193,3 +185,77 @@ def mean_bounds(
 
 def _ms(seconds: float) -> float | None:
     return 1000 * seconds if math.isfinite(seconds) else None
+
+
+# --- what blocks of neighbouring seconds tell, whose requests depend on each other ---------------
+def few_enough(
+    counts: Sequence[int], late: Sequence[int], worth: float, share: float, alpha: float
+) -> bool:
+    """Whether so few are late that chance does not explain it, at that share."""
+    n, beyond = math.floor(sum(counts) / worth), math.ceil(sum(late) / worth)
+    return 1 - binomial_tail(n, beyond + 1, share) <= alpha
+
+
+def too_many(
+    counts: Sequence[int],
+    hits: Sequence[int],
+    share: float,
+    alpha: float,
+    worth: float | None = None,
+) -> bool:
+    """Whether so many are hit that chance does not explain it, at that share of independent ones."""
+    total, hit = sum(counts), sum(hits)
+    if not total or hit <= share * total:
+        return False
+    worth = design_effect(counts, hits) if worth is None else worth
+    return binomial_tail(math.ceil(total / worth), round(hit / worth), share) <= alpha
+
+
+def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:
+    """How many requests are worth one independent request, from the hits in neighbouring blocks.
+
+    Examples
+    --------
+    Of 100 requests a block 10 are late, or none: 5² 8/7 over 100 · 0.05 · 0.95.
+
+    >>> round(design_effect([100] * 8, [0, 10, 10, 0, 0, 10, 0, 10]), 1)
+    6.0
+    """
+    total, hit = sum(counts), sum(hits)
+    if not 0 < hit < total or len(counts) < 2:
+        return 1.0
+    share, mean = hit / total, total / len(counts)
+    between = pvariance([h - share * n for h, n in zip(hits, counts, strict=True)])
+    between *= len(counts) / (len(counts) - 1)
+    shares = [h / n if n else 0.0 for h, n in zip(hits, counts, strict=True)]
+    return max(1.0, between / (mean * share * (1 - share)) * len(counts) / independent(shares))
+
+
+def independent(values: Sequence[float]) -> float:
+    """How many independent values a series is worth whose neighbours are alike.
+
+    By the correlation of neighbours, which a short series shows too small by ``(1 + 3 r) / n``
+    (Kendall and Marriott 1954), in a first-order process.
+
+    Examples
+    --------
+    >>> independent([1, 2] * 10)
+    20.0
+    >>> round(independent(range(20)), 1)
+    1.0
+    """
+    n, mean = len(values), fmean(values)
+    spread = sum((each - mean) ** 2 for each in values)
+    if spread <= 0 or n < 3:
+        return float(n)
+    found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread
+    correlation = min(max(0.0, found + (1 + 3 * found) / n), 0.999)
+    return max(1.0, n * (1 - correlation) / (1 + correlation))
+
+
+def half_width(means: Sequence[float], alpha: float) -> float:
+    """Half of the interval of a mean of blocks."""
+    worth = independent(means)
+    if worth < 2:
+        return math.inf
+    return student_quantile(1 - 2 * alpha, int(worth) - 1) * stdev(means) / math.sqrt(worth)

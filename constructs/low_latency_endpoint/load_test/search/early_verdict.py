@@ -11,8 +11,7 @@ from typing import Literal
 from ..engine.latencies import LatencyHistogram
 from ..engine.measurement import Measurement
 from ..engine.steps import Progress, Step
-from .bounds import binomial_tail, samples_for
-from .correlated_blocks import design_effect, few_enough, half_width, too_many
+from .bounds import binomial_tail, design_effect, few_enough, half_width, samples_for, too_many
 from .judging import (
     INTER_TOKEN,
     Judgement,
@@ -31,8 +30,6 @@ _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 #: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _SLOW = 90.0
-
-Verdict = Literal["held", "broken", "unclear", ""]
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ class EarlyVerdict:
         self._under_way: list[float] = []
         self._next = 0
         self._counted = 0.0
-        self.verdict: Verdict = ""
+        self.verdict: Literal["held", "broken", "unclear", ""] = ""
 
     def add(self, second: Progress) -> bool:
         """Take a second of the step; whether its verdict is certain."""

@@ -15,15 +15,7 @@ from ..engine.latencies import LatencyHistogram
 from ..engine.measurement import Measurement
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
-from .bounds import (
-    CONFIDENCE,
-    Bounds,
-    ShareBounds,
-    binomial_tail,
-    mean_bounds,
-    quantile_bounds,
-    share_bounds,
-)
+from .bounds import CONFIDENCE, Bounds, binomial_tail, mean_bounds, quantile_bounds, share_bounds
 
 LATENCY_NEEDED = rule(
     "LLT110",
@@ -174,7 +166,7 @@ class Judgement:
     # keeps the target without. Its figures are no measurement of the endpoint nevertheless.
     kept: bool = False
     # share of the requests that were good ones, where the goal asks for one
-    goodput: ShareBounds | None = None
+    goodput: Bounds | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
@@ -185,7 +177,7 @@ class Judgement:
             "errors": self.errors,
             "kept": self.kept,
             "statistics": {name: each.to_dict() for name, each in self.bounds.items()},
-            "goodput": None if self.goodput is None else self.goodput.to_dict(),
+            "goodput": None if self.goodput is None else self.goodput.share_to_dict(),
         }
 
 
@@ -302,7 +294,7 @@ def judge(
 
 
 def _against(
-    goal: LatencyGoal, bounds: Mapping[str, Bounds], good: ShareBounds | None, overloaded: bool
+    goal: LatencyGoal, bounds: Mapping[str, Bounds], good: Bounds | None, overloaded: bool
 ) -> tuple[list[str], list[str], list[str]]:
     """What misses the goal, what may miss it, and what keeps it, in words."""
     broken: list[str] = []
@@ -344,7 +336,7 @@ def _bounds(
     )
 
 
-def _share(each: ShareBounds) -> str:
+def _share(each: Bounds) -> str:
     return f"{each.value:.1%} ({each.low:.1%} to {each.high:.1%})"
 
 

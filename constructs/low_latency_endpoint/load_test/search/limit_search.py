@@ -12,12 +12,12 @@ from ...facts.limits import TPS_PER_INSTANCE
 from ...options.throughput import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
-from ..engine.error_kinds import causes, not_the_instances
+from ..engine.measurement import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
 from .judging import Judgement, LatencyGoal
 from .measured_steps import MeasuredStep
-from .search_plan import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds
+from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds, settled
 
 NOTHING_ANSWERED = rule(
     "LLT112",
@@ -357,15 +357,9 @@ class _Search:
             )
         self._seed += 1
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
-        settle = max(self._settles, settle_seconds(seconds, confirms=confirms))
-        return Step(
-            f"{readable(rate, 4)} TPS",
-            seconds + settle,
-            arrivals,
-            None,
-            seed=self._seed,
-            settle_seconds=settle,
-        )
+        settle = max(self._settles, settle_seconds(seconds, kept=confirms))
+        name = f"{readable(rate, 4)} TPS"
+        return settled(name, seconds, settle, self._seed, arrivals=arrivals)
 
     def _limit(self, problem: str) -> Limit:
         plan, instances = self.plan, self.instances

@@ -1,26 +1,144 @@
-"""A whole load test from this machine: look at the fleet, send, read CloudWatch, judge."""
+"""Runs a load test: steps through a generator, judged as they end; and a whole one from this machine."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...account.calls import Account
 from ...account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
 from ...account.sessions import AwsUnavailable, open_clients
-from ...errors import rule
+from ...errors import LowLatencyEndpointError, rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
 from ..engine.prompts import PROMPTS_OF_A_STEP
-from ..engine.steps import Generator
+from ..engine.steps import Generator, Progress, Step
 from ..engine.target import Target, TokenLimits
-from .joined_metrics import JoinedMetrics, read_joined
-from .result_file import LoadTestReport
-from .run_plans import RunPlan
-from .running import Emit, run
+from .early_verdict import EarlyVerdict, Looks
+from .limit_search import check_answered, find_limit, limit_so_far
+from .measured_steps import MeasuredStep, judged
+from .result_file import LoadTestReport, LoadTestRun
+from .run_plans import RunPlan, SearchPlan, TimeLeft, time_left
 from .saturation import fleet_not_planned, fleet_scales, verdicts
-from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
+from .serving import (
+    JoinedMetrics,
+    ServingFleet,
+    check_one_type,
+    instances_of_one_kind,
+    read_fleet,
+    read_instances,
+    read_joined,
+)
+
+
+@dataclass(frozen=True)
+class StepEvent:
+    """A step began; or, with ``progress``, a second of it passed; or, with ``measured``, it ended."""
+
+    step: Step
+    number: int
+    of: int | None  # the number of steps where it is known before
+    purpose: str
+    waits: float  # seconds by which it settles longer, to count from a full minute
+    left: TimeLeft | None  # of a search, from the step's beginning
+    progress: Progress | None = None
+    measured: MeasuredStep | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether the step has only begun."""
+        return self.progress is None and self.measured is None
+
+
+#: From the word to a generator until its requests start; the fleet's takes a second longer.
+_LEAD_SECONDS = 0.3
+
+Emit = Callable[[StepEvent], None]
+
+
+def on_whole_minutes(step: Step, now: float) -> Step:
+    """The step, settling for so long that it counts from a full minute: CloudWatch's own."""
+    minute = 60.0
+    if step.counted_seconds < minute or not step.settle_seconds:
+        return step
+    earliest = now + _LEAD_SECONDS + step.settle_seconds
+    longer = minute * math.ceil(earliest / minute) - earliest
+    return replace(step, seconds=step.seconds + longer, settle_seconds=step.settle_seconds + longer)
+
+
+def _left(plan: RunPlan, search: SearchPlan, step: Step, bracket: float) -> TimeLeft:
+    rate = None if step.arrivals is None else step.arrivals.rate_at(0, step.seconds)
+    if bracket <= 1:
+        bracket = 1 + search.precision  # nothing is left but confirming
+    return time_left(search, rate, bracket, whole_minutes=plan.whole_minutes)
+
+
+def run(
+    plan: RunPlan,
+    generator: Generator,
+    emit: Emit = lambda event: None,
+    *,
+    clock: Callable[[], float] = time.time,
+    numbers: int = 0,
+) -> LoadTestRun:
+    """Run a plan."""
+    started = time.time()
+    done: list[MeasuredStep] = []
+
+    def measure(
+        step: Step, purpose: str, looks: Looks | None = None, bracket: float = 0.0
+    ) -> MeasuredStep:
+        planned = step.seconds
+        step = replace(step, first_number=numbers * len(done))
+        # A step that may end any moment has no minute to itself; the one that confirms has.
+        if plan.whole_minutes and (looks is None or purpose == "confirm"):
+            step = on_whole_minutes(step, clock())
+        begun = StepEvent(
+            step,
+            len(done) + 1,
+            len(plan.steps) or None,
+            purpose,
+            step.seconds - planned,
+            None if plan.search is None else _left(plan, plan.search, step, bracket),
+        )
+        emit(begun)
+        timeline: list[Progress] = []
+        early = None if looks is None else EarlyVerdict(plan.goal, step, looks)
+
+        def progress(second: Progress) -> bool:
+            timeline.append(second)
+            emit(replace(begun, progress=second))
+            return early is not None and early.add(second)
+
+        result = generator.run(step, progress)
+        judgement = judged(plan.goal, result, timeline, early)
+        measured = MeasuredStep(result, tuple(timeline), judgement, purpose)
+        done.append(measured)
+        emit(replace(begun, measured=measured))
+        return measured
+
+    limit, interrupted, failure = None, False, ""
+    try:
+        if plan.search is not None:
+            limit = find_limit(plan.search, measure)
+        for step in plan.steps:
+            alone = step.name == "alone" and step.users == 1
+            measured = measure(step, "alone" if alone else plan.mode)
+            if alone:
+                check_answered(measured)
+    except KeyboardInterrupt:
+        interrupted = True
+    except LowLatencyEndpointError as error:
+        if all(each.purpose == "alone" for each in done):
+            raise
+        interrupted, failure = True, str(error)
+    if interrupted and plan.search is not None:
+        limit = limit_so_far(plan.search, done)
+    return LoadTestRun(plan, tuple(done), limit, started, time.time(), interrupted, failure)
+
 
 FIRST_BYTE_STREAMS = rule(
     "LLT139",
@@ -28,8 +146,6 @@ FIRST_BYTE_STREAMS = rule(
     fix="Add --stream, or leave the target out.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
-
-Open = Callable[[], Generator]
 
 
 def load_test(
@@ -39,7 +155,7 @@ def load_test(
     *,
     processes: int = 1,
     profile: str | None = None,
-    generator: Open | None = None,
+    generator: Callable[[], Generator] | None = None,
     metrics_wait: float | None = 180.0,
     emit: Emit = lambda event: None,
     say: Callable[[str], None] = lambda text: None,

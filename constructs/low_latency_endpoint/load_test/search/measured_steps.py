@@ -12,9 +12,8 @@ from typing import Any
 from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram, milliseconds
 from ..engine.measurement import Measurement
-from ..engine.steps import Progress, StepResult, finite
-from ..engine.validity import FLAGGED_LAG_SHARE, only_late
-from .correlated_blocks import design_effect
+from ..engine.steps import FLAGGED_LAG_SHARE, Progress, StepResult, finite, only_late
+from .bounds import design_effect
 from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of
 from .judging import GOODPUT, Judgement, LatencyGoal, histogram_of, judge, piles_up
 

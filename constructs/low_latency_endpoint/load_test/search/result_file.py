@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,66 +10,83 @@ from typing import Any
 
 from ... import __version__
 from ...errors import rule
-from ...facts.limits import TPS_PER_INSTANCE
 from ...facts.prices import Price
 from ...options.throughput import MeasuredThroughput
 from ...plan.hourly_cost import LoadTestCost
-from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
+from ...plan.load_test_validity import SCHEMA
 from ...report.json_text import json_text
-from ...report.numbers import readable
 from ..engine.latencies import LatencyHistogram
 from ..engine.target import Target
-from .joined_metrics import JoinedMetrics
-from .running import LoadTestRun
+from .judging import LatencyGoal
+from .limit_search import Limit
+from .measured_steps import MeasuredStep
+from .run_plans import Mode, RunPlan
 from .saturation import Verdict, concurrency
-from .serving import ServingFleet
+from .serving import JoinedMetrics, ServingFleet
 
-RESULT_FILE = rule(
-    "LLT113",
-    "a load-test result cannot be read",
-    fix="Give a file of low-latency load-test --output.",
-)
 WRITTEN = rule(
     "LLT115", "a file of the load test cannot be written", fix="Name a file in a writable folder."
-)
-LIMIT_REACHED = rule(
-    "LLT138",
-    "the load test did not reach the limit of an instance",
-    fix="Run low-latency load-test --find-limit without --up-to or with a higher one; or plan "
-    "with --accept-lower-bound, which may plan too many instances.",
 )
 
 
 @dataclass(frozen=True)
-class LoadTestReport:
-    """A load test with everything that belongs to it.
+class LoadTestRun:
+    """What was run."""
 
-    Attributes
-    ----------
-    fleet : ServingFleet
-        As it was when the run began.
-    metrics : JoinedMetrics
-        CloudWatch's view of the same time.
-    payload : str
-        What was sent, in words.
-    peak_tps, safety_factor : float or None
-        What the settings file wants to hold, and how carefully.
-    stated_instances : int or None
-        How many serve, as it was told.
-    price : Price or None
-        Of one instance for an hour.
-    """
+    plan: RunPlan
+    steps: tuple[MeasuredStep, ...]
+    limit: Limit | None  # of a search that came to its end
+    started_at: float  # epoch seconds of the whole run
+    ended_at: float
+    # whether it was stopped before its end; the steps are those that were whole
+    interrupted: bool = False
+    failure: str = ""  # what ended it, where it was not Ctrl-C
+
+    @property
+    def mode(self) -> Mode:
+        """What was asked for."""
+        return self.plan.mode
+
+    @property
+    def goal(self) -> LatencyGoal:
+        """What the steps were judged by."""
+        return self.plan.goal
+
+    @property
+    def alone(self) -> MeasuredStep | None:
+        """The step of one caller at a time."""
+        return next((each for each in self.steps if each.purpose == "alone"), None)
+
+    @property
+    def loads(self) -> tuple[MeasuredStep, ...]:
+        """All steps but that one."""
+        return tuple(each for each in self.steps if each.purpose != "alone")
+
+    @property
+    def held(self) -> bool:
+        """Whether a limit was found, all that a search was to try held, or every step did."""
+        if self.interrupted or not self.loads:
+            return False
+        if self.plan.search is not None:
+            return self.limit is not None and self.limit.found
+        good = ("held",) if self.mode == "confirm" else ("held", "unclear")
+        return all(each.judgement.kept and each.judgement.outcome in good for each in self.loads)
+
+
+@dataclass(frozen=True)
+class LoadTestReport:
+    """A load test with everything that belongs to it."""
 
     target: Target
     run: LoadTestRun
-    fleet: ServingFleet = field(default_factory=ServingFleet)
-    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
+    fleet: ServingFleet = field(default_factory=ServingFleet)  # as it was when the run began
+    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)  # of CloudWatch, the same time
     verdicts: tuple[Verdict, ...] = ()
-    payload: str = ""
-    peak_tps: float | None = None
+    payload: str = ""  # what was sent, in words
+    peak_tps: float | None = None  # what the settings file wants to hold, and how carefully
     safety_factor: float | None = None
-    stated_instances: int | None = None
-    price: Price | None = None
+    stated_instances: int | None = None  # how many serve, as it was told
+    price: Price | None = None  # of one instance for an hour
 
     @property
     def instances(self) -> int | None:
@@ -246,57 +262,3 @@ def write_text(path: Path, text: str) -> None:
         raise WRITTEN.error(
             got=f"{path}: {error.strerror or error}", allowed="a file in a folder that exists"
         ) from error
-
-
-@dataclass(frozen=True)
-class FoundLimit:
-    """What a plan takes from a result file."""
-
-    endpoint: str  # its name at AWS
-    variant: str
-    region: str
-    source: str
-    how: str
-    tps_per_instance: float
-    instance_type: str = ""  # empty where it is not known
-    lower_bound: bool = False  # whether the limit is higher, and was not looked for
-    # of a language model: requests under way on one instance at the limit
-    concurrency_per_instance: float | None = None
-
-
-def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
-    """Read the limit in a result file."""
-    content = read_result(path, RESULT_FILE)
-    where, limit = str(path), content.get("limit")
-    if not isinstance(limit, Mapping):
-        ended = " that did not come to its end" if content.get("interrupted") else ""
-        raise LIMIT_NEEDED.error(
-            got=f"a run with {content.get('mode', '?')}{ended}",
-            allowed="the result of --find-limit",
-            where=where,
-        )
-    check_result_is_valid(content, where)
-    tps: Any = limit.get("tps_per_instance")
-    if not TPS_PER_INSTANCE.holds(tps):
-        raise LIMIT_NEEDED.error(
-            got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where
-        )
-    lower_bound = bool(limit.get("lower_bound"))
-    if lower_bound and not accept_lower_bound:
-        raise LIMIT_REACHED.error(
-            got=f"at least {readable(tps)} requests a second",
-            allowed="a limit between a rate that held and one that broke",
-            where=where,
-        )
-    fleet = content.get("fleet")
-    return FoundLimit(
-        endpoint=str(content.get("endpoint") or ""),
-        variant=str(content.get("variant") or ""),
-        region=str(content.get("region") or ""),
-        source=str(content.get("source") or where),
-        how=str(limit.get("how") or ""),
-        tps_per_instance=float(tps),
-        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
-        lower_bound=lower_bound,
-        concurrency_per_instance=limit.get("concurrency_per_instance"),
-    )

@@ -1,17 +1,20 @@
-"""What a load test is to do: fixed steps, or a search for the limit, and how it is judged."""
+"""What a load test is to do: fixed steps, or a search for the limit; how long it takes, how it is judged."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ...errors import rule
+from ...facts.limit_kinds import Range
 from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.steps import Step
-from .judging import LatencyGoal
-from .search_plan import SearchPlan
+from .bounds import samples_for
+from .early_verdict import EARLIEST
+from .judging import LatencyGoal, is_mean, quantile_of
 
 LOAD_FORM = rule(
     "LLT108",
@@ -19,35 +22,176 @@ LOAD_FORM = rule(
     fix="Give --tps (requests per second), --users (callers that wait for their answers), "
     "--find-limit or --confirm.",
 )
+PRECISION = Range(
+    rule(
+        "LLT117",
+        "the precision of the limit is out of range",
+        fix="Give the allowed gap, as a share, between the highest rate that holds and the "
+        "next tried; default 0.05.",
+    ),
+    "the precision",
+    0.005,
+    0.5,
+    "",
+    False,
+)
+
+#: The chance that a step which only shows the way is wrongly said to hold. The step that confirms
+#: has the goal's.
+GUIDE_ERROR = 0.2
+#: From one rate to the next while they hold.
+RISE = 2.0
+#: How much longer than others the step may become that confirms.
+CONFIRMS_FOR = 2
+# What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
+# requests to spare, and so much longer for the fewest that can tell.
+_LONGER, _LONGEST = 10.0, 30.0
+_SPARE, _FEWEST = 2.5, 1.2
+# Seconds that a step sends before it counts: a share of it, at most so many where it only shows the
+# way, and where its figures are kept.
+_SETTLE_SHARE, _GUIDES_SETTLE, _KEPT_SETTLES = 0.1, 2.0, 5.0
+_ALONE_SHARE = 1 / 6
 
 Mode = Literal["rate", "users", "find-limit", "confirm"]
 
-_SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
-_ALONE_SHARE = 1 / 6
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How the limit is looked for.
+
+    Parameters
+    ----------
+    seconds : float
+        Length of a step; longer where the rate is too low to judge the percentile by.
+    alone_seconds : float
+        How long one caller is measured; 0 for not at all.
+    first_rate : float, optional
+        Where rising starts. By default half of what one caller at a time gets per instance; of a
+        language model, whose server batches, four times that caller's rate. Without a caller alone
+        the slowest rate that steps of this length can judge.
+    highest_rate : float
+        Where rising ends.
+    instances : int, optional
+        That serve now, all together; the limit is divided by them. ``load_test`` fills in what
+        SageMaker says; without either the search is refused.
+    precision : float
+        Distance at which the bisection ends, as a share. By default 0.05.
+    poisson : bool
+        Whether requests come at random (many independent callers), or evenly. By default at
+        random.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT117``.
+    """
+
+    goal: LatencyGoal
+    seconds: float = 60.0
+    alone_seconds: float = 10.0
+    first_rate: float | None = None
+    highest_rate: float = 100_000.0
+    instances: int | None = None
+    precision: float = 0.05
+    poisson: bool = True
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        PRECISION.check(self.precision, "precision")
+
+    def seconds_at(self, rate: float) -> float:
+        """Length of a step that can show the goal to be held; infinite where that takes too long.
+
+        With some requests to spare, unless they take ten times as long as a step should.
+        """
+        fewest = _FEWEST * self._needed / rate
+        if fewest > _LONGEST * self.seconds:
+            return math.inf
+        return max(self.seconds, fewest, min(_SPARE * self._needed / rate, _LONGER * self.seconds))
+
+    @property
+    def _needed(self) -> int:
+        quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
+        return max((samples_for(each, self.goal.confidence) for each in quantiles), default=30)
+
+    @property
+    def slowest_rate(self) -> float:
+        """The rate from which on no step becomes longer than wanted."""
+        return _SPARE * self._needed / self.seconds
+
+
+def settle_seconds(seconds: float, *, kept: bool = True) -> float:
+    """How long a step sends before it counts; a step that only shows the way is not kept."""
+    return min(_KEPT_SETTLES if kept else _GUIDES_SETTLE, _SETTLE_SHARE * seconds)
+
+
+def settled(name: str, seconds: float, settle: float, seed: int, **load: Any) -> Step:
+    """A step that counts for so many seconds, after its settling; ``load`` is arrivals or users."""
+    return Step(name, seconds + settle, seed=seed, settle_seconds=settle, **load)
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """How long the rest of a search sends, the step that begins included; seconds.
+
+    Examples
+    --------
+    >>> TimeLeft(95, 610).text
+    '2 to 11 min'
+    """
+
+    # if every verdict is clear at once, or none before its step's end. Rising further, and a
+    # limit that is not confirmed at once, come on top.
+    least: float
+    most: float
+
+    def after(self, seconds: float) -> TimeLeft:
+        """So much later."""
+        return TimeLeft(max(0.0, self.least - seconds), max(0.0, self.most - seconds))
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{math.ceil(self.least / 60)} to {math.ceil(self.most / 60)} min"
+
+
+def time_left(
+    plan: SearchPlan, rate: float | None = None, bracket: float = RISE, *, whole_minutes: bool
+) -> TimeLeft:
+    """How long a search takes from here.
+
+    Examples
+    --------
+    Of the half that is left after rising, four steps bisect to 5 %; one rises into it.
+
+    >>> time_left(SearchPlan(LatencyGoal({"p99": 0.2})), whole_minutes=False)
+    TimeLeft(least=100.0, most=445.0)
+    """
+    steps = max(0, math.ceil(math.log2(math.log(bracket) / math.log1p(plan.precision)) - 1e-9))
+    seconds = plan.seconds if rate is None else plan.seconds_at(rate)
+    if math.isinf(seconds):
+        seconds = plan.seconds
+    rises = rate is None
+    settle, confirming = settle_seconds(seconds, kept=False), CONFIRMS_FOR * seconds
+    before = settle_seconds(confirming)
+    before_most = before + (60.0 if whole_minutes and seconds >= 60 else 0.0)
+    guides, alone = steps + rises, plan.alone_seconds if rises else 0.0
+    return TimeLeft(
+        alone + guides * (settle + EARLIEST) + before + seconds,
+        alone + guides * (settle + seconds) + before_most + confirming,
+    )
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A load test.
-
-    Make it with :func:`rate_plan`, :func:`users_plan`, :func:`limit_plan`, :func:`confirm_plan`.
-
-    Attributes
-    ----------
-    goal : LatencyGoal
-        What each step is judged by; without targets, by errors alone.
-    steps : tuple of Step
-        One after the other; empty for a search.
-    whole_minutes : bool
-        Whether steps of a minute or more settle until a full minute begins, so that CloudWatch,
-        which counts in minutes, has some of theirs alone. By default they do not; ``load_test``
-        wants it when it reads CloudWatch.
-    """
+    """A load test, as :func:`rate_plan`, :func:`users_plan`, :func:`limit_plan` and so on make it."""
 
     mode: Mode
-    goal: LatencyGoal
-    steps: tuple[Step, ...] = ()
+    goal: LatencyGoal  # what each step is judged by; without targets, by errors alone
+    steps: tuple[Step, ...] = ()  # one after the other; empty for a search
     search: SearchPlan | None = None
+    # whether steps of a minute or more settle until a full minute begins, so that CloudWatch, which
+    # counts in minutes, has some of theirs alone; ``load_test`` wants it when it reads CloudWatch
     whole_minutes: bool = False
 
     def __post_init__(self) -> None:
@@ -103,7 +247,7 @@ def rate_plan(
     ['alone', '50 TPS', '100 TPS']
     """
     steps = _alone(alone_seconds, seconds, seed)
-    settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
+    settle = settle_seconds(seconds)
     for number, rate in enumerate(rates, 1):
         if isinstance(rate, Arrivals):
             arrivals: Arrivals = rate
@@ -111,16 +255,8 @@ def rate_plan(
             steps.append(Step(_shape_name(arrivals), seconds, arrivals, None, seed=seed + number))
             continue
         arrivals = PoissonArrivals(rate) if poisson else ConstantArrivals(rate)
-        steps.append(
-            Step(
-                f"{readable(rate, 4)} TPS",
-                seconds + settle,
-                arrivals,
-                None,
-                seed=seed + number,
-                settle_seconds=settle,
-            )
-        )
+        name = f"{readable(rate, 4)} TPS"
+        steps.append(settled(name, seconds, settle, seed + number, arrivals=arrivals))
     return RunPlan(mode, goal or LatencyGoal(), tuple(steps))
 
 
@@ -140,18 +276,10 @@ def users_plan(
     [4, 20]
     """
     steps = _alone(alone_seconds, seconds, seed)
-    settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
-    steps += [
-        Step(
-            f"{count:,} user" + ("s" if count != 1 else ""),
-            seconds + settle,
-            None,
-            count,
-            seed=seed + number,
-            settle_seconds=settle,
-        )
-        for number, count in enumerate(users, 1)
-    ]
+    settle = settle_seconds(seconds)
+    for number, count in enumerate(users, 1):
+        name = f"{count:,} user" + ("s" if count != 1 else "")
+        steps.append(settled(name, seconds, settle, seed + number, users=count))
     return RunPlan("users", goal or LatencyGoal(), tuple(steps))
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...report.numbers import milliseconds, readable
-from ..engine.error_kinds import NOT_THE_INSTANCES, causes
+from ..engine.measurement import NOT_THE_INSTANCES, causes
 from ..engine.steps import most_frequent
-from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
-from .running import LoadTestRun
-from .serving import ServingFleet
+from .serving import JoinedMetrics, ServingFleet, StepMetrics
+
+if TYPE_CHECKING:
+    from .result_file import LoadTestRun
 
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
@@ -23,27 +25,13 @@ _ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
 
 #: ``invalid``: the figures say nothing about the endpoint; ``limit``: this is what limits.
 Severity = Literal["invalid", "limit", "risk", "fine"]
-KINDS = (
-    *("client-bound", "fleet-changed", "fleet-scales", "fleet-not-planned"),
-    *("throttled", "loading", "refused", "sagemaker", "errors"),
-    *(
-        "cpu",
-        "gpu",
-        "queueing",
-        "before-the-model",
-        "overhead",
-        "not-saturated",
-        "not-read",
-        "unexplained",
-    ),
-)
 
 
 @dataclass(frozen=True)
 class Verdict:
     """One thing that the run says."""
 
-    kind: str  # one of KINDS
+    kind: str  # one of ``VERDICTS``
     severity: Severity
     title: str
     evidence: tuple[str, ...] = ()
@@ -52,6 +40,97 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
         return {**asdict(self), "evidence": list(self.evidence)}
+
+
+_FIXED = "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling suspended."
+_MORE = "More instances, or larger ones."
+
+#: Each verdict once: what it says, and what to do. Names in braces are measured.
+VERDICTS: dict[str, tuple[str, str]] = {
+    "client-bound": (
+        "Client-bound: result invalid. The machine that sent was too busy, not the endpoint",
+        "Run the load test where it has more processors: --processes, another machine, or a fleet.",
+    ),
+    "fleet-changed": ("The number of instances changed during the run", _FIXED),
+    "fleet-scales": ("Scaling may change the number of instances during the run", _FIXED),
+    "fleet-not-planned": (
+        "The fleet has {has}, the plan says {planned} at the peak",
+        "Deploy the plan first; this confirms nothing of it.",
+    ),
+    "throttled": (
+        "AWS throttles the callers before the instances are full",
+        "This limit is reported to depend on the number and type of the endpoint's instances: more or "
+        "faster ones may raise it. See Service Quotas, ask AWS Support, and let clients repeat later.",
+    ),
+    "loading": (
+        "The model was still loading: a multi-model or serverless endpoint says so with 429",
+        "Test again when it is loaded; see that all models that are called fit the memory.",
+    ),
+    "refused": (
+        "SageMaker refuses the requests before they reach a model",
+        "Look at the payload, the rights, the credentials, and whether the endpoint is still there.",
+    ),
+    "sagemaker": (
+        "SageMaker itself fails, and not the model",
+        "See the AWS Health Dashboard, test again, and ask AWS Support.",
+    ),
+    "errors": ("Requests fail at {step}", "Look into the container's log."),
+    "cpu": ("The CPU is {how}", _MORE),
+    "gpu": ("The GPU is {how}", _MORE),
+    "queueing": ("Requests wait inside the instances", _MORE),
+    "before-the-model": (
+        "Requests wait before they reach the model",
+        "Look at the network between the callers and SageMaker, at connections that are not kept, and "
+        "at the load generator.",
+    ),
+    "overhead": (
+        "SageMaker's own overhead rose with the load",
+        "Compare routing strategies, and ask AWS Support.",
+    ),
+    "not-saturated": ("Nothing is saturated at {step}", ""),
+    "not-read": (
+        "CPU and GPU use at {step} was not read: what is near its limit is not known",
+        "CloudWatch tells after a minute or two: steps of two minutes, without --metrics-wait 0s.",
+    ),
+    "unexplained": (
+        "The target was missed at {step}; the metrics do not show the cause",
+        "low-latency diagnose reads more.",
+    ),
+}
+#: The same of the ways in which a container fails: the end of the title of ``errors``, and what to do.
+_CONTAINERS = {
+    "gave-up": (
+        "the container gave no answer",
+        "SageMaker's time limit for an answer was over, or the container hung up: shorten the work of "
+        "a request, or look into the log for a process that ended.",
+    ),
+    "model": (
+        "the container answers with an error of its own",
+        "Look into the container's log; with a status of 4xx at the payload, too.",
+    ),
+    "busy": (
+        "the container says that it is busy",
+        "Give it more workers or a longer queue, or use more instances.",
+    ),
+}
+
+
+def _verdict(
+    kind: str,
+    severity: Severity,
+    *evidence: str,
+    title: str = "",  # where it is not the row's
+    advice: str = "",
+    **measured: object,
+) -> Verdict:
+    said, advised = VERDICTS[kind]
+    return Verdict(
+        kind,
+        severity,
+        title or said.format(**measured),
+        evidence,
+        advice or advised.format(**measured),
+    )
 
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
@@ -107,19 +186,7 @@ def verdicts(
             if step.judgement.outcome in ("held", "unclear"):
                 saturated.append(_not_saturated(step, window))
             else:
-                late = [each for each in step.result.warnings if each.startswith("send lag")]
-                cause = "the metrics do not show the cause"
-                if late:
-                    cause += ". The machine that sent was late too: it may be that machine"
-                saturated.append(
-                    Verdict(
-                        "unexplained",
-                        "limit",
-                        f"The target was missed at {_name(step)}; {cause}",
-                        (*step.judgement.reasons, *late),
-                        "low-latency diagnose reads more.",
-                    )
-                )
+                saturated.append(_unexplained(step))
         found += saturated
     order = ("invalid", "limit", "risk", "fine")
     return tuple(sorted(found, key=lambda each: order.index(each.severity)))
@@ -134,15 +201,14 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
     whole = any(each.purpose != "alone" for each in bound) and not (
         run.limit is not None and run.limit.found
     )
-    yield Verdict(
+    yield _verdict(
         "client-bound",
         "invalid" if whole else "risk",
-        "Client-bound: result invalid. The machine that sent was too busy, not the endpoint"
+        *(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
+        title=""
         if whole
         else f"The machine that sent was too busy in {', '.join(map(_name, bound))}: those "
         "latencies are its own, not the endpoint's",
-        tuple(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
-        "Run the load test where it has more processors: --processes, another machine, or a fleet.",
     )
 
 
@@ -150,27 +216,15 @@ def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator
     if after is None or before.instances is None or after.instances is None:
         return
     if before.instances != after.instances:
-        yield Verdict(
-            "fleet-changed",
-            "invalid",
-            "The number of instances changed during the run",
-            (f"{before.instances} before, {after.instances} after",),
-            "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
-            "suspended.",
-        )
+        told = f"{before.instances} before, {after.instances} after"
+        yield _verdict("fleet-changed", "invalid", told)
 
 
 def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
     """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
     if fleet.scales:
-        yield Verdict(
-            "fleet-scales",
-            "risk",
-            "Scaling may change the number of instances during the run",
-            (f"from {fleet.minimum} to {fleet.maximum} instances",),
-            "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
-            "suspended.",
-        )
+        told = f"from {fleet.minimum} to {fleet.maximum} instances"
+        yield _verdict("fleet-scales", "risk", told)
 
 
 def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> Iterator[Verdict]:
@@ -178,66 +232,24 @@ def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> It
     if mode != "confirm" or planned is None or fleet.instances in (None, planned):
         return
     has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
-    yield Verdict(
-        "fleet-not-planned",
-        "risk",
-        f"The fleet has {has}, the plan says {planned} at the peak",
-        (),
-        "Deploy the plan first; this confirms nothing of it.",
-    )
-
-
-# By the cause of most failures: what to say, and what to do.
-_CAUSES = {
-    "throttled": (
-        "AWS throttles the callers before the instances are full",
-        "This limit is reported to depend on the number and type of the endpoint's instances: more or "
-        "faster ones may raise it. See Service Quotas, ask AWS Support, and let clients repeat later.",
-    ),
-    "loading": (
-        "The model was still loading: a multi-model or serverless endpoint says so with 429",
-        "Test again when it is loaded; see that all models that are called fit the memory.",
-    ),
-    "refused": (
-        "SageMaker refuses the requests before they reach a model",
-        "Look at the payload, the rights, the credentials, and whether the endpoint is still there.",
-    ),
-    "sagemaker": (
-        "SageMaker itself fails, and not the model",
-        "See the AWS Health Dashboard, test again, and ask AWS Support.",
-    ),
-    "gave-up": (
-        "the container gave no answer",
-        "SageMaker's time limit for an answer was over, or the container hung up: shorten the work of "
-        "a request, or look into the log for a process that ended.",
-    ),
-    "model": (
-        "the container answers with an error of its own",
-        "Look into the container's log; with a status of 4xx at the payload, too.",
-    ),
-    "busy": (
-        "the container says that it is busy",
-        "Give it more workers or a longer queue, or use more instances.",
-    ),
-}
+    yield _verdict("fleet-not-planned", "risk", has=has, planned=planned)
 
 
 def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
     cause, count = next(iter(causes(step.result.errors).most_common(1)), ("", 0))
     if not (step.judgement.errors or cause == "throttled"):
         return
-    said, advised = _CAUSES.get(cause if count >= 0.5 * step.result.failed else "", ("", ""))
+    cause = cause if count >= 0.5 * step.result.failed else ""
     share = f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
     evidence = [share + most_frequent(step.result.failures)]
-    if said and cause in NOT_THE_INSTANCES:
-        severity: Severity = "limit" if run.plan.search is None else "invalid"
-        yield Verdict(cause, severity, said, tuple(evidence), advised)
+    if cause in NOT_THE_INSTANCES:
+        yield _verdict(cause, "limit" if run.plan.search is None else "invalid", *evidence)
         return
     if not step.judgement.errors:
         return
     used = _used(window)
-    advice = "Look into the container's log."
-    title = f"Requests fail at {_name(step)}"
+    said, advised = _CONTAINERS.get(cause, ("", ""))
+    title, advice = VERDICTS["errors"][0].format(step=_name(step)), ""
     capacity = _capacity(step)
     if capacity is not None:
         title = (
@@ -256,7 +268,7 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
         if percent >= ADVISED[1]:
             title += f": the instances are full ({name} {percent:.0f} %)"
-            advice = "More instances, or larger ones."
+            advice = _MORE
         else:
             title += ", though the hardware is not full"
             advice = (
@@ -265,7 +277,7 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
             )
             if said and cause == "gave-up":
                 advice = advised
-    yield Verdict("errors", "limit", title, tuple(evidence), advice)
+    yield _verdict("errors", "limit", *evidence, title=title, advice=advice)
 
 
 def _capacity(step: MeasuredStep) -> float | None:
@@ -297,23 +309,16 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iter
     for name, percent in _used(window).items():
         if percent < ADVISED[1]:
             continue
-        full = percent >= _FULL
         share = sum(ADVISED) / 2 / percent
-        evidence = (
-            f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
-            f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
-        )
-        advice = (
-            "More instances, or larger ones."
-            if run.mode == "confirm"
-            else f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %."
-        )
-        yield Verdict(
+        yield _verdict(
             name.lower(),
             "limit" if broken else "risk",
-            f"The {name} is full" if full else f"The {name} is above what AWS advises",
-            evidence,
-            advice,
+            f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
+            f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
+            how="full" if percent >= _FULL else "above what AWS advises",
+            advice=""
+            if run.mode == "confirm"
+            else f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %.",
         )
 
 
@@ -348,29 +353,25 @@ def _waiting(
             f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
             f"client's {milliseconds(1000 * now, 4)}"
         )
-    kind, title, further, advice = _where_it_waits(window, metrics.of(alone.result), base, wait)
     severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
-    yield Verdict(kind, severity, title, (*evidence, *further), advice)
+    found = _where_it_waits(severity, window, metrics.of(alone.result), base, wait)
+    yield replace(found, evidence=(*evidence, *found.evidence))
 
 
 def _where_it_waits(
-    window: StepMetrics, before: StepMetrics, alone: float, wait: float
-) -> tuple[str, str, tuple[str, ...], str]:
-    """Kind, title, evidence and advice of a wait of so many milliseconds more than alone."""
-    title = "Requests wait for each other"
+    severity: Severity, window: StepMetrics, before: StepMetrics, alone: float, wait: float
+) -> Verdict:
+    """The verdict on a wait of so many milliseconds more than alone."""
+    unknown = partial(_verdict, "queueing", severity, title="Requests wait for each other")
     model = window.get("ModelLatency.Average")
     if model is None:
-        return "queueing", title, (), "More instances or more workers per instance."
+        return unknown(advice="More instances or more workers per instance.")
     model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * alone)
     if model - model_alone >= 0.5 * wait:
         used = _used(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
-        advice = (
-            "The hardware is not full: give the container more workers."
-            if idle
-            else "More instances, or larger ones."
-        )
-        return "queueing", "Requests wait inside the instances", (), advice
+        advice = "The hardware is not full: give the container more workers." if idle else ""
+        return _verdict("queueing", severity, advice=advice)
     overhead = window.get("OverheadLatency.Average")
     overhead_alone = before.get("OverheadLatency.Average")
     if (
@@ -382,17 +383,10 @@ def _where_it_waits(
         told = (
             f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone"
         )
-        advice = "Compare routing strategies, and ask AWS Support."
-        return "overhead", "SageMaker's own overhead rose with the load", (told,), advice
+        return _verdict("overhead", severity, told)
     if window.shared:
-        return "queueing", title, (), "Longer steps (two minutes) tell CloudWatch's minutes apart."
-    return (
-        "before-the-model",
-        "Requests wait before they reach the model",
-        (),
-        "Look at the network between the callers and SageMaker, at "
-        "connections that are not kept, and at the load generator.",
-    )
+        return unknown(advice="Longer steps (two minutes) tell CloudWatch's minutes apart.")
+    return _verdict("before-the-model", severity)
 
 
 def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
@@ -400,19 +394,15 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
         f"{name} at {percent:.0f} %{_shared(window)}" for name, percent in _used(window).items()
     ]
     if not used:
-        return Verdict(
-            "not-read",
-            "risk",
-            f"CPU and GPU use at {_name(step)} was not read: what is near its limit is not known",
-            step.judgement.reasons,
-            "CloudWatch tells after a minute or two: steps of two minutes, without --metrics-wait 0s.",
-        )
-    return Verdict(
-        "not-saturated",
-        "fine",
-        f"Nothing is saturated at {_name(step)}",
-        (*step.judgement.reasons, *used),
-    )
+        return _verdict("not-read", "risk", *step.judgement.reasons, step=_name(step))
+    return _verdict("not-saturated", "fine", *step.judgement.reasons, *used, step=_name(step))
+
+
+def _unexplained(step: MeasuredStep) -> Verdict:
+    late = [each for each in step.result.warnings if each.startswith("send lag")]
+    found = _verdict("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
+    machine = ". The machine that sent was late too: it may be that machine" if late else ""
+    return replace(found, title=found.title + machine)
 
 
 def _used(window: StepMetrics) -> dict[str, float]:

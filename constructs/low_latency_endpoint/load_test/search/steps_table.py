@@ -13,9 +13,9 @@ from ...report.document import Cell, Table
 from ...report.numbers import readable
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
 from ..engine.steps import StepResult, most_frequent
-from .joined_metrics import StepMetrics
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport, iso_time
+from .serving import StepMetrics
 
 PER_INSTANCE = "Inv./inst."
 _Column = Callable[[MeasuredStep, StepMetrics], Any]

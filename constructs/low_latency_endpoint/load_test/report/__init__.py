@@ -1,1 +1,0 @@
-"""The load test's page: one HTML file with its charts and their library inside."""

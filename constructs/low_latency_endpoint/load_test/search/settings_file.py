@@ -1,0 +1,287 @@
+"""What a load test takes from a settings file, and the limit that it found in that file and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import rule
+from ...errors.findings import Place
+from ...facts.limits import TPS_PER_INSTANCE
+from ...facts.prices import Price
+from ...options.latency_target import LatencyTarget
+from ...options.load import TokenTraffic
+from ...options.warm_up import WarmUpPayload
+from ...plan.contradictions import contradicts
+from ...plan.decisions import Explanation, PlanWarning
+from ...plan.load_test_validity import (
+    LIMIT_NEEDED,
+    check_result_is_valid,
+    other_instance_type,
+    read_result,
+)
+from ...report.numbers import readable
+from ...settings import Settings, explain_variants, load_settings, plan_endpoint, planned_variants
+from ...settings.endpoint import EndpointSettings
+from ...settings.yaml_editing import YamlEdit, checked_edit
+from ..engine.payloads import Payloads
+from .judging import FIRST_TOKEN, INTER_TOKEN
+
+SETTINGS_ENDPOINT = rule(
+    "LLT111",
+    "the settings file does not say which endpoint is meant",
+    fix="State endpoint_name in it, or name the endpoint by its key.",
+)
+RESULT_FILE = rule(
+    "LLT113",
+    "a load-test result cannot be read",
+    fix="Give a file of low-latency load-test --output.",
+)
+LIMIT_REACHED = rule(
+    "LLT138",
+    "the load test did not reach the limit of an instance",
+    fix="Run low-latency load-test --find-limit without --up-to or with a higher one; or plan "
+    "with --accept-lower-bound, which may plan too many instances.",
+)
+PEAK_NEEDED = rule(
+    "LLT163",
+    "the peak to plan for is not stated",
+    fix="Say the highest rate that callers will send: --peak-tps 500.",
+)
+_INPUT = "TPS per instance"
+
+
+@dataclass(frozen=True)
+class StatedEndpoint:
+    """One endpoint as its settings state it; ``None`` for what they do not."""
+
+    key: str  # under ``endpoints``
+    endpoint_name: str | None  # at AWS
+    region: str | None
+    targets: dict[str, float]  # seconds by statistic
+    peak_tps: float | None
+    safety_factor: float | None
+    payloads: Payloads | None  # the warm-up's
+    content_type: str | None  # the warm-up's
+    target_model: str | None
+    # that hold the peak by the plan; ``None`` without a throughput
+    planned_instances: int | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)  # by item
+    streaming: bool = False  # whether answers are streamed
+    tokens: TokenTraffic | None = None  # of a language model's requests
+
+
+def endpoint_key(settings: Settings, name: str) -> str:
+    """The key of an endpoint, by its name at AWS or its key; a lone one without a name is meant."""
+    (key, first), *others = settings.endpoints.items()
+    return key if not others and first.endpoint_name is None else settings.key_of(name)
+
+
+def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
+    """Read what the settings file states about an endpoint."""
+    settings = load_settings(path)
+    key = endpoint_key(settings, name)
+    one = settings.endpoints[key]
+    payload = one.warm_up.payloads[0] if one.warm_up else None
+    throughput = one.throughput
+    return StatedEndpoint(
+        key=key,
+        endpoint_name=one.endpoint_name,
+        region=settings.region,
+        targets=_targets(one.latency) if one.latency else {},
+        peak_tps=throughput.peak_tps if throughput else None,
+        safety_factor=throughput.safety_factor if throughput else None,
+        payloads=None if payload is None else _payloads(payload),
+        content_type=payload.headers["ContentType"] if payload else None,
+        target_model=None if payload is None else payload.target_model,
+        planned_instances=sum(
+            each.plan.fleet.at_peak for each in planned_variants(settings, key) if not each.shadow
+        )
+        if throughput
+        else None,
+        prices=settings.prices,
+        streaming=bool(one.streaming)
+        or one.tokens is not None
+        or (one.latency is not None and one.latency.of_tokens),
+        tokens=one.tokens,
+    )
+
+
+def _targets(target: LatencyTarget) -> dict[str, float]:
+    """Seconds by statistic, as a load test calls them."""
+    kinds = (
+        ("", target.milliseconds),
+        (FIRST_TOKEN, target.ttft_milliseconds),
+        (INTER_TOKEN, target.itl_milliseconds),
+    )
+    return {prefix + name: value / 1000 for prefix, found in kinds for name, value in found.items()}
+
+
+def _payloads(payload: WarmUpPayload) -> Payloads:
+    if payload.file is not None:
+        return Payloads.of_file(Path(payload.file))
+    return Payloads.of_bytes(payload.body)
+
+
+@dataclass(frozen=True)
+class FoundLimit:
+    """What a plan takes from a result file."""
+
+    endpoint: str  # its name at AWS
+    variant: str
+    region: str
+    source: str
+    how: str
+    tps_per_instance: float
+    instance_type: str = ""  # empty where it is not known
+    lower_bound: bool = False  # whether the limit is higher, and was not looked for
+    # of a language model: requests under way on one instance at the limit
+    concurrency_per_instance: float | None = None
+
+
+def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
+    """Read the limit in a result file."""
+    content = read_result(path, RESULT_FILE)
+    where, limit = str(path), content.get("limit")
+    if not isinstance(limit, Mapping):
+        ended = " that did not come to its end" if content.get("interrupted") else ""
+        raise LIMIT_NEEDED.error(
+            got=f"a run with {content.get('mode', '?')}{ended}",
+            allowed="the result of --find-limit",
+            where=where,
+        )
+    check_result_is_valid(content, where)
+    tps: Any = limit.get("tps_per_instance")
+    if not TPS_PER_INSTANCE.holds(tps):
+        raise LIMIT_NEEDED.error(
+            got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where
+        )
+    lower_bound = bool(limit.get("lower_bound"))
+    if lower_bound and not accept_lower_bound:
+        raise LIMIT_REACHED.error(
+            got=f"at least {readable(tps)} requests a second",
+            allowed="a limit between a rate that held and one that broke",
+            where=where,
+        )
+    fleet = content.get("fleet")
+    return FoundLimit(
+        endpoint=str(content.get("endpoint") or ""),
+        variant=str(content.get("variant") or ""),
+        region=str(content.get("region") or ""),
+        source=str(content.get("source") or where),
+        how=str(limit.get("how") or ""),
+        tps_per_instance=float(tps),
+        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
+        lower_bound=lower_bound,
+        concurrency_per_instance=limit.get("concurrency_per_instance"),
+    )
+
+
+@dataclass(frozen=True)
+class AdoptedLimit:
+    """A settings file with a measured throughput in it, not written yet."""
+
+    key: str  # of the endpoint in the settings
+    limit: FoundLimit
+    # what changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
+    # writes it
+    edit: YamlEdit
+    settings_before: Settings  # what the file says now, and with the throughput
+    settings_after: Settings
+    before: dict[str, Explanation]  # the plans of all endpoints, explained
+    after: dict[str, Explanation]
+    # stated numbers of instances that are below what the peak needs now, and are raised too
+    raised: tuple[str, ...] = ()
+
+
+def adopt_limit(
+    settings: Path,
+    result: Path,
+    *,
+    endpoint: str | None = None,
+    peak_tps: float | None = None,
+    accept_lower_bound: bool = False,
+) -> AdoptedLimit:
+    """Put the limit of a result file into the text of a settings file."""
+    limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
+    read = load_settings(settings)
+    key = endpoint or endpoint_key(read, limit.endpoint)
+    plan_endpoint(read, key)  # says when there is no such endpoint
+    if peak_tps is None and read.endpoints[key].throughput is None:
+        raise PEAK_NEEDED.error(
+            got=f"endpoints.{key} without throughput", allowed="--peak-tps, or peak_tps in the file"
+        )
+    place: Place = ("endpoints", key, "throughput")
+    values: dict[Place, Any] = {}
+    if peak_tps is not None:
+        values[*place, "peak_tps"] = peak_tps
+    values[*place, "tps_per_instance"] = limit.tps_per_instance
+    if limit.concurrency_per_instance is not None:
+        values[*place, "concurrency_per_instance"] = limit.concurrency_per_instance
+    edit, changed = checked_edit(settings, values)
+    counts, raised = _too_few(changed, key)
+    if counts:
+        edit, changed = checked_edit(settings, {**values, **counts})
+    after = explain_variants(changed)
+    stated = read.endpoints[key].throughput
+    before = stated.tps_per_instance if stated else 0.0
+    after[key] = _noted(after[key], limit, changed.endpoints[key], before)
+    return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
+
+
+def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
+    """Stated numbers of instances below what holds the peak, and what they have to be."""
+    needed = plan_endpoint(settings, key).fleet.at_peak
+    stated = settings.endpoints[key].instances
+    few = [
+        (name, count)
+        for name, count in (("initial", stated.initial), ("max", stated.max))
+        if count is not None and count < needed
+    ]
+    return (
+        {("endpoints", key, "instances", name): needed for name, _ in few},
+        tuple(
+            f"instances.{name}: {count} to {needed}, which the peak needs" for name, count in few
+        ),
+    )
+
+
+def _noted(
+    plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings, before: float
+) -> Explanation:
+    """The plan with the source of its numbers, and what does not fit."""
+    note = f"measured: {limit.source}; {limit.how}"
+    decisions = tuple(
+        replace(each, note=f"{each.note}; {note}" if each.note else note)
+        if _INPUT in each.inputs
+        else each
+        for each in plan
+    )
+    warnings = list(plan.warnings)
+    if contradicts(before, limit.tps_per_instance):
+        text = f"the settings said {readable(before)} TPS per instance, and {readable(limit.tps_per_instance)} were found"
+        warnings.insert(
+            0, PlanWarning("contradiction-load-test", f"{text}: of the same model and load?")
+        )
+    if other := other_instance_type(limit.instance_type, endpoint.instance_type):
+        warnings.append(PlanWarning("load-test-instance-type", other))
+    if endpoint.variants and limit.variant != endpoint.variant_name:
+        warnings.append(
+            PlanWarning(
+                "load-test-of-another-variant",
+                f"the load test called {limit.variant or 'all variants'}, and its limit is taken for "
+                f"that of {endpoint.variant_name}: load-test it with --variant "
+                f"{endpoint.variant_name}",
+            )
+        )
+    if limit.lower_bound:
+        warnings.append(
+            PlanWarning(
+                "load-test-lower-bound",
+                "the load test did not reach the limit: an instance may hold more than "
+                f"{readable(limit.tps_per_instance)} requests a second, and fewer instances may do",
+            )
+        )
+    return replace(plan, decisions=decisions, warnings=tuple(warnings))
