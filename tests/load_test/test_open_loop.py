@@ -362,6 +362,22 @@ def test_without_timer_files_the_pacer_uses_gevents_timers(monkeypatch: pytest.M
     assert records.sent == records.completed == 50
 
 
+def test_without_timer_files_a_last_request_after_the_end_is_answered_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(Arrivals):
+        kind = "late"
+
+        def offsets(self, seconds: float, **_: object):  # type: ignore[no-untyped-def,override]
+            yield 0.0
+            time.sleep(2 * seconds)  # as a busy machine's scheduler does
+            yield 0.9 * seconds
+
+    monkeypatch.setattr("low_latency_endpoint.load_test.engine.sending.sys.platform", "darwin")
+    records = run(Step("s", 0.05, Late()), sleeping(0.001))
+    assert records.sent == records.completed == 2
+
+
 def test_a_fault_of_the_arrivals_ends_the_step() -> None:
     class Broken(Arrivals):
         kind = "broken"

@@ -82,6 +82,7 @@ class Pacer:
                 if self._cancelled:
                     return
                 get_hub().loop.run_callback(act, each)
+            gevent.sleep(0)  # until the last one is acted on
             return
         moment: float | None = next(moments, None)
         problem: list[BaseException] = []
