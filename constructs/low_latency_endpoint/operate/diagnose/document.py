@@ -80,12 +80,8 @@ def document(diagnosis: Diagnosis) -> Document:
     )
     absent = Listed([*(f"no data: {text}" for text in m.absent), CLOUDWATCH_LACKS], "soft")
     parts.append(Section("What was looked at", [unknown, looked_at, absent]))
-    told = (
-        m.region,
-        m.status,
-        window_text(m),
-        f"periods of {readable(m.period.total_seconds() / 60)} min",
-    )
+    minutes = readable(m.period.total_seconds() / 60)
+    told = (m.region, m.status, window_text(m), f"periods of {minutes} min")
     return Document(
         m.endpoint,
         parts,
@@ -167,9 +163,8 @@ def _finding(finding: Finding, m: Measurements) -> FindingPart:
         rows += [Row("found", " ".join(filter(None, each))) for each in shown]
     of = f"{finding.variant}, " if finding.variant else ""
     said = f"{'a risk, ' if finding.risk else ''}confidence {finding.confidence}"
-    rows.append(
-        Row("found" if when else "rated", of + when, (said, _CONFIDENCE[finding.confidence]))
-    )
+    rated = said, _CONFIDENCE[finding.confidence]
+    rows.append(Row("found" if when else "rated", of + when, rated))
     rows += [
         Row("run" if each.command else "change", each.text, (each.why, ""), code=True)
         for each in finding.changes

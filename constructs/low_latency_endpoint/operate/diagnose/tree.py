@@ -202,7 +202,7 @@ def _cause(view: VariantView) -> Iterator[Finding]:
 
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
     full = {time for part in parts if view.saturation(part) for time in part}
-    times = [time for time in times_of(view.slow_overhead) if time not in full]
+    times = [time for time in times_of(view.slow_of("OverheadLatency")) if time not in full]
     parts = slow_windows(view, times)
     if times and not full:
         parts = parts or [times]
@@ -211,7 +211,7 @@ def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Findin
 
 def overhead(view: VariantView) -> Iterator[Finding]:
     """At most one finding."""
-    slow, captured = view.slow_overhead, view.measurements.data_capture_percent
+    slow, captured = view.slow_of("OverheadLatency"), view.measurements.data_capture_percent
     if not slow:
         return
     times, shown = times_of(slow), view.slow_evidence(slow)

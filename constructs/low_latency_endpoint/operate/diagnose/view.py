@@ -144,11 +144,6 @@ class VariantView:
         return self.slow_of("ModelLatency")
 
     @cached_property
-    def slow_overhead(self) -> tuple[SlowPeriods, ...]:
-        """OverheadLatency above its threshold."""
-        return self.slow_of("OverheadLatency")
-
-    @cached_property
     def slow_times(self) -> list[datetime]:
         """Periods in which any statistic of ModelLatency was above its threshold."""
         return times_of(self.slow_model)

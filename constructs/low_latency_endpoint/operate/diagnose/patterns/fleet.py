@@ -14,19 +14,10 @@ from .. import thresholds as const
 from ..events import after_starts, deployed_near
 from ..findings import Evidence
 from ..view import VariantView
-from .pattern import (
-    CONTAINER_ERRORS,
-    MINUTE,
-    FoundPattern,
-    all_slow,
-    hit_words,
-    kept,
-    same_load,
-    share,
-)
+from .pattern import CONTAINER_ERRORS, MINUTE, Matched, all_slow, hit_words, kept, same_load, share
 
 
-def flapping(view: VariantView) -> Iterator[FoundPattern]:
+def flapping(view: VariantView) -> Iterator[Matched]:
     """At most one finding: the starts, and what is slow or fails because of them, are its work."""
     done = [
         a for a in view.variant.activities if a.status == "Successful" and a.capacity is not None
@@ -56,7 +47,7 @@ def flapping(view: VariantView) -> Iterator[FoundPattern]:
         risk=not explains or (not failing and kept(view, slow)),
         most=f"{max(sizes):.0f}",
     )
-    yield FoundPattern(finding, explains, errors=True)
+    yield Matched(finding, explains, errors=True)
 
 
 def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[datetime]]:
@@ -79,7 +70,7 @@ class Loss:
     left: int
 
 
-def lost_instances(view: VariantView) -> Iterator[FoundPattern]:
+def lost_instances(view: VariantView) -> Iterator[Matched]:
     """Each loss at the same load that made requests slow, instances full, or answers fail."""
     for loss in _losses(view):
         end = min(loss.until + const.WARMING, view.measurements.end)
@@ -158,7 +149,7 @@ def _consequence(view: VariantView, loss: Loss, explained: list[datetime]) -> li
 
 def _lost(
     view: VariantView, loss: Loss, explained: list[datetime], slow: list[datetime]
-) -> FoundPattern:
+) -> Matched:
     m, scaling, zone = view.measurements, view.variant.scaling, _zone(view, loss)
     asked = "whether scaling asked for it is unknown"
     if scaling is not None and scaling.activities is not None:
@@ -188,7 +179,7 @@ def _lost(
         risk=bool(slow) and kept(view, slow),
         now=f"; now {zones}" if zones else "",
     )
-    return FoundPattern(finding, frozenset(explained), errors=True)
+    return Matched(finding, frozenset(explained), errors=True)
 
 
 def _zone(view: VariantView, loss: Loss) -> str:

@@ -17,19 +17,10 @@ from ..findings import Evidence
 from ..slow_container import workers_stated_too_few
 from ..thresholds import BLOCK, BLOCKS, DOUBLED, LEAST_BLOCKS, STEP, TAU
 from ..view import VariantView, runs
-from .pattern import (
-    CONTAINER_ERRORS,
-    MINUTE,
-    FoundPattern,
-    Judged,
-    all_slow,
-    hit_words,
-    judged,
-    kept,
-)
+from .pattern import CONTAINER_ERRORS, MINUTE, Judged, Matched, all_slow, hit_words, judged, kept
 
 
-def growing(view: VariantView) -> Iterator[FoundPattern]:
+def growing(view: VariantView) -> Iterator[Matched]:
     """At most one finding, of the first judged statistic that creeps: leaks, caches, fragmentation."""
     window = view.measurements.start, view.measurements.end
     since = max((d.done + const.WARMING for d in view.measurements.deployments), default=window[0])
@@ -90,7 +81,7 @@ def _change(series: Series, times: list[datetime]) -> float | None:
     return ends[1] / ends[0] if ends and ends[0] else None
 
 
-def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime]) -> FoundPattern:
+def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime]) -> Matched:
     slow = _slow_with_it(view, times)
     hours = (times[-1] - times[0] + view.period) / timedelta(hours=1)
     length = f"{readable(hours, 2)} h" if hours >= 2 else f"{60 * hours:.0f} min"
@@ -117,7 +108,7 @@ def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime
         if leaks
         else "Memory does not grow: look for a list, table, log or number of connections that does.",
     )
-    return FoundPattern(finding, frozenset(slow))
+    return Matched(finding, frozenset(slow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,7 @@ class Tooth:
     climbed: bool
 
 
-def saw_tooth(view: VariantView) -> Iterator[FoundPattern]:
+def saw_tooth(view: VariantView) -> Iterator[Matched]:
     """At most one finding: several teeth, most of them with what a restart leaves in metrics."""
     memory = _smooth(view.get("MemoryUtilization", "Average"))
     falls = [
@@ -167,7 +158,7 @@ def saw_tooth(view: VariantView) -> Iterator[FoundPattern]:
         *([Evidence("; ".join(hit), *span)] if hit else []),
         risk=not failed and (not slow or kept(view, slow)),
     )
-    yield FoundPattern(finding, frozenset(explained), errors=True)
+    yield Matched(finding, frozenset(explained), errors=True)
 
 
 def _smooth(series: Series) -> Series:

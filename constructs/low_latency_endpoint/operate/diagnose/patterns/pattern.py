@@ -39,7 +39,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPattern:
+class Matched:
     """A finding, and the periods that it explains: no other cause is looked for in them.
 
     ``errors`` says whether it explains server errors too.

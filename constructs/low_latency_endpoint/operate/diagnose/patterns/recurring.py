@@ -22,8 +22,8 @@ from ..view import VariantView, runs
 from .pattern import (
     CONTAINER_ERRORS,
     MINUTE,
-    FoundPattern,
     Judged,
+    Matched,
     all_slow,
     hit_words,
     judged,
@@ -36,7 +36,7 @@ from .pattern import (
 )
 
 
-def periodic(view: VariantView) -> Iterator[FoundPattern]:
+def periodic(view: VariantView) -> Iterator[Matched]:
     """At most one rhythm, the most significant of any judged statistic: of a job, or of callers."""
     found = [(made, each) for each in judged(view) if (made := _rhythm(view, each)) is not None]
     if not found:
@@ -79,7 +79,7 @@ def periodic(view: VariantView) -> Iterator[FoundPattern]:
     if bursts:
         spread = "Spread the callers' schedule over time, or queue their bursts: the endpoint holds their mean."
         finding = replace(finding, changes=(), besides=spread)
-    yield FoundPattern(finding, frozenset(times), errors=True)
+    yield Matched(finding, frozenset(times), errors=True)
 
 
 def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
@@ -105,7 +105,7 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     return replace(made, bins=made.bins | wide | missing)
 
 
-def after_idle(view: VariantView) -> Iterator[FoundPattern]:
+def after_idle(view: VariantView) -> Iterator[Matched]:
     """At most one finding, over several pauses or a clear one: what went cold while nobody asked."""
     pauses, slow = _pauses(view), set(all_slow(view))
     if not pauses or not slow:
@@ -146,7 +146,7 @@ def after_idle(view: VariantView) -> Iterator[FoundPattern]:
         confidence="high" if len(cold) > 1 else "medium",
         risk=kept(view, times),
     )
-    yield FoundPattern(finding, frozenset(times))
+    yield Matched(finding, frozenset(times))
 
 
 def _slow_elsewhere(
@@ -194,7 +194,7 @@ def _first_slow(view: VariantView, resumed: datetime, slow: set[datetime]) -> li
     return found
 
 
-def scattered(view: VariantView) -> Iterator[FoundPattern]:
+def scattered(view: VariantView) -> Iterator[Matched]:
     """Slow periods that are never three of five, which alarms see, and hit many requests."""
     slow = all_slow(view)
     apart = runs(slow, view.period)
@@ -220,7 +220,7 @@ def scattered(view: VariantView) -> Iterator[FoundPattern]:
         times=slow,
         risk=kept(view, slow),
     )
-    yield FoundPattern(finding, frozenset(slow))
+    yield Matched(finding, frozenset(slow))
 
 
 _CANDIDATES, _ANCHORS = 10, 4
