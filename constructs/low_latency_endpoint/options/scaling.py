@@ -420,7 +420,7 @@ class ScalingOptions(Options):
                 allowed="keep_counts: true, or enabled: false beside it",
             )
         for name in () if self.enabled else _OF_POLICIES:
-            if self._states(name):
+            if self.is_stated(name):
                 yield finding(
                     SCALING_IS_OFF,
                     name,
