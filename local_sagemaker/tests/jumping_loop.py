@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local_sagemaker import LocalAws
-from local_sagemaker.runtime import loop_thread
+from local_sagemaker.runtime import http_server as loop_thread
 
 __all__ = ["JumpingLoop", "run_jumping"]
 

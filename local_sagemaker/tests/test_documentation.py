@@ -132,8 +132,8 @@ def test_a_question_on_deletes_is_answered_in_two_hops() -> None:
     section = (PROJECT / link[1]).read_text("utf-8").split("## On a delete")[1].split("\n## ")[0]
     for module in re.findall(r"`([a-z_/0-9]+\.py)`", section):
         assert (SOURCES / module).is_file(), module
-    assert "`cloudformation/resource_work.py`, `delete_all`" in section
-    assert "def delete_all" in (SOURCES / "cloudformation" / "resource_work.py").read_text()
+    assert "`cloudformation/engine.py`, `delete_all`" in section
+    assert "def delete_all" in (SOURCES / "cloudformation" / "engine.py").read_text()
 
 
 def test_the_page_on_choices_names_options() -> None:

@@ -239,7 +239,10 @@ def test_an_ssm_typed_parameter_keeps_its_name_over_updates(aws, stack):
     cloudformation = aws.client("cloudformation")
     previous = [{"ParameterKey": "Version", "UsePreviousValue": True}]
     cloudformation.update_stack(StackName=stack.name, UsePreviousTemplate=True, Parameters=previous)
-    until(lambda: read(aws, first.resources["P"]), lambda value: value == "22")
+    cloudformation.get_waiter("stack_update_complete").wait(
+        StackName=stack.name, WaiterConfig={"Delay": 1}
+    )
+    assert read(aws, first.resources["P"]) == "22"
     described = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["Parameters"]
     assert described == [
         {"ParameterKey": "Version", "ParameterValue": "/test/version", "ResolvedValue": "22"}

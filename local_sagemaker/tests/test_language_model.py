@@ -18,9 +18,8 @@ from language_model_site import STREAM, Caller, Server, asked, exactly, run, usa
 
 from local_sagemaker.model_servers import LanguageModelServer
 from local_sagemaker.model_servers.language_model import Prefixes
-from local_sagemaker.model_servers.openai_format import Wrong
-from local_sagemaker.model_servers.stateful_sessions import Sessions
-from local_sagemaker.promql.exposition import samples_of
+from local_sagemaker.model_servers.openai_format import Sessions, Wrong
+from local_sagemaker.promql.series import samples_of
 
 LM = LanguageModelServer(kv_tokens=64_000)
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from local_sagemaker.permissions.conditions import NotJudged, holds
 from local_sagemaker.permissions.evaluator import (
     Asked,
     Decision,
+    NotJudged,
     Policies,
     Policy,
     Principal,
     allows_everything,
     decide,
+    holds,
     read_policy,
 )
 

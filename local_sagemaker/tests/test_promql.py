@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_sagemaker.promql import http_api
-from local_sagemaker.promql.exposition import samples_of
 from local_sagemaker.promql.http_api import answer
 from local_sagemaker.promql.queries import LONGEST_QUERY, QueryError, parse, quantile
-from local_sagemaker.promql.series import Form, SeriesStore
+from local_sagemaker.promql.series import Form, SeriesStore, samples_of
 
 INF = float("inf")
 ONE = '{"g", "aws.sagemaker.endpoint.name"="one"}'

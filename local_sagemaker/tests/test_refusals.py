@@ -6,7 +6,7 @@ import pytest
 from signed_requests import refusal
 from stacks_under_test import TRUST
 
-from local_sagemaker.resources.properties import PropertyNotEmulated, coerce
+from local_sagemaker.resources.calls import PropertyNotEmulated, coerce
 from local_sagemaker.resources.table import TYPES
 
 SMALLEST = "TransitionDefaultMinimumObjectSize"

@@ -29,7 +29,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from local_sagemaker.runtime.event_stream import payload_part
+from local_sagemaker.runtime.answers import payload_part
 
 _SPIN = 0.0015
 _STREAM = (

@@ -22,8 +22,7 @@ from aws_cdk.assertions import Template
 from constructs import Construct
 
 from fuzzing.agreement import folder_of_files
-from local_sagemaker.cloudwatch.expression_functions import AGGREGATES
-from local_sagemaker.cloudwatch.expression_parser import functions_in, parse_expression
+from local_sagemaker.cloudwatch.metric_math import AGGREGATES, functions_in, parse_expression
 from local_sagemaker.cloudwatch.queries import FUNCTIONS
 from local_sagemaker.promql.queries import parse
 from low_latency_endpoint import (

@@ -1,4 +1,8 @@
-"""PromQL over an account's metrics: CloudWatch's API, and what model servers tell of their tokens."""
+"""PromQL over an account's metrics: CloudWatch's API, and what model servers tell of their tokens.
+
+boto3 has no operations for it: the requests are signed and sent by its CloudWatch client, so that
+its credentials, endpoint, certificates and proxies hold for them too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""A boto3 ``sagemaker-runtime`` client for callers that need every millisecond, and its connections."""
+"""A boto3 ``sagemaker-runtime`` client for callers that need every millisecond, and its connections.
+
+:func:`runtime_client` returns boto3's own client, prepared mostly by botocore's public events: a
+pool as large as the callers need, keep-alive that PrivateLink does not outlast, one TLS context,
+timeouts and retries that fit the latency target, the User-Agent built once, connections open
+before the first call, the caller's own zone with the Region as its fallback, and, on request,
+hedged calls. Behind an HTTP proxy boto3's own transport stays in place.
+
+Needs the ``operations`` extra (boto3).
+
+boto3 reads the bundle of certificate authorities again for every new connection (about 20 ms of
+processor time). Here one context with the bundle serves all.
+"""
 
 from __future__ import annotations
 

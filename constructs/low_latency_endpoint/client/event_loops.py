@@ -1,4 +1,12 @@
-"""How one protocol core serves threads and event loops, and how clients start anew in a forked child."""
+"""How one protocol core serves threads and event loops, and how clients start anew in a forked child.
+
+Retries, the pool, an exchange and the reading of streams are written once, as coroutines, with
+``await`` wherever a client may have to wait. ``AsyncRuntimeClient`` awaits them in an event loop;
+``async_http`` is where they suspend. ``RuntimeClient`` runs each to its end with
+:func:`run_without_loop`; there ``blocking_http`` waits inside the socket, so that no ``await``
+suspends. That costs a tenth of a microsecond for each coroutine and saves the second half of the
+code, or a program that generates it.
+"""
 
 from __future__ import annotations
 

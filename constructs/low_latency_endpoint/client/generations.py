@@ -1,4 +1,10 @@
-"""One generation of a language model, streamed: forms of servers, tokens, time limits, errors."""
+"""One generation of a language model, streamed: forms of servers, tokens, time limits, errors.
+
+What the two clients share of ``stream()``. It sends nothing and waits for nothing: it takes the
+bytes of a response stream, says until when the next ones may come, and names what went wrong.
+
+A generation is finished by ``[DONE]``, or by the end of an answer that told a finish reason.
+"""
 
 from __future__ import annotations
 

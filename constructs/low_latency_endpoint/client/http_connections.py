@@ -1,4 +1,15 @@
-"""HTTP/1.1 for one purpose: small POSTs on kept connections, with as little work as Python allows."""
+"""HTTP/1.1 for one purpose: small POSTs on kept connections, with as little work as Python allows.
+
+General clients spend most of their time on what SageMaker Runtime never asks for (cookies,
+redirects, form data, proxies). This does the rest: pooling, timeouts, streams, botocore's errors.
+How bytes are sent and waited for is up to ``async_http`` and ``blocking_http``.
+
+A server may close a connection after an answer without having said so: its farewell then follows
+the answer by the time that the server needs, and a request sent in between is lost. Whoever looks
+at the socket before each use (as urllib3, and so boto3, does) sees every farewell that has come.
+For those still on their way this prefers connections that have rested; boto3 gets that rest from
+its own slowness.
+"""
 
 from __future__ import annotations
 

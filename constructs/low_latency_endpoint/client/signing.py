@@ -1,4 +1,16 @@
-"""AWS Signature Version 4 with a cached signing key, and credentials renewed beside the calls."""
+"""AWS Signature Version 4 with a cached signing key, and credentials renewed beside the calls.
+
+botocore asks the provider inside the call that finds them old, 15 minutes before their end.
+
+botocore derives the signing key (four HMACs) and canonicalises every header anew for each request.
+A caller of one endpoint sends the same method, path and headers every time, so here both happen
+once: what is left per request is the hash of the body, the hash of the canonical request and one
+HMAC. Only botocore's ``SigV4Auth`` behaviour for ordinary (not S3) services is covered.
+
+The credentials are asked at most once per second, so refreshable ones (instance roles, containers,
+SSO) are followed; the state of a second is published as one object, so threads never see a mixture
+of two.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What a container image needs, read from its name, and whether it can run on an instance type."""
+"""What a container image needs, read from its name, and whether it can run on an instance type.
+
+AWS's Deep Learning Containers say in repository and tag which accelerator and architecture they
+are built for. :func:`image_needs` reads that; nothing is pulled. Names that follow no such rule
+give no needs, and needs read from somebody's own naming only ever lead to warnings (see
+:mod:`.images`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a load test found one instance to hold, and how many instances follow from it."""
+"""What a load test found one instance to hold, and how many instances follow from it.
+
+Calculated with fractions of the decimals as stated, because 1000 / (200 * 0.1) in floating point
+can end a hair above a whole number and cost one instance too many.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Panels of the dashboard, those of a language model's tokens and of a shadow variant among them."""
+"""Panels of the dashboard, those of a language model's tokens and of a shadow variant among them.
+
+CloudWatch draws PromQL in widgets of the type ``chart`` (`Dashboard Body Structure and Syntax
+<https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Dashboard-Body-Structure.html>`_,
+"Properties of a Chart Widget Object"); not seen on AWS yet.
+"""
 
 from __future__ import annotations
 

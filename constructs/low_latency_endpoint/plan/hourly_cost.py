@@ -1,4 +1,11 @@
-"""What an endpoint costs in an hour, a load test as a whole, and a million requests; and the file of prices."""
+"""What an endpoint costs in an hour, a load test as a whole, and a million requests; and the file of prices.
+
+::
+
+    # AWS's on-demand list prices in us-east-1, in US dollars, ...
+    item,region,usd,unit,published,version,read,source
+    ml.g5.xlarge,us-east-1,1.408,instance-hour,2026-09-20,20260920170512,2026-11-23,https://...
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What the roles of models and functions must be allowed, as plain data, and how long their policies may be."""
+"""What the roles of models and functions must be allowed, as plain data, and how long their policies may be.
+
+The actions are named one by one. CDK's own ``grant_*`` methods add wildcards, and a policy beside
+the model's that nothing waits for. The constructs name partition, Region and account by tokens, the
+plan by what they are.
+"""
 
 from __future__ import annotations
 

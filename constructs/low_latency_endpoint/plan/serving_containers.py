@@ -1,4 +1,8 @@
-"""Which container serves a pinned model on an instance type, and what its environment tells the server."""
+"""Which container serves a pinned model on an instance type, and what its environment tells the server.
+
+The images are data (``data/serving_containers.csv``), and so is what each server knows
+(``data/known_models.csv``). All of them serve ``/opt/ml/model`` without the network.
+"""
 
 from __future__ import annotations
 

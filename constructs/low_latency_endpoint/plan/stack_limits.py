@@ -1,4 +1,8 @@
-"""How much one stack may hold: resources, outputs, a composite alarm's rule; and how long it takes."""
+"""How much one stack may hold: resources, outputs, a composite alarm's rule; and how long it takes.
+
+Counted part by part, as the constructs make them: a test holds every number to templates. What
+cannot be counted before synthesis, such as what a CDK app of your own adds, is not in here.
+"""
 
 from __future__ import annotations
 

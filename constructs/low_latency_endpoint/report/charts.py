@@ -1,4 +1,9 @@
-"""Charts as HTML and SVG without a library: they take the page's width, its colours, and print."""
+"""Charts as HTML and SVG without a library: they take the page's width, its colours, and print.
+
+Lines are drawn on a grid of 1000 by 1000 that the browser stretches; words and marks stand beside
+it in percent, so that they keep their size. A small script in the page shows values under the
+pointer; it reads them off the lines, so that nothing is in the page twice.
+"""
 
 from __future__ import annotations
 

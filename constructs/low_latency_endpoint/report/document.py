@@ -1,4 +1,8 @@
-"""A result as a command tells it: sentences, lists, code, tables, charts and findings under headings."""
+"""A result as a command tells it: sentences, lists, code, tables, charts and findings under headings.
+
+What is told stands here, and how it looks is for the back ends: :mod:`.terminal`, :mod:`.pages`
+and :mod:`.markdown`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rights of a settings file's functions, and the inline policies that its stack puts on roles."""
+"""The rights of a settings file's functions, and the inline policies that its stack puts on roles.
+
+On a role that is stated, what several models or functions need stands once; see
+:class:`~low_latency_endpoint.synthesis.role_rights.RoleRights`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Write values into a settings file and leave everything else as it is: comments, order, quotes."""
+"""Write values into a settings file and leave everything else as it is: comments, order, quotes.
+
+ruamel.yaml changes the values; a file whose other lines it would lay out anew is refused. Each change
+is read back: it must yield the old settings with exactly the wanted value, or it is refused.
+"""
 
 from __future__ import annotations
 

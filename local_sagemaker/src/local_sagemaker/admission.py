@@ -32,8 +32,15 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from .bearer_tokens import EXPIRED, INVALID, OPENAI_PATH, BadToken, check_token, key_and_session
-from .signing_times import check_time
+from .signatures import (
+    EXPIRED,
+    INVALID,
+    OPENAI_PATH,
+    BadToken,
+    check_time,
+    check_token,
+    key_and_session,
+)
 
 TOKEN_HEADER = "X-Local-Aws-Token"
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"

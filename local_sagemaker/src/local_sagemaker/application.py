@@ -19,7 +19,7 @@ from .cloudwatch.state import state_at
 from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
-from .permissions import gate, invoking
+from .permissions import gate
 from .permissions.principals import ADMINISTRATOR, Identity
 from .promql import http_api
 from .protocols import ServiceError
@@ -139,7 +139,7 @@ class Application:
             return answer
         finally:
             if service not in _WITHOUT_POLICIES:
-                invoking.forget()
+                gate.forget()
 
     def _reset(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -147,7 +147,7 @@ class Application:
         """Forget everything, moto's part included."""
         for forget in self._on_reset:
             forget()
-        invoking.forget()
+        gate.forget()
         self.runtime.reset()
         return _MOTO(environ, start_response)
 

@@ -1,16 +1,32 @@
-"""What SageMaker hosting and Application Auto Scaling remember, per account and region."""
+"""What SageMaker hosting remembers per account and region, and its network interfaces.
+
+They outlive endpoint and model, so that "stack deletion will fail after 15 minutes" on security
+group and subnets
+(https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327, open since 2022;
+https://github.com/hashicorp/terraform-provider-aws/issues/34397). For how long, nobody says, nor
+whether they go at all when their role went first: SageMaker asks the execution role for
+ec2:DeleteNetworkInterface ("SageMaker AI Roles", CreateModel in a VPC). The time can be chosen in
+`RuntimeOptions`; without their role they stay, which is the worse.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from moto.ec2.models import ec2_backends
+
+from .permissions.service_roles import may_delete_interfaces
+from .runtime.clock import Clock
+from .runtime.options import RuntimeOptions
 
 
 @dataclass(eq=False)
 class Interfaces:
-    """The network interfaces of one endpoint's fleet; see `hosting_interfaces`."""
+    """The network interfaces of one endpoint's fleet."""
 
     endpoint: str
     config: str
@@ -88,3 +104,86 @@ def hosts_components(variant: Mapping[str, Any]) -> bool:
 def variant_resource_id(endpoint: str, variant: str) -> str:
     """Write the scalable resource id of an endpoint's variant."""
     return f"endpoint/{endpoint}/variant/{variant}"
+
+
+logger = logging.getLogger(__name__)
+
+_RIGHT = "ec2:DeleteNetworkInterface"
+
+
+def hold(
+    place: tuple[str, str], endpoint: str, config: Mapping[str, Any], described: Mapping[str, Any]
+) -> None:
+    """Make a new fleet's interfaces: one per instance, by turns in the subnets that exist."""
+    state, backend = hosting(*place), ec2_backends[place[0]][place[1]]
+    known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
+    models = {
+        variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
+        for variant in all_variants(config)
+    }
+    made = []
+    for variant in all_variants(described):
+        name = variant["VariantName"]
+        # Instances for components are there before any model, in the configuration's network.
+        network = (models[name] or config).get("VpcConfig") or {}
+        subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]
+        groups = [
+            group
+            for group in network.get("SecurityGroupIds") or ()
+            if backend.get_security_group_from_id(group)
+        ]
+        if not subnets or not groups:
+            continue
+        role = str(models[name].get("ExecutionRoleArn") or config.get("ExecutionRoleArn") or "")
+        # A role that never had the right is not held to it: with rights ignored it may lack it.
+        needed = role if _may_delete(place, role, subnets) else None
+        for number in range(int(variant.get("DesiredInstanceCount") or 1)):
+            interface = backend.create_network_interface(
+                backend.get_subnet(subnets[number % len(subnets)]),
+                [],
+                group_ids=groups,
+                description=f"SageMaker endpoint {endpoint}, variant {name}",
+            )
+            made.append((interface.id, needed))
+    with state.lock:
+        state.interfaces.append(Interfaces(endpoint, config["EndpointConfigName"], made))
+
+
+def let_go(
+    place: tuple[str, str],
+    endpoint: str,
+    clock: Clock,
+    options: RuntimeOptions,
+    but_for: str | None = None,
+) -> None:
+    """Let an endpoint's interfaces go in their time, but for the newest of a configuration."""
+    state = hosting(*place)
+    with state.lock:
+        held = [each for each in state.interfaces if each.endpoint == endpoint and not each.left]
+        stays = [each for each in held if each.config == but_for][-1:]
+        leaves = clock.now() + options.interfaces_time(clock.speed)
+        for each in held:
+            if each not in stays:
+                each.left = lambda: clock.now() >= leaves
+                if not options.interfaces_need_role:
+                    each.made = [(interface, None) for interface, _ in each.made]
+
+
+def remove_expired() -> None:
+    """Remove the interfaces whose time has come; those whose role is gone stay for good."""
+    for place, state in all_hosting():
+        with state.lock:
+            for due in [each for each in state.interfaces if each.left and each.left()]:
+                state.interfaces.remove(due)
+                for interface, role in due.made:
+                    enis = ec2_backends[place[0]][place[1]].enis
+                    subnets = [enis[interface].subnet.id] if interface in enis else []
+                    if role and not _may_delete(place, role, subnets):
+                        logger.warning("%s stays: %s has no %s any more", interface, role, _RIGHT)
+                    else:
+                        enis.pop(interface, None)
+
+
+def _may_delete(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:
+    """Say whether SageMaker may delete interfaces in these subnets with a role."""
+    return bool(role) and may_delete_interfaces(place, role, subnets)

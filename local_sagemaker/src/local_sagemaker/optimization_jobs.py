@@ -24,7 +24,7 @@ from moto.utilities.utils import get_partition
 from .application import Caller, Operation
 from .hosting import Hosting, hosting
 from .protocols import Invalid, ServiceError
-from .runtime.model_data import ModelData
+from .runtime.containers import ModelData
 
 MARKER = "LOCAL_AWS_ONLY_COPIED_THIS_MODEL.json"  # written beside the copied files
 _NEURON = ("ml.inf", "ml.trn")

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .application import Caller, Operation, OwnService, PassOn
-from .hosting import Hosting, all_variants, hosting
-from .hosting_interfaces import hold, let_go
+from .hosting import Hosting, all_variants, hold, hosting, let_go
 from .optimization_jobs import OPERATIONS
-from .permissions.hosting import RoleLacks
+from .permissions.service_roles import RoleLacks
 from .protocols import Invalid
 from .runtime.blueprints import role_of
 from .runtime.statuses import creating

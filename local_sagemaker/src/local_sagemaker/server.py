@@ -17,10 +17,10 @@ from typing import Any
 
 from .admission import TOKEN_VARIABLE, Credentials
 from .connections import ACCOUNT, ask, close_clients, new_client
-from .held_folder import HeldFolder
 from .images import add_image
 from .leftovers import find_leftovers
 from .model_servers.specifications import ModelServer, to_document
+from .processes import HeldFolder
 from .runtime.options import RuntimeOptions
 
 

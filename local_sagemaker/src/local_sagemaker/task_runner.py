@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .admission import Session
-from .held_folder import HeldFolder
-from .process_environment import process_environment
-from .supervised_process import SupervisedProcess
+from .processes import HeldFolder, SupervisedProcess, process_environment
 
 ADDRESS = "127.0.0.1"
 

@@ -17,8 +17,8 @@ from openai_requests import chat, events, openai, own_token, token
 from roles_under_test import allow, document
 from signed_requests import signed
 
-from local_sagemaker.bearer_tokens import BadToken, check_token, region_of_token
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
+from local_sagemaker.signatures import BadToken, check_token, region_of_token
 
 FAST = LanguageModelServer(gap_seconds=0.002, seconds_per_prompt_token=1e-6, output_tokens=6)
 CHAT = {"messages": [{"role": "user", "content": "what does the river do"}]}

@@ -1,4 +1,9 @@
-"""What Inference Recommender is asked: the model as deployed, the sample payload, and the request."""
+"""What Inference Recommender is asked: the model as deployed, the sample payload, and the request.
+
+The traffic of a load test comes from closed-loop users, in phases or stairs: a user calls, waits
+for the answer and calls again, so the rate follows from the endpoint's speed. Source of the limits:
+the developer guide's "Run a custom load test".
+"""
 
 from __future__ import annotations
 

@@ -7,17 +7,30 @@ from typing import Any
 
 from ..application import Caller, OwnService
 from ..protocols import ServiceError
-from . import descriptions
 from .change_sets import (
+    check_updatable,
     compute_changes,
     create_change_set,
     delete_change_set,
     describe_change_set,
     execute_change_set,
     has_other_changes,
+    new_stack,
+    stacks_of,
+    start,
+    submission,
+    template_body,
 )
-from .requests import check_updatable, new_stack, stacks_of, start, submission, template_body
-from .stacks import Stack
+from .stacks import (
+    Stack,
+    described_change_sets,
+    described_events,
+    described_resource,
+    described_resource_summaries,
+    described_stack,
+    template_of,
+    template_summary,
+)
 from .template import Submission, parse_template
 
 
@@ -73,10 +86,10 @@ def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[
 
 def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("StackName"):
-        return descriptions.template_summary(
+        return template_summary(
             stacks_of(caller).find(request["StackName"], or_deleted=True).submitted.template
         )
-    return descriptions.template_summary(parse_template(template_body(caller, request)))
+    return template_summary(parse_template(template_body(caller, request)))
 
 
 def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str, Any]], Any]:
@@ -91,8 +104,8 @@ def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str
 def describe_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     stacks = stacks_of(caller)
     if request.get("StackName"):
-        return {"Stacks": [descriptions.stack(stacks.find(request["StackName"], or_deleted=True))]}
-    return {"Stacks": [descriptions.stack(stack) for stack in stacks.alive.values()]}
+        return {"Stacks": [described_stack(stacks.find(request["StackName"], or_deleted=True))]}
+    return {"Stacks": [described_stack(stack) for stack in stacks.alive.values()]}
 
 
 def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +114,7 @@ def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     found = [*stacks.alive.values(), *stacks.deleted.values()]
     return {
         "StackSummaries": [
-            descriptions.stack(s) | {"TemplateDescription": s.submitted.template.get("Description")}
+            described_stack(s) | {"TemplateDescription": s.submitted.template.get("Description")}
             for s in found
             if not wanted or s.status in wanted
         ]
@@ -124,7 +137,7 @@ def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str
         raise ServiceError(
             f"Resource {request['LogicalResourceId']} does not exist for stack {stack.name}"
         )
-    return {"StackResourceDetail": descriptions.resource(stack, resource)}
+    return {"StackResourceDetail": described_resource(stack, resource)}
 
 
 def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +150,7 @@ def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[st
     )
     return {
         "StackResources": [
-            descriptions.resource(stack, resource)
+            described_resource(stack, resource)
             for stack in found
             for resource in stack.resources.values()
             if request.get("LogicalResourceId") in (None, resource.logical_id)
@@ -170,14 +183,14 @@ CLOUDFORMATION = OwnService(
         "DescribeChangeSet": describe_change_set,
         "ExecuteChangeSet": execute_change_set,
         "DeleteChangeSet": delete_change_set,
-        "ListChangeSets": _read(descriptions.change_sets),
+        "ListChangeSets": _read(described_change_sets),
         "DescribeStacks": describe_stacks,
         "ListStacks": list_stacks,
-        "DescribeStackEvents": _read(descriptions.events),
+        "DescribeStackEvents": _read(described_events),
         "DescribeStackResource": describe_stack_resource,
         "DescribeStackResources": describe_stack_resources,
-        "ListStackResources": _read(descriptions.resource_summaries),
-        "GetTemplate": _read(descriptions.template_of),
+        "ListStackResources": _read(described_resource_summaries),
+        "GetTemplate": _read(template_of),
         "GetTemplateSummary": get_template_summary,
         "GetStackPolicy": _read(lambda stack: {}),
         "UpdateTerminationProtection": set_termination_protection,

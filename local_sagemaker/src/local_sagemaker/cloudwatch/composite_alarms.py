@@ -16,8 +16,7 @@ from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 
 from .metric_store import reason_data
-from .state import AlarmRecord, CloudWatchState
-from .transitions import act, change_state
+from .state import AlarmRecord, CloudWatchState, act, change_state
 
 # The rule of a composite alarm: read, and answered by the states of other alarms.
 #

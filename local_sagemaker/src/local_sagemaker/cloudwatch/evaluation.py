@@ -9,10 +9,9 @@ from typing import Any
 
 from . import composite_alarms, metric_alarms, query_alarms
 from .alarm_api import check_set_state
-from .expression_parser import ExpressionError
+from .metric_math import ExpressionError
 from .metric_store import as_seconds
-from .state import AlarmRecord, CloudWatchState, all_states, now
-from .transitions import act, change_state
+from .state import AlarmRecord, CloudWatchState, act, all_states, change_state, now
 
 logger = logging.getLogger(__name__)
 MINUTE = timedelta(minutes=1)

@@ -11,11 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .expression_functions import Series
-from .expression_parser import ExpressionError, functions_in, parse_expression
-from .metric_store import MetricStore, as_moment, metric_key, reason_data
+from .metric_math import ExpressionError, Series, functions_in, parse_expression
+from .metric_store import (
+    SIMPLE,
+    MetricStore,
+    as_moment,
+    compute,
+    metric_key,
+    parse_statistic,
+    reason_data,
+    samples_wanted,
+)
 from .queries import Queries, Window, by_period
-from .statistics import SIMPLE, compute, parse_statistic, samples_wanted
 
 EXTRA_DATAPOINTS = 2
 """How far the evaluation range reaches beyond the evaluation periods.

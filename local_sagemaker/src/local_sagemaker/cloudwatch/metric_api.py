@@ -12,12 +12,18 @@ from moto.cloudwatch.exceptions import (
 )
 from moto.cloudwatch.models import cloudwatch_backends
 
-from .expression_functions import Series
-from .expression_parser import ExpressionError
-from .metric_store import MetricStore, as_moment, as_seconds, metric_key
+from .metric_math import ExpressionError, Series
+from .metric_store import (
+    SIMPLE,
+    MetricStore,
+    as_moment,
+    as_seconds,
+    compute,
+    metric_key,
+    parse_statistic,
+)
 from .queries import Queries, Window, by_period
 from .state import CloudWatchState, now
-from .statistics import SIMPLE, compute, parse_statistic
 
 Request = dict[str, Any]
 _PAGE = 500

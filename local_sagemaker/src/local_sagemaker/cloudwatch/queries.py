@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import expression_functions as functions
-from .expression_functions import Series, Value
-from .expression_parser import ExpressionError, names_in, parse_expression
-from .metric_store import MetricKey, MetricStore, Sample, metric_key
-from .statistics import compute, parse_statistic
+from . import metric_math
+from .metric_math import ExpressionError, Series, Value, names_in, parse_expression
+from .metric_store import MetricKey, MetricStore, Sample, compute, metric_key, parse_statistic
 
 # Search expressions, as far as dashboards of fixed schemas need them.
 #
@@ -200,7 +198,9 @@ class _Evaluation:
             case ast.Call(ast.Name(name), arguments):
                 return self._call(name, arguments)
             case ast.UnaryOp(_, operand):
-                return functions.operate(functions.OPERATORS[ast.Mult], -1.0, self.value(operand))
+                return metric_math.operate(
+                    metric_math.OPERATORS[ast.Mult], -1.0, self.value(operand)
+                )
             case ast.BinOp(left, operator, right):
                 operators, operands = [operator], [left, right]
             case ast.BoolOp(operator, operands):
@@ -211,7 +211,9 @@ class _Evaluation:
                 raise ExpressionError("A string or a list stands where a value is expected")
         result = self.value(operands[0])
         for each, operand in zip(operators, operands[1:], strict=True):
-            result = functions.operate(functions.OPERATORS[type(each)], result, self.value(operand))
+            result = metric_math.operate(
+                metric_math.OPERATORS[type(each)], result, self.value(operand)
+            )
         return result
 
     def _items(self, node: ast.List) -> list[Series | float]:
@@ -224,11 +226,11 @@ class _Evaluation:
     def _call(self, name: str, arguments: list[ast.expr]) -> Value:
         if name in FUNCTIONS:
             return FUNCTIONS[name](self, arguments)
-        if name not in functions.AGGREGATES or len(arguments) != 1:
+        if name not in metric_math.AGGREGATES or len(arguments) != 1:
             raise ExpressionError(f"The function {name} is not emulated by the local AWS like this")
         (first,) = arguments
         given = self._items(first) if isinstance(first, ast.List) else self.value(first)
-        return functions.aggregate(name, given)
+        return metric_math.aggregate(name, given)
 
     def _search(self, arguments: list[ast.expr]) -> Value:
         match arguments:
@@ -248,12 +250,12 @@ class _Evaluation:
         values = [self.value(argument) for argument in arguments]
         if len(values) not in (2, 3):
             raise ExpressionError("IF takes two or three arguments")
-        return functions.condition(values[0], values[1], values[2] if len(values) == 3 else None)
+        return metric_math.condition(values[0], values[1], values[2] if len(values) == 3 else None)
 
     def _fill(self, arguments: list[ast.expr]) -> Value:
         match [self.value(argument) for argument in arguments]:
             case [Series() as series, float(filler)]:
-                return functions.fill(series, filler, self.window.grid(self.period))
+                return metric_math.fill(series, filler, self.window.grid(self.period))
         raise ExpressionError("FILL takes a time series and a number")
 
     def _period(self, arguments: list[ast.expr]) -> Value:

@@ -1,16 +1,24 @@
-"""What CloudWatch remembers, per account and region."""
+"""What CloudWatch remembers, per account and region; changes of an alarm's state and what they do."""
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
+from moto.sns.models import sns_backends
 
+from ..permissions.evaluator import Principal
+from ..permissions.gate import is_enforced
+from ..permissions.judge import check_service
+from ..permissions.requests import Right
 from ..promql.series import SeriesStore
-from .metric_store import MetricStore
+from .metric_store import MetricStore, reason_data
 
 INITIAL_REASON = "Unchecked: Initial alarm creation"
 
@@ -144,3 +152,148 @@ def all_states() -> list[CloudWatchState]:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+logger = logging.getLogger(__name__)
+
+_WHO = Principal("cloudwatch.amazonaws.com")
+_ACTIONS = {
+    "OK": "OKActions",
+    "ALARM": "AlarmActions",
+    "INSUFFICIENT_DATA": "InsufficientDataActions",
+}
+
+
+def change_state(
+    state: CloudWatchState, alarm: AlarmRecord, new: str, reason: str, data: str, at: datetime
+) -> dict[str, Any] | None:
+    """Give an alarm a state; the change as `act` takes it, or None, with the reason of the last."""
+    old = dict(alarm.outcome)
+    if new == old["StateValue"]:
+        return None
+    alarm.outcome.update(
+        StateValue=new,
+        StateReason=reason,
+        StateReasonData=data,
+        StateUpdatedTimestamp=at,
+        StateTransitionedTimestamp=at,
+    )
+    history = {
+        "version": "1.0",
+        "oldState": {"stateValue": old["StateValue"], "stateReason": old["StateReason"]},
+        "newState": {"stateValue": new, "stateReason": reason, "stateReasonData": json.loads(data)},
+    }
+    summary = f"Alarm updated from {old['StateValue']} to {new}"
+    state.remember(alarm, at, "StateUpdate", summary, json.dumps(history))
+    return {"OldStateValue": old["StateValue"], "NewStateReason": reason, "StateChangeTime": at}
+
+
+def act(
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
+) -> None:
+    """Take the actions of an alarm's present state."""
+    for action in _actions(alarm, alarm.state):
+        _act(state, alarm, alarm.state, change, action, at)
+
+
+def _actions(alarm: AlarmRecord, new: str) -> list[str]:
+    enabled = alarm.settings["ActionsEnabled"]
+    return list(alarm.settings.get(_ACTIONS[new]) or []) if enabled else []
+
+
+def _act(
+    state: CloudWatchState,
+    alarm: AlarmRecord,
+    new: str,
+    change: Mapping[str, Any],
+    action: str,
+    at: datetime,
+) -> None:
+    problem = _publish(state, alarm, new, change, action)
+    state.published.append(
+        {
+            "AlarmName": alarm.name,
+            "Action": action,
+            "StateValue": new,
+            "Time": at,
+            "Problem": problem,
+        }
+    )
+    done = "Failed to execute" if problem else "Successfully executed"
+    data = {
+        "actionState": "Failed" if problem else "Succeeded",
+        "stateUpdateTimestamp": at,
+        "notificationResource": action,
+        "error": problem,
+    }
+    state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
+
+
+def _publish(
+    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any], action: str
+) -> str | None:
+    """Send to an SNS topic; gives what went wrong."""
+    if action.startswith("arn:aws:autoscaling:") and ":resource/sagemaker/" in action:
+        return None  # a policy of Application Auto Scaling, on which the runtime acts
+    parts = action.split(":")
+    if len(parts) < 6 or parts[2] != "sns":
+        return "the local AWS acts on SNS topics only"
+    backend = sns_backends[parts[4]][parts[3]] if parts[4] == state.account else None
+    if backend is None or action not in backend.topics:
+        return "the topic does not exist"
+    if is_enforced():
+        key = backend.topics[action].kms_master_key_id
+        if refused := _why_not_published(action, key, alarm.alarm_arn):
+            return refused
+    try:
+        backend.publish(
+            reason_data(**_message(state, alarm, new, change)),
+            arn=action,
+            subject=f'{new}: "{alarm.name}" in {state.region}'[:100],
+        )
+    except Exception as error:
+        logger.exception("publishing to %s failed", action)
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _message(
+    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any]
+) -> dict[str, Any]:
+    settings = alarm.settings
+    message = {
+        "AlarmName": alarm.name,
+        "AlarmDescription": settings.get("AlarmDescription"),
+        "AWSAccountId": state.account,
+        "AlarmConfigurationUpdatedTimestamp": settings["AlarmConfigurationUpdatedTimestamp"],
+        "NewStateValue": new,
+        **change,
+        "Region": state.region,
+        "AlarmArn": alarm.alarm_arn,
+        **{name: settings.get(name, []) for name in _ACTIONS.values()},
+    }
+    if alarm.composite:
+        return {**message, "AlarmRule": settings["AlarmRule"]}
+    told = {*message, "ActionsEnabled"}
+    trigger = {n: v for n, v in settings.items() if n not in told and v is not None}
+    return {**message, "Trigger": trigger}
+
+
+def _why_not_published(topic: str, key: str, alarm: str) -> str | None:
+    """Say why CloudWatch cannot publish an alarm; None when it can."""
+    # Source: CloudWatch user guide, "Using Amazon CloudWatch alarms" and its key policy for topics;
+    # the text about the key is https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns.
+    _, _, _, region, account, _ = topic.split(":", 5)
+    source = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
+    if reason := check_service(_WHO, Right("sns:Publish", topic, source), region):
+        return (
+            "CloudWatch Alarms is not authorized to perform: SNS:Publish on resource: "
+            f"{topic} {reason}"
+        )
+    for action in ("kms:GenerateDataKey", "kms:Decrypt") if key else ():
+        if check_service(_WHO, Right(action, key, source), region):
+            return (
+                "CloudWatch Alarms does not have authorization to access the SNS topic encryption "
+                "key."
+            )
+    return None

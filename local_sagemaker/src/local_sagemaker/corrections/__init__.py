@@ -19,7 +19,6 @@ from . import (  # noqa: E402, F401
     multipart_uploads,
     networks,
     policies,
-    private_names,
     unknown_operations,
 )
 

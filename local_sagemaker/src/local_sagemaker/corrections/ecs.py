@@ -14,9 +14,9 @@ from moto.ecs.models import EC2ContainerServiceBackend, Task
 from .. import task_runner
 from ..admission import credentials_at
 from ..connections import ask, local_client
-from ..permissions.conditions import NotJudged
-from ..permissions.enforcement import is_enforced
-from ..permissions.tasks import TaskRefused, check_roles
+from ..permissions.evaluator import NotJudged
+from ..permissions.gate import is_enforced
+from ..permissions.service_roles import TaskRefused, check_roles
 from .replacing import around
 
 _START_SECONDS = 0.3

@@ -15,9 +15,9 @@ from moto.awslambda.responses import LambdaResponse
 from .. import lambda_runner
 from ..admission import Session
 from ..archives import Unpackable, check_code
-from ..permissions import functions
-from ..permissions.conditions import NotJudged
-from ..permissions.enforcement import is_enforced
+from ..permissions import service_roles
+from ..permissions.evaluator import NotJudged
+from ..permissions.gate import is_enforced
 from ..permissions.principals import Origin, service_session
 from .replacing import around
 
@@ -55,13 +55,15 @@ def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
         key = found.kms_key_arn if found.environment_vars else None
         group = found.logs_group_name
         try:
-            functions.check_assumable(found.role)
-            functions.check_key(region, found.function_name, found.function_arn, found.role, key)
+            service_roles.check_assumable(found.role)
+            service_roles.check_key(
+                region, found.function_name, found.function_arn, found.role, key
+            )
             exists = group in found.logs_backend.groups
-            logs = functions.may_log(
+            logs = service_roles.may_log(
                 region, found.function_name, found.role, group, group_exists=exists
             )
-        except functions.RoleLacks as lacks:
+        except service_roles.FunctionRoleLacks as lacks:
             return lambda_runner.failure("AccessDeniedException", str(lacks))
         except NotJudged as unknown:
             return lambda_runner.failure("NotEmulated", f"the local AWS does not know {unknown}")
@@ -84,8 +86,8 @@ def _check_role(region: str, name: str, settings: dict[str, Any]) -> None:
     if not is_enforced(f"http://{request.host}"):
         return
     try:
-        functions.check_configuration(region, name, settings)
-    except functions.RoleLacks as lacks:
+        service_roles.check_configuration(region, name, settings)
+    except service_roles.FunctionRoleLacks as lacks:
         raise InvalidParameterValueException(str(lacks)) from None
 
 

@@ -1,16 +1,25 @@
-"""EC2: subnets in zones that there are, interfaces that hold what they use."""
+"""EC2 and Route 53: subnets in zones that there are, interfaces that hold what they use, private names."""
 
 from __future__ import annotations
 
+import json
 import random
+import secrets
+import string
 from collections.abc import Callable
 from typing import Any
 
+from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models import EC2Backend
+from moto.ec2.models import EC2Backend, ec2_backends
+from moto.ec2.models.vpcs import VPCEndPoint
+from moto.ec2.responses.vpcs import VPCs
+from moto.ec2.utils import random_vpc_ep_id
 from moto.iam.models import IAMBackend
+from moto.route53.exceptions import Route53ClientError
+from moto.route53.models import Route53Backend, route53_backends
 
-from ..hosting_interfaces import remove_expired
+from ..hosting import remove_expired
 from .replacing import around
 
 # A subnet is in a zone of its own region.
@@ -91,3 +100,267 @@ def delete_subnet(original: Callable[..., Any], self: Any, subnet_id: str) -> An
             f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
         )
     return original(self, subnet_id)
+
+
+# A VPC resolves a name by one private zone only, be it a hosted zone or private DNS.
+#
+# moto associates whatever is asked for. AWS answers as in
+# https://github.com/hashicorp/terraform-provider-aws/issues/37783
+
+
+@around(Route53Backend)
+def create_hosted_zone(
+    original: Callable[..., Any], self: Any, name: str, *rest: Any, **named: Any
+) -> Any:
+    """Look before a VPC is associated with a new zone."""
+    if named.get("vpcid"):
+        _refuse_second(self, name, named["vpcid"], str(named.get("vpcregion")))
+    return original(self, name, *rest, **named)
+
+
+@around(Route53Backend)
+def associate_vpc_with_hosted_zone(
+    original: Callable[..., Any], self: Any, zone_id: str, vpcid: str, vpcregion: str
+) -> Any:
+    """Look before a VPC is associated later."""
+    _refuse_second(self, self.get_hosted_zone(zone_id).name, vpcid, vpcregion)
+    return original(self, zone_id, vpcid, vpcregion)
+
+
+def private_zone_named(account_id: str, partition: str, name: str, vpc_id: str) -> str | None:
+    """The ID of the hosted zone by which the VPC resolves the name."""
+    for zone in route53_backends[account_id][partition].zones.values():
+        if (
+            zone.private_zone
+            and zone.name.rstrip(".") == name.rstrip(".")
+            and any(each["vpc_id"] == vpc_id for each in zone.vpcs)
+        ):
+            return str(zone.id).rpartition("/")[2]
+    return None
+
+
+def _refuse_second(backend: Any, name: str, vpc_id: str, region: str) -> None:
+    zone = private_zone_named(backend.account_id, backend.partition, name, vpc_id)
+    endpoints = ec2_backends[backend.account_id][region].vpc_end_points.values()
+    for each in endpoints:
+        # The zone that PrivateLink makes for private DNS is the last of an endpoint's names.
+        entry = (each.dns_entries or [{}])[-1]
+        if (
+            each.vpc_id == vpc_id
+            and each.private_dns_enabled
+            and entry.get("dns_name", "") == name.rstrip(".")
+        ):
+            zone = entry["hosted_zone_id"]
+    if zone is not None:
+        raise Route53ClientError(
+            "ConflictingDomainExists",
+            f"The VPC {vpc_id} in region {region} has already been associated with the hosted "
+            f"zone {zone} with the same domain name.",
+        )
+
+
+def _domain(service_name: str, region: str) -> str:
+    """Give `runtime.sagemaker.<region>` for `com.amazonaws.<region>.sagemaker.runtime`."""
+    service = service_name.partition(f".{region}.")[2]
+    return ".".join([*reversed(service.split(".")), region])
+
+
+def _random(length: int, alphabet: str) -> str:
+    return "".join(secrets.choice(alphabet) for _ in range(length))
+
+
+def _create(
+    self: Any,
+    vpc_id: str,
+    service_name: str,
+    endpoint_type: str | None = None,
+    policy_document: str | None = None,
+    route_table_ids: list[str] | None = None,
+    subnet_ids: list[str] | None = None,
+    client_token: str | None = None,
+    security_group_ids: list[str] | None = None,
+    tags: dict[str, str] | None = None,
+    private_dns_enabled: bool | None = None,
+    **_: Any,
+) -> VPCEndPoint:
+    self.get_vpc(vpc_id)
+    is_interface = (endpoint_type or "Gateway").lower() == "interface"
+    if policy_document:
+        json.loads(policy_document)
+    endpoint = VPCEndPoint(
+        self,
+        random_vpc_ep_id(),
+        vpc_id,
+        service_name,
+        endpoint_type or "Gateway",
+        policy_document,
+        [],
+        subnet_ids=[],
+        client_token=client_token,
+        security_group_ids=list(security_group_ids or []),
+        tags=tags,
+        private_dns_enabled=bool(private_dns_enabled) if is_interface else False,
+        dns_entries=[],
+    )
+    if is_interface:
+        _check_zones(self, subnet_ids or [])
+        if endpoint.private_dns_enabled:
+            _check_private_dns(self, endpoint)
+        endpoint.dns_token = _random(8, string.ascii_lowercase + string.digits)
+        endpoint.hosted_zone_id = "Z" + _random(13, string.ascii_uppercase + string.digits)
+        if not endpoint.security_group_ids:
+            default = self.get_default_security_group(vpc_id)
+            endpoint.security_group_ids = [default.id] if default else []
+        for subnet_id in subnet_ids or []:
+            _add_subnet(self, endpoint, subnet_id)
+        _write_dns_entries(self, endpoint)
+    else:
+        endpoint.destination_prefix_list_id = next(
+            (
+                prefix_list.id
+                for prefix_list in self.managed_prefix_lists.values()
+                if prefix_list.prefix_list_name == service_name
+            ),
+            None,
+        )
+        # Registered first: a route is only accepted to an endpoint that exists.
+        self.vpc_end_points[endpoint.id] = endpoint
+        for route_table_id in route_table_ids or []:
+            _add_route_table(self, endpoint, route_table_id)
+    self.vpc_end_points[endpoint.id] = endpoint
+    return endpoint
+
+
+def _check_zones(backend: Any, subnet_ids: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for subnet_id in subnet_ids:
+        zone = backend.get_subnet(subnet_id).availability_zone
+        if zone in seen:
+            raise EC2ClientError(
+                "DuplicateSubnetsInSameZone",
+                f"Found another VPC endpoint subnet in the availability zone of {subnet_id}. "
+                "VPC endpoint subnets should be in different availability zones supported by the "
+                "VPC endpoint service.",
+            )
+        seen[zone] = subnet_id
+
+
+def _check_private_dns(backend: Any, endpoint: Any) -> None:
+    vpc = backend.get_vpc(endpoint.vpc_id)
+    if not (vpc.enable_dns_support and vpc.enable_dns_hostnames):
+        raise EC2ClientError(
+            "InvalidParameter",
+            "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC "
+            f"attributes set to true for {endpoint.vpc_id}",
+        )
+    name = f"{_domain(endpoint.service_name, backend.region_name)}.amazonaws.com"
+    taken = any(
+        other.id != endpoint.id
+        and other.vpc_id == endpoint.vpc_id
+        and other.service_name == endpoint.service_name
+        and other.private_dns_enabled
+        for other in backend.vpc_end_points.values()
+    )
+    if taken or private_zone_named(backend.account_id, backend.partition, name, endpoint.vpc_id):
+        raise EC2ClientError(
+            "InvalidParameter",
+            "private-dns-enabled cannot be set because there is already a conflicting DNS "
+            f"domain for {name} in the VPC {endpoint.vpc_id}",
+        )
+
+
+def _add_subnet(backend: Any, endpoint: Any, subnet_id: str) -> None:
+    interface = backend.create_network_interface(
+        backend.get_subnet(subnet_id),
+        None,
+        group_ids=endpoint.security_group_ids,
+        description=f"VPC Endpoint Interface {endpoint.id}",
+    )
+    endpoint.subnet_ids.append(subnet_id)
+    endpoint.network_interface_ids.append(interface.id)
+
+
+def _write_dns_entries(backend: Any, endpoint: Any) -> None:
+    """List the names in AWS's order: regional, one per zone, then the private one."""
+    domain = _domain(endpoint.service_name, backend.region_name)
+    base = f"{endpoint.id}-{endpoint.dns_token}"
+    zones = sorted(backend.get_subnet(s).availability_zone for s in endpoint.subnet_ids)
+    names = [f"{base}.{domain}.vpce.amazonaws.com"]
+    names += [f"{base}-{zone}.{domain}.vpce.amazonaws.com" for zone in zones]
+    entries = [{"dns_name": n, "hosted_zone_id": endpoint.hosted_zone_id} for n in names]
+    if endpoint.private_dns_enabled:
+        private = "Z" + endpoint.hosted_zone_id[::-1][:-1]
+        entries.append({"dns_name": f"{domain}.amazonaws.com", "hosted_zone_id": private})
+    endpoint.dns_entries = entries
+
+
+def _add_route_table(backend: Any, endpoint: Any, route_table_id: str) -> None:
+    endpoint.route_table_ids.append(route_table_id)
+    if endpoint.destination_prefix_list_id:
+        backend.create_route(
+            route_table_id,
+            None,
+            gateway_id=endpoint.id,
+            destination_prefix_list_id=endpoint.destination_prefix_list_id,
+        )
+
+
+def _modify(self: Any) -> ActionResult:
+    backend = self.ec2_backend
+    endpoint = backend.describe_vpc_endpoints([self._get_param("VpcEndpointId")])[0]
+    if self._get_bool_param("ResetPolicy"):
+        endpoint.policy_document = json.dumps(VPCEndPoint.DEFAULT_POLICY)
+    if self._get_param("PolicyDocument"):
+        endpoint.policy_document = self._get_param("PolicyDocument")
+    removed_subnets = self._get_param("RemoveSubnetIds", [])
+    for subnet_id in removed_subnets:
+        position = endpoint.subnet_ids.index(subnet_id)
+        del endpoint.subnet_ids[position]
+        backend.enis.pop(endpoint.network_interface_ids.pop(position), None)
+    added_subnets = self._get_param("AddSubnetIds", [])
+    _check_zones(backend, [*endpoint.subnet_ids, *added_subnets])
+    for subnet_id in added_subnets:
+        _add_subnet(backend, endpoint, subnet_id)
+    for route_table_id in self._get_param("RemoveRouteTableIds", []):
+        endpoint.route_table_ids.remove(route_table_id)
+        if endpoint.destination_prefix_list_id:
+            backend.delete_route(route_table_id, endpoint.destination_prefix_list_id)
+    for route_table_id in self._get_param("AddRouteTableIds", []):
+        _add_route_table(backend, endpoint, route_table_id)
+    groups = [
+        group
+        for group in endpoint.security_group_ids
+        if group not in self._get_param("RemoveSecurityGroupIds", [])
+    ]
+    added = [g for g in self._get_param("AddSecurityGroupIds", []) if g not in groups]
+    endpoint.security_group_ids = groups + added
+    for interface_id in endpoint.network_interface_ids:
+        backend.modify_network_interface_attribute(interface_id, endpoint.security_group_ids)
+    private_dns = self._get_param("PrivateDnsEnabled")
+    if private_dns is not None:
+        wanted = str(private_dns).lower() == "true"
+        if wanted and not endpoint.private_dns_enabled:
+            _check_private_dns(backend, endpoint)
+        endpoint.private_dns_enabled = wanted
+    if endpoint.vpc_endpoint_type.lower() == "interface":
+        _write_dns_entries(backend, endpoint)
+    return ActionResult({"Return": True})
+
+
+def _delete(self: Any, vpce_ids: list[str] | None = None) -> None:
+    """Delete endpoints for good: moto keeps them listed as `deleted`, AWS for minutes only."""
+    for endpoint_id in vpce_ids or []:
+        endpoint = self.vpc_end_points.pop(endpoint_id, None)
+        if endpoint is None:
+            continue
+        for interface_id in endpoint.network_interface_ids:
+            self.enis.pop(interface_id, None)
+        if endpoint.destination_prefix_list_id:
+            for route_table_id in endpoint.route_table_ids:
+                if route_table_id in self.route_tables:
+                    self.delete_route(route_table_id, endpoint.destination_prefix_list_id)
+
+
+EC2Backend.create_vpc_endpoint = _create
+VPCs.modify_vpc_endpoint = _modify
+EC2Backend.delete_vpc_endpoints = _delete

@@ -10,7 +10,7 @@ from moto.iam import models
 from moto.iam.access_control import PermissionResult
 from moto.s3.models import FakeBucket
 
-from ..permissions.enforcement import DENIED_OBJECTS
+from ..permissions.gate import DENIED_OBJECTS
 from ..permissions.principals import aws_managed_policy
 from .replacing import around
 

@@ -8,11 +8,11 @@ inference script, `UrlModelServer` names a server that runs.
 from __future__ import annotations
 
 from .command_line import parse_model_server
-from .service_times import ServiceTime
 from .specifications import (
     CommandModelServer,
     LanguageModelServer,
     ModelServer,
+    ServiceTime,
     SimulatedModelServer,
     UrlModelServer,
     handlers_model_server,

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Request
 from .instance_task import InstanceTask
-from .openai_format import Answer, Asked, Wrong, error_document, read, word
+from .openai_format import Answer, Asked, Sessions, Wrong, error_document, read, word
 from .specifications import LanguageModelServer
-from .stateful_sessions import Sessions
 
 BLOCK = 16  # tokens of a block, in which beginnings of prompts are found again; vLLM's default
 _JSON = [("content-type", "application/json")]

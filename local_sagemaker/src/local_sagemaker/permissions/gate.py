@@ -1,4 +1,4 @@
-"""Judges the HTTP requests of the local AWS's main URL, and writes refusals as each service does."""
+"""Judges the requests of the local AWS's main URL and InvokeEndpoint, and writes refusals as each service does."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import io
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from ..admission import Credentials, error_xml
-from .conditions import NotJudged
-from .enforcement import DENIED_OBJECTS
-from .judge import Denied, bucket_has_policy, check_call, check_role_exists
+from .evaluator import NotJudged
+from .judge import Denied, bucket_has_policy, check, check_call, check_role_exists, zonal_endpoints
 from .principals import ADMINISTRATOR, Identity, identify
-from .requests import Call, bucket_of_host, read_call
+from .requests import Call, bucket_of_host, read_call, rights
+
+DENIED_OBJECTS = "local_sagemaker.denied_objects"
+"""Where a DeleteObjects request has the ARNs of those that its caller may not delete."""
+
+_lenient: set[int] = set()
+
+
+def ignore_at(port: int, ignores: bool) -> None:
+    """Note whether the server at a port ignores permissions."""
+    (_lenient.add if ignores else _lenient.discard)(port)
+
+
+def is_enforced(url: str | None = None) -> bool:
+    """Whether the server at a URL judges rights; without one, whether all of this process do."""
+    return not _lenient if url is None else (urlsplit(url).port or 80) not in _lenient
 
 
 class Answer(NamedTuple):
@@ -128,3 +143,44 @@ def _written(service: str, protocol: str, code: str, message: str) -> Answer:
     queried = (("x-amzn-query-error", f"{code};Sender"),) if service == "sqs" else ()
     status = 403 if service == "sqs" and denies else 400
     return Answer(status, "application/x-amz-json-1.1", document, queried)
+
+
+_kept: set[tuple[str | None, ...]] = set()
+"""What was allowed, and stays so until something is changed."""
+_MOST = 10_000
+_version = 0
+
+
+def forget() -> None:
+    """Forget what was allowed: something has changed that it may depend on."""
+    global _version
+    _version += 1
+    _kept.clear()
+
+
+def check_invocation(
+    key: str | None,
+    credentials: Credentials,
+    operation: str,
+    endpoint: str,
+    component: str | None,
+    region: str,
+    zone: str | None,
+    model: str | None = None,
+) -> None:
+    asked = (key, operation, endpoint, component, region, zone, model)
+    if asked in _kept:
+        return
+    version, who = _version, identity_of(key, credentials)
+    # The account's administrator may do everything, but through an endpoint what that lets through.
+    if who is not ADMINISTRATOR or (zone is not None and zonal_endpoints(zone, region)):
+        parameters = {
+            "EndpointName": endpoint,
+            "InferenceComponentName": component,
+            "TargetModel": model,
+        }
+        wanted = rights("sagemaker-runtime", operation, parameters, region, who.principal.account)
+        if check(who, wanted, "sagemaker-runtime", region, zone=zone):
+            return  # a policy knows the time
+    if version == _version and len(_kept) < _MOST:
+        _kept.add(asked)

@@ -21,11 +21,10 @@ from moto.sns.models import sns_backends
 from moto.sqs.models import sqs_backends
 
 from ..connections import ACCOUNT
-from .actions import Right, known_keys, rights
-from .conditions import NotJudged
 from .evaluator import (
     Asked,
     Decision,
+    NotJudged,
     Policies,
     Policy,
     Principal,
@@ -34,7 +33,7 @@ from .evaluator import (
     read_policy,
 )
 from .principals import Identity, Origin, role_exists
-from .requests import Call
+from .requests import Call, Right, known_keys, rights
 
 
 class Denied(Exception):

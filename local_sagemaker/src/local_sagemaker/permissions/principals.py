@@ -16,8 +16,7 @@ from moto.sts.models import sts_backends
 
 from ..admission import Session
 from ..connections import ACCOUNT
-from .conditions import NotJudged
-from .evaluator import Asked, Policies, Policy, Principal, decide, read_policy
+from .evaluator import Asked, NotJudged, Policies, Policy, Principal, decide, read_policy
 
 _EVERYTHING = read_policy(
     json.dumps(

@@ -23,8 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .exposition import Labels, bound_of
-from .series import Point, SeriesStore
+from .series import Labels, Point, SeriesStore, bound_of
 
 LONGEST_QUERY = 10_000  # characters. Source: CloudWatch API reference, AlarmPromQLCriteria.
 

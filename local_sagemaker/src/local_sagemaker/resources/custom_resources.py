@@ -17,12 +17,12 @@ from moto.awslambda.utils import get_backend
 
 from .. import lambda_runner
 from ..corrections.lambda_functions import run
-from ..permissions.actions import Right
 from ..permissions.judge import Denied, check
 from ..permissions.principals import identify
+from ..permissions.requests import Right
 from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
-from .properties import as_text
+from .calls import as_text
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 _SERVICE_TIMEOUT = 3600

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..protocols import ServiceError
-from .calls import Known
-from .properties import as_text
+from .calls import Known, as_text
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 Owner = tuple[str, str]  # a stack's ID, and a resource's logical ID in it

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ..protocols import ServiceError
-from .properties import as_text, only, tag_list
+from .calls import as_text, only, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 _TIMEOUT = 900.0

@@ -7,8 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from .calls import Known
-from .properties import PropertyNotEmulated, as_bool, as_text, only
+from .calls import Known, PropertyNotEmulated, as_bool, as_text, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 _PATIENCE = 900.0
@@ -116,7 +115,7 @@ class SecurityGroupRule(ResourceType):
 
 
 class VpcEndpoint(ResourceType):
-    """A VPC endpoint: one operation changes all; see `corrections.private_names` for its names."""
+    """A VPC endpoint: one operation changes all; see `corrections.networks` for its names."""
 
     def settle(self, at: Place, known: Known, old: Properties, new: Properties) -> None:
         super().settle(at, known, old, new)

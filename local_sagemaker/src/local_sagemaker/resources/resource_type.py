@@ -14,8 +14,7 @@ from ..connections import local_client
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
-from .calls import By, Call, Known, filled
-from .properties import agrees, as_text, tag_list, without
+from .calls import By, Call, Known, agrees, as_text, filled, tag_list, without
 
 Properties = Mapping[str, Any]
 

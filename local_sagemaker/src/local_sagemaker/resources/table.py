@@ -1,16 +1,123 @@
-"""Reads the table of the emulated types."""
+"""Reads the table of the emulated types, and translates properties that differ from their operations'."""
 
 from __future__ import annotations
 
 import importlib
+import io
+import re
+import uuid
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .calls import By, Call
+from .calls import By, Call, PropertyNotEmulated, without
 from .resource_type import Members, ResourceType, Setting, Tags
-from .translations import FUNCTIONS
+
+
+def archive(code: str, runtime: str | None) -> bytes:
+    """Pack a function's inline code: an archive with one file."""
+    extension = "js" if str(runtime).startswith("nodejs") else "py"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        packed.writestr(f"index.{extension}", code)
+    return buffer.getvalue()
+
+
+def latest(qualifier: str) -> str:
+    """Refuse other versions: moto keeps one configuration per function, whatever the qualifier."""
+    if qualifier != "$LATEST":
+        raise PropertyNotEmulated("Qualifier (other than $LATEST)")
+    return qualifier
+
+
+def own_metrics(queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Refuse other accounts' metrics."""
+    if any("AccountId" in query for query in queries):
+        raise PropertyNotEmulated("Metrics.AccountId")
+    return queries
+
+
+def encryption_rules(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spell rules as S3 does."""
+    default = "ServerSideEncryptionByDefault"
+    return [{**without(rule, default), f"Apply{default}": rule.get(default)} for rule in rules]
+
+
+def _lifecycle_rule(left: dict[str, Any]) -> dict[str, Any]:
+    """Spell a rule as S3 does; CloudFormation has other names."""
+    days = left.pop("NoncurrentVersionExpirationInDays", None)
+    expiration = left.pop("ExpirationInDays", None)
+    result = {
+        "ID": left.pop("Id", None),
+        "Status": left.pop("Status"),
+        "Filter": {"Prefix": left.pop("Prefix", "")},
+        "Expiration": expiration and {"Days": expiration},
+        "NoncurrentVersionExpiration": days and {"NoncurrentDays": days},
+    }
+    for same in ("NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"):
+        if same in left:
+            result[same] = left.pop(same)
+    if left:
+        raise PropertyNotEmulated(f"LifecycleConfiguration.Rules.{', '.join(sorted(left))}")
+    return result
+
+
+def association(acls: list[dict[str, Any]], subnet: str) -> str:
+    """Find a subnet's association with a network ACL."""
+    found = [
+        each["NetworkAclAssociationId"]
+        for acl in acls
+        for each in acl["Associations"]
+        if each["SubnetId"] == subnet
+    ]
+    return str(found[0]) if found else ""
+
+
+def owners_policy(topic: str, account: str) -> dict[str, Any]:
+    """Give AWS's default policy of a topic: its owner may do everything."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"AWS": "*"},
+        "Action": ["SNS:Publish", "SNS:Subscribe", "SNS:GetTopicAttributes"],
+        "Resource": topic,
+        "Condition": {"StringEquals": {"AWS:SourceOwner": account}},
+    }
+    return {"Version": "2008-10-17", "Statement": [statement]}
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "alias_target": lambda target: {"EvaluateTargetHealth": False, **target},
+    "archive": archive,
+    "association": association,
+    "canned_acl": lambda name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(),
+    "dimension_of": lambda target: target.split("|")[1],
+    "dns_entries": lambda entries: [
+        f"{each['HostedZoneId']}:{each['DnsName']}" for each in entries
+    ],
+    "either": lambda otherwise, value: value or otherwise,
+    "encryption_rules": encryption_rules,
+    "key_id": lambda key: key.rpartition("key/")[2],  # CDK passes the ARN
+    "keys": lambda names: [{"Key": name} for name in names],
+    "last_part": lambda path: path.rpartition("/")[2],
+    "latest": latest,
+    "lifecycle_rules": lambda rules: [_lifecycle_rule(dict(rule)) for rule in rules],
+    # Must be left out in one Region.
+    "location": lambda region: None if region == "us-east-1" else {"LocationConstraint": region},
+    "namespace_of": lambda target: target.split("|")[2],
+    "or_empty": lambda _, items: items or [],
+    "own_metrics": own_metrics,
+    "owners_policy": owners_policy,
+    "pair": lambda name, value: {name: value},
+    "random": lambda _: str(uuid.uuid4()),
+    "resource_of": lambda target: target.split("|")[0],
+    "there": bool,
+    "time": str,
+    "values": lambda texts: [{"Value": text} for text in texts],
+}
+"""What the table calls `!name`."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -3,12 +3,16 @@
 Sources: SageMaker Runtime API reference, InvokeEndpoint and InvokeEndpointWithResponseStream;
 SageMaker developer guide, "Invoke endpoints with OpenAI-compatible APIs", for which the container's
 bytes go to the caller as they come.
+
+Source: "Amazon Transcribe streaming: event stream encoding"; botocore's `eventstream` reads it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import binascii
 import json
+import struct
 import time
 import uuid
 from collections.abc import Callable
@@ -17,7 +21,6 @@ from typing import Literal
 
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
-from .event_stream import exception_event, payload_part
 from .fleet import Fleet, Variant
 from .http_client import Broken, Response
 from .http_server import Connection, Request
@@ -26,6 +29,33 @@ from .meter import INVOCATIONS, Dimensions, Meter
 from .options import RuntimeOptions
 from .refusals import PREFIX, ModelFailed, Refusal, forwarded
 from .shadow import Nobody
+
+_STRING = 7
+
+
+def _message(kind: str, name: str, content_type: str, payload: bytes) -> bytes:
+    headers = {":message-type": kind, f":{kind}-type": name, ":content-type": content_type}
+    encoded = b"".join(
+        struct.pack("!B", len(key))
+        + key.encode()
+        + struct.pack("!BH", _STRING, len(value))
+        + value.encode()
+        for key, value in headers.items()
+    )
+    prelude = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
+    message = prelude + struct.pack("!I", binascii.crc32(prelude)) + encoded + payload
+    return message + struct.pack("!I", binascii.crc32(message))
+
+
+def payload_part(data: bytes) -> bytes:
+    """Write one part of the model's answer."""
+    return _message("event", "PayloadPart", "application/octet-stream", data)
+
+
+def exception_event(name: str, document: bytes) -> bytes:
+    """Write the exception that ends a stream, such as ModelStreamError."""
+    return _message("exception", name, "application/json", document)
+
 
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
 

@@ -12,12 +12,11 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 
 from ..hosting import Hosting, all_variants, hosts_components
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
-from ..permissions.hosting import ModelRole
+from ..permissions.service_roles import ModelRole
 from .clock import Clock
-from .containers import Site
+from .containers import ModelData, Site
 from .fleet import Fleet, Variant
 from .meter import Dimensions, Place
-from .model_data import ModelData
 from .options import RuntimeOptions
 from .routing import Routing
 

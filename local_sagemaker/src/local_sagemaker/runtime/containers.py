@@ -1,20 +1,175 @@
-"""What an instance's container finds around it: its variables, its model's data, its log."""
+"""What an instance's container finds around it: variables, its model's data from S3, its log."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from moto.logs.models import logs_backends
+from moto.s3.exceptions import S3ClientError
+from moto.s3.models import s3_backends
+from moto.utilities.utils import get_partition
 
 from ..admission import Session
-from ..permissions.hosting import ModelRole
-from .model_data import ModelData
-from .server_output import ServerOutput
+from ..archives import MOST_ENTRIES, Unpackable, check_stopped, unpack_model_data
+from ..permissions.service_roles import ModelRole
+
+
+class ModelDataError(Exception):
+    """A model's data is not there or cannot be unpacked; the message says which, and what to do."""
+
+
+@dataclass(frozen=True)
+class ModelData:
+    """Where a model's data is."""
+
+    uri: str
+    prefix: bool = False
+    archive: bool = True
+
+    @classmethod
+    def of(cls, container: Mapping[str, Any]) -> ModelData | None:
+        """Read a container as CreateModel took it; None for a multi-model's, which load by call."""
+        if container.get("Mode") == "MultiModel":
+            return None
+        source = (container.get("ModelDataSource") or {}).get("S3DataSource")
+        if source:
+            return cls(
+                source["S3Uri"],
+                prefix=source.get("S3DataType") == "S3Prefix",
+                archive=source.get("CompressionType") == "Gzip",
+            )
+        uri = container.get("ModelDataUrl")
+        return cls(uri) if uri else None
+
+    def unpack(
+        self, target: Path, account: str, region: str, is_stopped: Callable[[], bool]
+    ) -> None:
+        """Put the data into a folder."""
+        bucket, _, key = self.uri.removeprefix("s3://").partition("/")
+        try:
+            objects = s3_backends[account][get_partition(region)].get_bucket(bucket).keys
+        except S3ClientError:
+            raise self._missing() from None
+        found = {
+            name: objects[name]
+            for name in list(objects)
+            if (name.startswith(key) if self.prefix else name == key) and not name.endswith("/")
+        }
+        if not found:
+            raise self._missing()
+        try:
+            if self.archive:
+                for each in found.values():
+                    data = each.value
+                    unpack_model_data(io.BytesIO(data), len(data), target, is_stopped)
+            else:
+                _copy(found, key, target, is_stopped)
+        except (OSError, Unpackable) as error:
+            raise ModelDataError(
+                f"Failed to extract model data from {self.uri}: {error}."
+            ) from None
+
+    def _missing(self) -> ModelDataError:
+        # AWS's first sentence: CreateModel's ValidationException (aws-ia/ecs-blueprints#223). Here
+        # data may come after the model, and is missed only by a server that would need it.
+        return ModelDataError(
+            f"Could not find model data at {self.uri}. Put it into the local "
+            f"AWS: aws s3 cp FILE {self.uri}"
+        )
+
+
+def _copy(
+    objects: Mapping[str, Any], key: str, target: Path, is_stopped: Callable[[], bool]
+) -> None:
+    """Write objects below a folder, by what their keys have beyond the prefix's last slash."""
+    if len(objects) > MOST_ENTRIES:
+        raise Unpackable(f"it has more than {MOST_ENTRIES} objects")
+    base = key.rpartition("/")[0]
+    for name, each in objects.items():
+        check_stopped(is_stopped)
+        path = PurePosixPath(name[len(base) :].lstrip("/"))
+        if ".." in path.parts or "\0" in name:
+            raise Unpackable(f"the object {name} would lie outside of the model's folder")
+        file = target / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(each.value)
+
+
+_LARGEST_FILE = 4 * 2**20
+"""Bytes; beyond it the file becomes the former one (`.1`), and the one before goes."""
+_LONGEST_LINE = 64 * 1024
+_ENDING = 4096
+
+
+class ServerOutput:
+    """The output of one instance's server, of all processes that it has been."""
+
+    def __init__(self, path: Path, tell: Callable[[list[str]], None]) -> None:
+        self.path = path
+        self._tell = tell
+        self._reader: threading.Thread | None = None
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def follow(self, pipe: IO[bytes]) -> None:
+        """Keep what comes through a pipe, until it ends."""
+        self._reader = threading.Thread(
+            target=self._read, args=[pipe], name=f"output {self.path.stem}", daemon=True
+        )
+        self._reader.start()
+
+    def settle(self) -> None:
+        """Wait until everything that an ended process wrote is here."""
+        if self._reader is not None:
+            self._reader.join(2)
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        rest = b""
+        with pipe, contextlib.ExitStack() as stack:
+            file = stack.enter_context(self.path.open("ab"))
+            while data := pipe.read1(65536):  # type: ignore[attr-defined]
+                # A full disk, or a folder that a stopping local AWS has removed, must not block
+                # the server on its pipe.
+                with contextlib.suppress(OSError):
+                    file.write(data)
+                    file.flush()
+                    if file.tell() > _LARGEST_FILE:
+                        file.close()
+                        self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+                        file = stack.enter_context(self.path.open("ab"))
+                *lines, rest = (rest + data).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
+                self._pass_on(lines)
+            self._pass_on([rest] if rest else [])
+
+    def _pass_on(self, lines: list[bytes]) -> None:
+        texts = [line.decode("utf-8", "replace").rstrip("\r") for line in lines]
+        with contextlib.suppress(Exception):  # logs are not worth failing for
+            if found := [text[:_LONGEST_LINE] for text in texts if text]:
+                self._tell(found)
+
+    def ending(self, longest: int) -> str:
+        """Give the last lines, with so many characters at most."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - _ENDING))
+                text = file.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        if len(text) <= longest:
+            return text
+        return "..." + text[3 - longest :]
+
 
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""

@@ -1,18 +1,22 @@
-"""An endpoint as requests see it: its fleets, and the share of traffic that each takes."""
+"""An endpoint as requests see it, and how an update replaces its fleet.
+
+Source: SageMaker developer guide, "Deployment guardrails".
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..hosting import Hosting
-from .fleet import Fleet, Variant
+from ..hosting import Hosting, all_variants
+from .clock import Clock
+from .fleet import Fleet, FleetFailed, Room, Variant
 from .instances import Instance
 from .meter import Dimensions, Place
-from .room import Room
 from .routing import choose_weighted
 
 
@@ -119,3 +123,217 @@ class RuntimeEndpoint:
             fleet.stop()
         self.fleet = self.new_fleet = None
         self.components.clear()
+
+
+_STEP = 10.0  # seconds between two looks at the alarms
+
+
+_EVERYTHING = {"Type": "CAPACITY_PERCENT", "Value": 100}
+
+
+class RolledBack(Exception):
+    """The deployment was given up and the old fleet serves again; the message says why."""
+
+
+def canary_share(size: Mapping[str, Any], instances: int) -> float:
+    """Give the share of capacity that a canary is.
+
+    Examples
+    --------
+    >>> canary_share({"Type": "INSTANCE_COUNT", "Value": 1}, 4)
+    0.25
+    >>> canary_share({"Type": "CAPACITY_PERCENT", "Value": 30}, 4)
+    0.3
+    """
+    if size["Type"] == "CAPACITY_PERCENT":
+        return float(size["Value"]) / 100.0
+    return min(1.0, float(size["Value"]) / max(1, instances))
+
+
+def linear_shares(size: Mapping[str, Any], instances: int) -> list[float]:
+    """Give the shares of traffic after each step, the last one being all of it.
+
+    Examples
+    --------
+    >>> linear_shares({"Type": "CAPACITY_PERCENT", "Value": 40}, 5)
+    [0.4, 0.8, 1.0]
+    """
+    step = canary_share(size, instances)
+    count = max(1, math.ceil(1.0 / step - 1e-9))
+    return [min(1.0, step * number) for number in range(1, count + 1)]
+
+
+@dataclass
+class Deployment:
+    endpoint: RuntimeEndpoint
+    new: Fleet
+    counts: Mapping[str, int]
+    policy: Mapping[str, Any]
+    clock: Clock
+    caught_up: Callable[[], Awaitable[None]]
+    alarms_on: Callable[[list[str]], list[str]]
+    show: Callable[[str], None]
+
+    async def run(self) -> None:
+        if self.endpoint.new_fleet is not None:  # of an UpdateRollbackFailed
+            self.endpoint.new_fleet.stop()
+        self.endpoint.new_fleet, self.endpoint.new_share = self.new, 0.0
+        rolling = self.policy.get("RollingUpdatePolicy")
+        blue_green = self.policy.get("BlueGreenUpdatePolicy") or {}
+        settings = rolling or blue_green
+        self._deadline = self.clock.now() + float(
+            settings.get("MaximumExecutionTimeoutInSeconds", 28_800)
+        )
+        try:
+            if rolling:
+                await self._roll(rolling)
+            else:
+                await self._shift(blue_green)
+        except FleetFailed as error:
+            await self._back(str(error), rolling)
+        except _Alarmed as error:
+            await self._back(str(error), rolling)
+        else:
+            old, self.endpoint.fleet = self.endpoint.fleet, self.new
+            self.endpoint.new_fleet, self.endpoint.new_share = None, 0.0
+            if old is not None:
+                old.stop()
+
+    # ---------------------------------------------------------------------------------- blue/green
+
+    async def _shift(self, policy: Mapping[str, Any]) -> None:
+        self.show("Creating")
+        await self.new.start(self.counts)
+        self._check_alarms()
+        routing = policy.get("TrafficRoutingConfiguration") or {"Type": "ALL_AT_ONCE"}
+        wait = float(routing.get("WaitIntervalInSeconds", 0))
+        total = self._production_count()
+        shares = [1.0]
+        if routing["Type"] == "CANARY":
+            shares = [canary_share(routing["CanarySize"], total), 1.0]
+        elif routing["Type"] == "LINEAR":
+            shares = linear_shares(routing["LinearStepSize"], total)
+        for share in shares:
+            self.show("ActivatingTraffic")
+            self._give(share)
+            self.show("Baking")
+            await self._bake(wait)
+        await self._bake(float(policy.get("TerminationWaitInSeconds", 0)))
+        self.show("Deleting")
+
+    def _give(self, share: float) -> None:
+        """Send a share of the requests to the same share of the new fleet."""
+        for variant in self.new:
+            count = self.counts[variant.name]
+            variant.opened = None if share >= 1.0 else max(1, round(share * count))
+        self._new_takes(share)
+
+    def _new_takes(self, share: float) -> None:
+        self.endpoint.new_share = share
+        self.new.own_metrics = True
+
+    # ------------------------------------------------------------------------------------- rolling
+
+    async def _roll(self, policy: Mapping[str, Any]) -> None:
+        old = self.endpoint.fleet
+        assert old is not None
+        wait = float(policy.get("WaitIntervalInSeconds", 0))
+        batch = _batch(policy["MaximumBatchSize"], self._production_count())
+        self._check_alarms()
+        while True:
+            left = {
+                variant.name: self.counts[variant.name] - len(variant.instances)
+                for variant in self.new
+            }
+            if not any(missing > 0 for missing in left.values()):
+                break
+            self.show("Updating")
+            for variant in self.new:
+                count = min(batch, left[variant.name])
+                if count > 0:
+                    await self.new.scale(variant, len(variant.instances) + count)
+            for variant in old:
+                new_one = self.new.variants.get(variant.name)
+                missing = left.get(variant.name, 0) - (batch if new_one else 0)
+                await old.scale(variant, min(len(variant.instances), max(0, missing)))
+            self._share_by_size(old)
+            self.show("Baking")
+            await self._bake(wait)
+
+    def _share_by_size(self, old: Fleet) -> None:
+        new = sum(len(variant.instances) for variant in self.new.production)
+        total = new + sum(len(variant.instances) for variant in old.production)
+        self._new_takes(new / total if total else 0.0)
+
+    def _production_count(self) -> int:
+        """What sizes are shares of: what callers reach. Of shadows AWS says nothing here."""
+        return sum(self.counts[variant.name] for variant in self.new.production)
+
+    # ----------------------------------------------------------------------------- baking, rollback
+
+    async def _bake(self, seconds: float) -> None:
+        """Wait, and give up as soon as an alarm is in ALARM."""
+        end = self.clock.now() + seconds
+        while True:
+            await self.caught_up()
+            self._check_alarms()
+            left = end - self.clock.now()
+            if left <= 0:
+                return
+            await self.clock.sleep(min(_STEP, left))
+
+    def _check_alarms(self) -> None:
+        rollback = self.policy.get("AutoRollbackConfiguration") or {}
+        names = [alarm["AlarmName"] for alarm in rollback.get("Alarms") or []]
+        on = self.alarms_on(names) if names else []
+        if on:
+            raise _Alarmed(
+                f"The deployment was rolled back: alarm(s) [{', '.join(on)}] in ALARM state."
+            )
+        if self.clock.now() > self._deadline:
+            raise _Alarmed("The deployment was rolled back: it took longer than it may.")
+
+    async def _back(self, reason: str, rolling: Mapping[str, Any] | None) -> None:
+        self.show("RollingBack")
+        old = self.endpoint.fleet
+        assert old is not None
+        if rolling:
+            await self._roll_back(old, rolling)
+        self.endpoint.new_share = 0.0
+        self.endpoint.new_fleet = None
+        self.new.stop()
+        # What was sent to the new fleet is answered by it; nothing new gets there.
+        await asyncio.sleep(0)
+        raise RolledBack(reason)
+
+    async def _roll_back(self, old: Fleet, policy: Mapping[str, Any]) -> None:
+        """Bring the old fleet back, new instances ending as old ones serve."""
+        # Without RollbackMaximumBatchSize all of it comes at once, before any new one ends. Source:
+        # SageMaker API reference, "RollingUpdatePolicy".
+        record = self.endpoint.record or {}
+        wanted = {variant.name: _described_count(record, variant.name) for variant in old}
+        total = sum(wanted[variant.name] for variant in old.production)
+        batch = _batch(policy.get("RollbackMaximumBatchSize") or _EVERYTHING, total)
+        while any(len(variant.instances) < wanted[variant.name] for variant in old):
+            for variant in old:
+                count = min(wanted[variant.name], len(variant.instances) + batch)
+                await old.scale(variant, count)
+                replaced = self.new.variants.get(variant.name)
+                if replaced is not None:
+                    left = min(len(replaced.instances), wanted[variant.name] - count)
+                    await self.new.scale(replaced, left)
+            self._share_by_size(old)
+
+
+class _Alarmed(Exception):
+    """An alarm, or the clock, ended the deployment."""
+
+
+def _batch(size: Mapping[str, Any], total: int) -> int:
+    return max(1, math.floor(canary_share(size, total) * total + 1e-9))
+
+
+def _described_count(record: Mapping[str, Any], name: str) -> int:
+    variants = all_variants(record)
+    counts = {v["VariantName"]: int(v.get("DesiredInstanceCount", 1)) for v in variants}
+    return counts.get(name, 1)

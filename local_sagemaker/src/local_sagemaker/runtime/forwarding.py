@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from ..bearer_tokens import OPENAI_PATH
+from ..signatures import OPENAI_PATH
 from .service import Runtime
 
 _PATH = re.compile(r"/endpoints/[^/]+/invocations(-response-stream)?")

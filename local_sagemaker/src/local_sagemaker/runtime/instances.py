@@ -19,12 +19,11 @@ from ..model_servers.specifications import (
     UrlModelServer,
     to_document,
 )
-from ..supervised_process import SupervisedProcess
+from ..processes import SupervisedProcess
 from .clock import Clock
-from .containers import Container, with_places
+from .containers import Container, ServerOutput, with_places
 from .http_client import Broken, Connections, OutOfFiles, Response, Unreachable
 from .http_server import LOOPBACK, Listener
-from .server_output import ServerOutput
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ..admission import Credentials, access_key
-from ..bearer_tokens import OPENAI_PATH, key_and_session
-from ..permissions.conditions import NotJudged
-from ..permissions.invoking import check_invocation
+from ..permissions.evaluator import NotJudged
+from ..permissions.gate import check_invocation
 from ..permissions.judge import Denied
+from ..signatures import OPENAI_PATH, key_and_session
 from .answers import Answers, Call, Kind
 from .blueprints import instance_dimensions
 from .clock import Clock

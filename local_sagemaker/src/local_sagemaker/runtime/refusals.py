@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 
-from ..bearer_tokens import region_of_token
+from ..signatures import region_of_token
 from .endpoints import RuntimeEndpoint
 from .http_server import Connection
 from .shadow import Nobody

@@ -14,24 +14,19 @@ from typing import Any
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_at
-from ..held_folder import HeldFolder
-from ..hosting import Hosting, all_variants, hosting
-from ..hosting_interfaces import let_go
+from ..hosting import Hosting, all_variants, hosting, let_go
 from ..model_servers.specifications import ModelServer
-from ..process_environment import aws_variables
+from ..processes import HeldFolder, aws_variables
 from .blueprints import component_fleet, desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import TICK, Clock, Ticks
 from .containers import Site
-from .deployments import Deployment, RolledBack
-from .endpoints import RuntimeEndpoint
-from .fleet import Fleet, FleetFailed, end_draining
-from .http_server import LOOPBACK, Limits, Listener, listen
+from .endpoints import Deployment, RolledBack, RuntimeEndpoint
+from .fleet import Fleet, FleetFailed, Room, copy_room, end_draining, take_room
+from .http_server import LOOPBACK, Limits, Listener, LoopThread, listen
 from .invocations import Invocations
-from .loop_thread import LoopThread
 from .meter import Meter, Place
 from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
-from .room import Room, copy_room, take_room
 from .scaling import TargetTracking
 from .statuses import failed, in_service, pending, set_status
 

@@ -1,29 +1,125 @@
-"""What SageMaker asks of a model's role, before an instance starts and while it runs.
+"""What SageMaker, Lambda and ECS ask of the roles that they assume.
+
+Sources: Lambda developer guide, "Lambda execution role", "Giving Lambda functions access to resources
+in an Amazon VPC", "Capturing records of Lambda asynchronous invocations", "Securing Lambda
+environment variables". The refusals are in Lambda's words as its users report them.
 
 Source: SageMaker developer guide, "SageMaker AI Roles" (CreateModel). Refusals are in SageMaker's
 words as its users report them: aws/deep-learning-containers#759 for images,
 philschmid/llm-sagemaker-sample#2 for data; where none is known, IAM's own.
+
+Source: ECS developer guide, "Task IAM role", "Task execution IAM role" and "Stopped tasks error
+messages", whose words the refusals have.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..admission import NOBODY, Session
 from ..images import repository_arn
-from .actions import Right, rights
-from .conditions import NotJudged
-from .functions import may
+from .evaluator import NotJudged
 from .judge import Denied, check, key_of_object, key_rights, objects_below, vpc_of
 from .principals import Identity, NotAssumable, Origin, check_trust, role_identity, service_session
+from .requests import Right, rights
+
+_LAMBDA = "lambda.amazonaws.com"
+_INTERFACES = ("CreateNetworkInterface", "DescribeNetworkInterfaces", "DeleteNetworkInterface")
+"""What Lambda tries when it puts a function into a VPC."""
+
+
+class FunctionRoleLacks(Exception):
+    """A role that a function cannot run with; the text is Lambda's."""
+
+
+def check_assumable(role: str) -> None:
+    try:
+        check_trust(role, _LAMBDA)
+    except NotAssumable:
+        raise FunctionRoleLacks(
+            "The role defined for the function cannot be assumed by Lambda."
+        ) from None
+
+
+def check_configuration(region: str, name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse a role that lacks what the function's configuration needs, as CreateFunction does."""
+    check_assumable(settings["Role"])
+    who = role_identity(settings["Role"], name)
+    network = settings.get("VpcConfig") or {}
+    if subnets := network.get("SubnetIds"):
+        asked = {"SubnetId": subnets[0], "Groups": network.get("SecurityGroupIds")}
+        asked |= {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region)}
+        for operation in _INTERFACES:
+            needed = rights("ec2", operation, asked, region, who.principal.account)
+            _check(who, needed, "ec2", region, f"{operation} on EC2")
+    target = (settings.get("DeadLetterConfig") or {}).get("TargetArn", "")
+    if target:
+        service = target.split(":")[2]
+        action = {"sqs": "SendMessage", "sns": "Publish"}.get(service, "")
+        wanted = [Right(f"{service}:{action}", target, {})]
+        _check(who, wanted, service, region, f"{action} on {service.upper()}")
+
+
+def _check(who: Identity, wanted: Iterable[Right], service: str, region: str, what: str) -> None:
+    try:
+        check(who, wanted, service, region)
+    except Denied:
+        raise FunctionRoleLacks(
+            f"The provided execution role does not have permissions to call {what}"
+        ) from None
+
+
+def check_key(region: str, name: str, arn: str, role: str, key: str | None) -> None:
+    """Refuse to start a function whose variables its role cannot decrypt."""
+    if not key:
+        return
+    context = {"aws:lambda:functionarn": arn}
+    try:
+        check(
+            role_identity(role, name),
+            key_rights(["kms:Decrypt"], key, "lambda", region, context),
+            "kms",
+            region,
+        )
+    except Denied as denied:
+        raise FunctionRoleLacks(
+            "Lambda was unable to decrypt the environment variables because KMS access was denied. "
+            "Please check the function's KMS key settings. KMS Exception: AccessDeniedException"
+            f"KMS Message: {denied}"
+        ) from None
+
+
+def may_log(region: str, name: str, role: str, group: str, *, group_exists: bool) -> bool:
+    """Say whether a function's output reaches its log group; else it is lost, as at Lambda."""
+    operations = ["CreateLogStream", "PutLogEvents"]
+    if not group_exists:
+        operations.insert(0, "CreateLogGroup")
+    asked = {"logGroupName": group, "logStreamName": "*"}
+    return may(role_identity(role, name), "logs", operations, asked, region)
+
+
+def may(
+    who: Identity, service: str, operations: Iterable[str], asked: Mapping[str, Any], region: str
+) -> bool:
+    wanted = [
+        right
+        for operation in operations
+        for right in rights(service, operation, asked, region, who.principal.account)
+    ]
+    try:
+        check(who, wanted, service, region)
+    except Denied:
+        return False
+    return True
+
 
 logger = logging.getLogger(__name__)
 
-_SERVICE = "sagemaker.amazonaws.com"
+_SAGEMAKER = "sagemaker.amazonaws.com"
 _SESSION = "SageMaker"
 _OF_IMAGES = ("BatchGetImage", "GetDownloadUrlForLayer", "BatchCheckLayerAvailability")
 _OF_INTERFACES = (
@@ -76,7 +172,7 @@ class ModelRole:
             raise RoleLacks(
                 f'Could not assume role {self.arn}. Please ensure that the role "{self.arn}" exists '
                 'and that its trust relationship policy allows the action "sts:AssumeRole" for the '
-                f'service principal "{_SERVICE}".'
+                f'service principal "{_SAGEMAKER}".'
             ) from None
         for container in self.containers:
             self._check_image(str(container.get("Image") or ""))
@@ -114,7 +210,7 @@ class ModelRole:
             raise RoleLacks(
                 f'Could not access model data at {uri}. Please ensure that the role "{self.arn}" '
                 'exists and that its trust relationship policy allows the action "sts:AssumeRole" '
-                f'for the service principal "{_SERVICE}". Also ensure that the role has '
+                f'for the service principal "{_SAGEMAKER}". Also ensure that the role has '
                 f'"s3:GetObject" permissions and that the object is located in {region}. If your '
                 "Model uses multiple models or uncompressed models, please ensure that the role has "
                 '"s3:ListBucket" permission.'
@@ -206,7 +302,7 @@ def _check_trust(place: tuple[str, str], role: str) -> None:
         "aws:SourceAccount": account,
         "aws:SourceArn": f"arn:aws:sagemaker:{region}:{account}:*",
     }
-    check_trust(role, _SERVICE, source)
+    check_trust(role, _SAGEMAKER, source)
 
 
 def _data(container: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -221,3 +317,75 @@ def _data(container: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     for name in ("ModelDataUrl", "ArtifactUrl"):
         if uri := container.get(name):
             yield uri, container.get("Mode") == "MultiModel"
+
+
+_ECS = "ecs-tasks.amazonaws.com"
+
+
+class TaskRefused(Exception):
+    """A task that cannot start; the text is its stopped reason."""
+
+
+def check_roles(
+    place: tuple[str, str], definition: Mapping[str, Any], task_id: str, subnets: Sequence[str]
+) -> Session:
+    """Judge a task's roles; gives the session that its process has, nobody's without a task role."""
+    account, region = place
+    source = {"aws:SourceAccount": account, "aws:SourceArn": f"arn:aws:ecs:{region}:{account}:*"}
+    task_role, execution_role = definition.get("taskRoleArn"), definition.get("executionRoleArn")
+    for role, given in ((execution_role, {}), (task_role, source)):
+        try:
+            if role:
+                check_trust(role, _ECS, given)
+        except NotAssumable:
+            raise TaskRefused(
+                f"ECS was unable to assume the role '{role}' that was provided for this task. "
+                "Please verify that the role being passed has the proper trust relationship and "
+                "permissions and that your IAM user has permissions to pass this role."
+            ) from None
+    origin = Origin(tuple(subnets))
+    for container in definition["containerDefinitions"]:
+        _check_execution(region, execution_role, container, task_id, origin)
+    return service_session(task_role, task_id, origin) if task_role else NOBODY
+
+
+def _check_execution(
+    region: str, role: str | None, container: Mapping[str, Any], task_id: str, origin: Origin
+) -> None:
+    """Judge what is done with the execution role before a container runs."""
+    repository = repository_arn(str(container.get("image", "")))
+    log = container.get("logConfiguration") or {}
+    options = log.get("options") or {}
+    group = options.get("awslogs-group") if log.get("logDriver") == "awslogs" else None
+    if not role:
+        if repository or group:
+            raise TaskRefused(
+                "Fargate requires task definition to have execution role ARN to support "
+                + ("ECR images." if repository else "log driver awslogs.")
+            )
+        return
+    who = role_identity(role, task_id, origin=origin)
+    if repository:
+        wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
+        for action in ("BatchCheckLayerAvailability", "GetDownloadUrlForLayer", "BatchGetImage"):
+            wanted.append(Right(f"ecr:{action}", repository, {}))
+        try:
+            check(who, wanted, "ecr", region)
+        except Denied as denied:
+            raise TaskRefused(
+                "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
+                f"AccessDeniedException: {denied}"
+            ) from None
+    if group:
+        stream = f"{options.get('awslogs-stream-prefix', 'ecs')}/{container['name']}/{task_id}"
+        where = options.get("awslogs-region", region)
+        arn = f"arn:aws:logs:{where}:{who.principal.account}:log-group:{group}:log-stream:{stream}"
+        actions = ("CreateLogStream", "PutLogEvents")
+        try:
+            check(who, [Right(f"logs:{action}", arn, {}) for action in actions], "logs", region)
+        except Denied as denied:
+            raise TaskRefused(
+                "ResourceInitializationError: failed to validate logger args: create stream has "
+                "been retried 1 times: failed to create Cloudwatch log stream: "
+                f"AccessDeniedException: {denied}"
+            ) from None
