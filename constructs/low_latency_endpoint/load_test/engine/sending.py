@@ -26,7 +26,7 @@ from .target import TokenLimits
 
 perf_counter = time.perf_counter
 #: Callers of one process, unless it may open fewer files.
-MOST_CALLERS = 10_000
+_MOST_CALLERS = 10_000
 _OTHER_FILES = 100
 _LOOP_TICK = 0.020
 _DRAIN_RESERVE = 5.0
@@ -393,14 +393,14 @@ def keep_for_good() -> None:
 def callers_allowed() -> int:
     """How many requests this process may have under way: each is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CALLERS + _OTHER_FILES
+    wanted = _MOST_CALLERS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
             soft = more
-    allowed = MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
-    return max(1, min(MOST_CALLERS, allowed))
+    allowed = _MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
+    return max(1, min(_MOST_CALLERS, allowed))
 
 
 def _resident_bytes() -> int:
