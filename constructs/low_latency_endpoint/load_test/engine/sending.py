@@ -36,15 +36,6 @@ _AT_ONCE = 64
 _CLOCK_MONOTONIC, _ABSOLUTE, _NONBLOCKING = 1, 1, os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
 
 
-class _Moment(ctypes.Structure):
-    _fields_ = (
-        ("interval_seconds", ctypes.c_long),
-        ("interval_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
-
-
 class Pacer:
     """Acts at moments of ``time.perf_counter()``; gevent's own timers round to the millisecond."""
 
@@ -58,7 +49,8 @@ class Pacer:
             self._library = ctypes.CDLL(None, use_errno=True)
             self._file = self._library.timerfd_create(_CLOCK_MONOTONIC, _NONBLOCKING)
         if self._file >= 0:
-            self._moment = _Moment()
+            # struct itimerspec: seconds and nanoseconds of an interval, and of the moment.
+            self._moment = (ctypes.c_long * 4)()
             self._watcher = get_hub().loop.io(self._file, 1)
             self._watcher.start(self._fired)
 
@@ -120,8 +112,7 @@ class Pacer:
     def _arm(self, moment: float) -> None:
         """Wake at a moment; one that has passed wakes at once."""
         timer = self._moment
-        timer.seconds = int(moment)
-        timer.nanoseconds = int(moment % 1 * 1e9)
+        timer[2], timer[3] = int(moment), int(moment % 1 * 1e9)
         self._library.timerfd_settime(self._file, _ABSOLUTE, ctypes.byref(timer), None)
 
     def _pause(self) -> None:
