@@ -33,16 +33,16 @@ def document(report: LoadTestReport, written: Path | None = None) -> Document:
     parts += [
         _charts(
             "Throughput and latency",
-            _throughput_and_latency(report) or "No request was answered.",
+            throughput_and_latency(report) or "No request was answered.",
             "Bars are intervals of 90 % (each bound holds with 95 %) from order statistics. A "
             "disc held the goal, a cross broke it, a ring is unclear, a diamond was limited "
             "by the generator.",
         ),
-        _charts("Latency by percentile", _percentiles(report) or "No request was answered."),
-        _charts("Over time", _over_time(report) or "No second was recorded."),
+        _charts("Latency by percentile", percentiles(report) or "No request was answered."),
+        _charts("Over time", over_time(report) or "No second was recorded."),
         _charts(
             "How late the generator was",
-            _send_lag(report) or "Nothing was sent.",
+            send_lag(report) or "Nothing was sent.",
             "Latencies include the lag: a late generator makes the endpoint look slower, "
             "never faster.",
         ),
@@ -341,7 +341,7 @@ _CLOUDWATCH = (
 )
 
 
-def _throughput_and_latency(report: LoadTestReport) -> Chart:
+def throughput_and_latency(report: LoadTestReport) -> Chart:
     """Each step's offered rate and its latencies with their intervals, the target and the limit."""
     steps = sorted(_answered(report), key=_load)
     rates = [_load(each) for each in steps]
@@ -388,7 +388,7 @@ def _throughput_and_latency(report: LoadTestReport) -> Chart:
     )
 
 
-def _over_time(report: LoadTestReport) -> Chart:
+def over_time(report: LoadTestReport) -> Chart:
     """The client's seconds and CloudWatch's minutes on one time axis, the steps shaded."""
     steps = [each for each in report.run.steps if each.timeline]
     panels = [*_client_panels(report, steps), *_cloudwatch_panels(report)]
@@ -407,7 +407,7 @@ def _over_time(report: LoadTestReport) -> Chart:
     )
 
 
-def _percentiles(report: LoadTestReport) -> Chart:
+def percentiles(report: LoadTestReport) -> Chart:
     """Latency by percentile, each further nine as wide as the one before."""
     steps = _chosen(_answered(report))
     parts = _TOKEN_PARTS if _of_tokens(steps) else {"Latency": _WHOLE}
@@ -445,7 +445,7 @@ def _by_percentile(steps: list[MeasuredStep], part: str) -> Iterator[Line]:
         )
 
 
-def _send_lag(report: LoadTestReport) -> Chart:
+def send_lag(report: LoadTestReport) -> Chart:
     """How late the generator itself was, beside the latency it measured: per step."""
     steps = [each for each in _answered(report) if each.result.send_lag.count]
     names = [f"{number}. {each.result.step.name}" for number, each in enumerate(steps, 1)]
