@@ -18,9 +18,8 @@ import yaml
 
 from low_latency_endpoint.facts.limit_kinds import digits
 from low_latency_endpoint.options.option import Options, options_of, texts_of
-from low_latency_endpoint.settings.option_models import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
-from low_latency_endpoint.settings.option_models import model_of
+from low_latency_endpoint.settings.option_models import Limited, model_of
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
 from low_latency_endpoint.settings.stack import Settings
 

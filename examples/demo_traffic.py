@@ -12,8 +12,7 @@ from typing import Any
 
 from examples.demo_terminal import StepFailed, low_latency
 from local_sagemaker import LocalAws
-from local_sagemaker.model_servers.specifications import ServiceTime
-from local_sagemaker.model_servers.specifications import SimulatedModelServer
+from local_sagemaker.model_servers.specifications import ServiceTime, SimulatedModelServer
 
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many
 # workers as the instance type has vCPUs, and slow in the first requests that an instance gets.

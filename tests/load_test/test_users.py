@@ -303,7 +303,7 @@ def test_without_a_region(server: LoopbackRuntime) -> None:
 def test_locusts_page_has_a_field_for_each_option() -> None:
     program = (
         "import locust; from locust.argument_parser import LocustArgumentParser as Parser; "
-        "from low_latency_endpoint.load_test.engine.users import OPTIONS, "
+        "from low_latency_endpoint.load_test.engine.locust_options import OPTIONS, "
         "add_options; "
         "parser = Parser(); add_options(parser); "
         "shown = set(parser.args_included_in_web_ui); "

@@ -56,9 +56,8 @@ _NAMES_OF = {
     "engine.users": ("InvocationFailed", "SageMakerUser"),
     "report": ("write_page",),
     "search.judging": ("LatencyGoal",),
-    "search.search_plan": ("SearchPlan",),
     "search.load_testing": ("load_test",),
-    "search.run_plans": ("confirm_plan", "limit_plan", "rate_plan", "users_plan"),
+    "search.run_plans": ("SearchPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"),
 }
 
 

@@ -15,7 +15,7 @@ from ..engine.steps import StepResult
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4
 #: With this chance a difference of ``would_see`` is found.
-POWER = 0.80
+_POWER = 0.80
 #: Buckets of a histogram are as wide as this share of their value.
 _RESOLUTION = 0.001
 
@@ -185,7 +185,7 @@ def _change(
     resolution = _RESOLUTION if name in _PERCENTILES else 0.0
     half = found.half_width + resolution
     seen = (
-        student_quantile(confidence, freedom) + student_quantile(2 * POWER - 1, freedom)
+        student_quantile(confidence, freedom) + student_quantile(2 * _POWER - 1, freedom)
     ) * error + resolution
     return Difference(
         name,

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 _MODULE = "low_latency_endpoint.load_test.engine.generator"
 #: A step begins this long after the message that announces it, so that all workers have it.
-LEAD_SECONDS = 0.3
+_LEAD_SECONDS = 0.3
 #: Clocks of machines that differ by more are not used; the message's arrival is.
 _CLOCKS_AGREE = 1.0
-REPORT_SECONDS = 1.0
+_REPORT_SECONDS = 1.0
 #: A worker from which nothing was heard for so long is lost.
-SILENCE_SECONDS = 15.0
+_SILENCE_SECONDS = 15.0
 CONNECT_SECONDS = 60.0
 
 _HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-latency-ready"
@@ -54,7 +54,7 @@ _STEP, _STOP = "low-latency-step", "low-latency-stop"
 _INTERVAL, _RECORDS = "low-latency-interval", "low-latency-records"
 
 
-class StepWorker:
+class _StepWorker:
     """Runs the steps that the master sends to this process."""
 
     def __init__(self, runner: Any) -> None:
@@ -106,8 +106,8 @@ class StepWorker:
 
     def _run(self, content: Mapping[str, Any]) -> Measurement:
         lead = content["start_at"] - time.time()
-        if abs(lead - LEAD_SECONDS) > _CLOCKS_AGREE:
-            lead = LEAD_SECONDS
+        if abs(lead - _LEAD_SECONDS) > _CLOCKS_AGREE:
+            lead = _LEAD_SECONDS
         target = self._target
         step = Step.of_dict(content["step"])
         if self._sessions is not None:
@@ -134,14 +134,14 @@ class StepWorker:
     def _report(self, run: StepRun, number: int, lead: float) -> None:
         gevent.sleep(max(0.0, lead))
         while True:
-            gevent.sleep(REPORT_SECONDS)
+            gevent.sleep(_REPORT_SECONDS)
             records, seconds = run.take_interval()
             self._runner.send_message(
                 _INTERVAL, {"step": number, "records": records.to_message(), "seconds": seconds}
             )
 
 
-class StepMaster:
+class _StepMaster:
     """Gives steps to workers, its own process among them when it is the only one."""
 
     def __init__(self, content: Mapping[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
@@ -166,7 +166,7 @@ class StepMaster:
         emit({"listening": port})
         wanted = 1 if single else content["expect_workers"] or content["processes"]
         if single:
-            StepWorker(self._runner).announce()
+            _StepWorker(self._runner).announce()
         elif port is not None and not content["expect_workers"]:
             self._local = [self._start_worker(port) for _ in range(wanted)]
         self._await_workers(wanted)
@@ -228,7 +228,7 @@ class StepMaster:
         """Run one step and emit its progress and its result."""
         self._number += 1
         self._stopped_at = None
-        start_at = time.time() + LEAD_SECONDS
+        start_at = time.time() + _LEAD_SECONDS
         workers = list(self._workers)
         for part, worker in enumerate(workers):
             self._send(
@@ -245,7 +245,7 @@ class StepMaster:
         self._runner.state = "running"
         done: dict[str, Measurement] = {}
         pending: dict[str, tuple[Measurement, float]] = {}
-        heard = dict.fromkeys(workers, time.perf_counter() + LEAD_SECONDS)
+        heard = dict.fromkeys(workers, time.perf_counter() + _LEAD_SECONDS)
         while len(done) < len(workers):
             kind, worker, data = self._next(0.5)
             if kind and data.get("step") == self._number:
@@ -262,7 +262,7 @@ class StepMaster:
                     done[worker] = Measurement.of_message(data["records"])
             for number, one in enumerate(workers):
                 silent = time.perf_counter() - heard[one]
-                if one not in done and silent > SILENCE_SECONDS:
+                if one not in done and silent > _SILENCE_SECONDS:
                     raise GENERATOR.error(
                         got=f"nothing heard of worker {number} for {silent:.0f} s",
                         allowed="a report every second",
@@ -342,14 +342,14 @@ def _run_worker(host: str, port: int, parent: bool) -> None:
         gevent.spawn(_end_with, sys.stdin.fileno())
     environment = Environment(events=Events())  # type: ignore[no-untyped-call]
     runner = environment.create_worker_runner(host, port)
-    StepWorker(runner).announce()
+    _StepWorker(runner).announce()
     runner.greenlet.join()
 
 
 def _run_master() -> None:
     emit = _private_output()
     requests: Queue[dict[str, Any]] = Queue()
-    master: StepMaster | None = None
+    master: _StepMaster | None = None
 
     def listen() -> None:
         """End with the last line, in the middle of a step too."""
@@ -365,7 +365,7 @@ def _run_master() -> None:
 
     gevent.spawn(listen)
     try:
-        master = StepMaster(requests.get(), emit)
+        master = _StepMaster(requests.get(), emit)
         while True:
             master.run(Step.of_dict(requests.get()["run"]))
     except Exception as problem:

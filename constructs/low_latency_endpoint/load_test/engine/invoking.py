@@ -82,7 +82,7 @@ class Invocation(NamedTuple):
         return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "", tokens)
 
 
-class BearerRequest:
+class _BearerRequest:
     """A request on SageMaker's OpenAI-compatible path but for its body and the minute's token."""
 
     __slots__ = ("_head", "_tokens")
@@ -129,7 +129,7 @@ class _Destination:
 
     __slots__ = ("closed_until", "idle", "prepared", "url")
 
-    def __init__(self, url: str, prepared: Prepared | BearerRequest) -> None:
+    def __init__(self, url: str, prepared: Prepared | _BearerRequest) -> None:
         self.url = url
         self.prepared = prepared
         self.idle: list[GeneratorConnection] = []
@@ -171,7 +171,7 @@ class SageMakerInvoker:
         self._parameters = _parameters(target)
         self._user_agent = probe.meta.config.user_agent
         self._bearer = BearerTokens(session, target.region) if target.api == OPENAI else None
-        self._bearer_requests: dict[tuple[Any, ...], BearerRequest] = {}
+        self._bearer_requests: dict[tuple[Any, ...], _BearerRequest] = {}
         self._ca_file = os.fspath(ca_bundle) if ca_bundle else trusted_authorities(session)
         self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
         self._turn = 0
@@ -217,7 +217,7 @@ class SageMakerInvoker:
             while destination.idle:
                 destination.idle.pop().close()
 
-    def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared | BearerRequest:
+    def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared | _BearerRequest:
         if self._bearer is not None:
             return self._prepare_bearer(url, overrides or {}, self._bearer)
         parameters = {**self._parameters, **(overrides or {})}
@@ -229,12 +229,12 @@ class SageMakerInvoker:
 
     def _prepare_bearer(
         self, url: str, overrides: Mapping[str, Any], tokens: BearerTokens
-    ) -> BearerRequest:
+    ) -> _BearerRequest:
         """Once for each set of overrides, such as a prefix's name, as the wire does with the others."""
         key = (url, *overrides.items())
         known = self._bearer_requests.get(key)
         if known is None:
-            known = BearerRequest(url, self.target, overrides, tokens, self._user_agent)
+            known = _BearerRequest(url, self.target, overrides, tokens, self._user_agent)
             if len(self._bearer_requests) >= MOST_PREPARED:
                 self._bearer_requests.clear()
             self._bearer_requests[key] = known
@@ -274,7 +274,7 @@ class SageMakerInvoker:
         started: float,
     ) -> Invocation:
         stream = (
-            AnswerStream(self._wire, self.target, connection) if self.target.streaming else None
+            _AnswerStream(self._wire, self.target, connection) if self.target.streaming else None
         )
         used_at = connection.used_at
         parts: Sequence[bytes | bytearray]
@@ -288,7 +288,7 @@ class SageMakerInvoker:
                 error.args = (stream.first_byte, stream.tokens) if stream else (None, None)
                 raise
             if isinstance(error, (EventStreamError, ResponseStreamingError)):
-                return self._failed(*stream_error(error), started, destination, connection.status)
+                return self._failed(*_stream_error(error), started, destination, connection.status)
             if connection.expired:
                 return self._failed(
                     "timeout",
@@ -357,7 +357,7 @@ class SageMakerInvoker:
         started: float,
         destination: _Destination,
         status: int = 0,
-        stream: AnswerStream | None = None,
+        stream: _AnswerStream | None = None,
     ) -> Invocation:
         return Invocation(
             status,
@@ -398,7 +398,7 @@ def _parameters(target: Target) -> dict[str, Any]:
     }
 
 
-class AnswerStream:
+class _AnswerStream:
     """Puts the parts of a response stream together, and reads the tokens in them."""
 
     def __init__(self, wire: Wire, target: Target, connection: GeneratorConnection) -> None:
@@ -437,7 +437,7 @@ class AnswerStream:
         return None if self._reader is None else self._reader.times()
 
 
-def stream_error(error: EventStreamError | ResponseStreamingError) -> tuple[str, str]:
+def _stream_error(error: EventStreamError | ResponseStreamingError) -> tuple[str, str]:
     """Kind and message of an error that SageMaker reports in the stream, or of a damaged one."""
     if isinstance(error, EventStreamError):
         found = error.response.get("Error", {})

@@ -19,29 +19,39 @@ from ...options.load import TokenLengths, TokenTraffic
 from ...report.numbers import readable
 from .token_streams import TokenReader
 
+TOKENS_FORM = rule(
+    "LLT165",
+    "the tokens of prompts and answers cannot be read",
+    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
+    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
+)
 PREFIXES = Range(
     rule("LLT166", "the number of shared prefixes is out of range", fix=USE_AN_ALLOWED_VALUE),
     "the number of shared prefixes",
     1,
     100_000,
 )
-
 _CONVERSATIONS = rule(
     "LLT168", "the conversations of a load test are out of range", fix=USE_AN_ALLOWED_VALUE
 )
 TURNS = Range(_CONVERSATIONS, "the number of turns", 1, 1_000)
 CONVERSATIONS = Range(_CONVERSATIONS, "the number of conversations at once", 1, 100_000)
-
 SESSIONS = rule(
     "LLT169",
     "the sessions of a load test do not fit its conversations",
     fix="Give turns and conversations, of these a multiple of the processes that send, such as "
     "--tokens input=512,output=128,turns=4,conversations=50.",
 )
-
 #: More than a language model answers in a step: by so many the next one's are numbered on.
 PROMPTS_OF_A_STEP = 1_000_000
-
+#: Columns of recorded lengths: our own, and of the traces of Azure, Vidur, BurstGPT and Mooncake.
+_COLUMNS = (
+    ("input", "output"),
+    ("ContextTokens", "GeneratedTokens"),
+    ("num_prefill_tokens", "num_decode_tokens"),
+    ("Request tokens", "Response tokens"),
+    ("input_length", "output_length"),
+)
 _POOL = 1 << 16
 #: Words of common English that stand for tokens.
 _WORDS = """
@@ -332,22 +342,6 @@ def _text_of(start: int, count: int) -> str:
         count -= end - at
         at = 0
     return " ".join(pieces)
-
-
-TOKENS_FORM = rule(
-    "LLT165",
-    "the tokens of prompts and answers cannot be read",
-    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
-    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
-)
-#: Columns of recorded lengths: our own, and of the traces of Azure, Vidur, BurstGPT and Mooncake.
-_COLUMNS = (
-    ("input", "output"),
-    ("ContextTokens", "GeneratedTokens"),
-    ("num_prefill_tokens", "num_decode_tokens"),
-    ("Request tokens", "Response tokens"),
-    ("input_length", "output_length"),
-)
 
 
 def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:

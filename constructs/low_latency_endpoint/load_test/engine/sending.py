@@ -26,7 +26,7 @@ from .target import TokenLimits
 
 perf_counter = time.perf_counter
 #: Callers of one process, unless it may open fewer files.
-MOST_CALLERS = 10_000
+_MOST_CALLERS = 10_000
 _OTHER_FILES = 100
 _LOOP_TICK = 0.020
 _DRAIN_RESERVE = 5.0
@@ -34,15 +34,6 @@ _LATE_SENDS = 0.25  # the last requests of a step may start a little late, as al
 #: Moments acted on before the loop looks at sockets again.
 _AT_ONCE = 64
 _CLOCK_MONOTONIC, _ABSOLUTE, _NONBLOCKING = 1, 1, os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
-
-
-class _Moment(ctypes.Structure):
-    _fields_ = (
-        ("interval_seconds", ctypes.c_long),
-        ("interval_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
 
 
 class Pacer:
@@ -58,7 +49,8 @@ class Pacer:
             self._library = ctypes.CDLL(None, use_errno=True)
             self._file = self._library.timerfd_create(_CLOCK_MONOTONIC, _NONBLOCKING)
         if self._file >= 0:
-            self._moment = _Moment()
+            # struct itimerspec: seconds and nanoseconds of an interval, and of the moment.
+            self._moment = (ctypes.c_long * 4)()
             self._watcher = get_hub().loop.io(self._file, 1)
             self._watcher.start(self._fired)
 
@@ -121,8 +113,7 @@ class Pacer:
     def _arm(self, moment: float) -> None:
         """Wake at a moment; one that has passed wakes at once."""
         timer = self._moment
-        timer.seconds = int(moment)
-        timer.nanoseconds = int(moment % 1 * 1e9)
+        timer[2], timer[3] = int(moment), int(moment % 1 * 1e9)
         self._library.timerfd_settime(self._file, _ABSOLUTE, ctypes.byref(timer), None)
 
     def _pause(self) -> None:
@@ -394,14 +385,14 @@ def keep_for_good() -> None:
 def callers_allowed() -> int:
     """How many requests this process may have under way: each is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CALLERS + _OTHER_FILES
+    wanted = _MOST_CALLERS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
             soft = more
-    allowed = MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
-    return max(1, min(MOST_CALLERS, allowed))
+    allowed = _MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
+    return max(1, min(_MOST_CALLERS, allowed))
 
 
 def _resident_bytes() -> int:

@@ -30,6 +30,20 @@ STEP_FORM = rule(
     fix="Give arrivals (open loop) or users (closed loop), and a settling time shorter than "
     "the step.",
 )
+#: A process of one thread that is on the processor for longer than this has no reserve left.
+CPU_SHARE = 0.90
+#: A median request that starts this late, as a share of the median latency: the generator as a
+#: whole does not keep up, it does not just stumble.
+_MEDIAN_LAG_SHARE = 0.10
+#: What the 99th percentile may owe to the generator before it is no figure of the endpoint.
+_TAIL_LAG_SHARE = 0.25
+#: What an event loop may be late before tokens of one stream wait together, and only the last one's
+#: moment is known. Where the kernel tells none, a token comes when it is read.
+_TOKEN_LAG_SHARE = 1.0 if sys.platform == "linux" else _TAIL_LAG_SHARE
+#: Requests that were due and never sent.
+_UNSENT_SHARE = 0.001
+#: From here on results are flagged: a lag of this share of the median latency.
+FLAGGED_LAG_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -333,22 +347,6 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-#: A process of one thread that is on the processor for longer than this has no reserve left.
-CPU_SHARE = 0.90
-#: A median request that starts this late, as a share of the median latency: the generator as a
-#: whole does not keep up, it does not just stumble.
-MEDIAN_LAG_SHARE = 0.10
-#: What the 99th percentile may owe to the generator before it is no figure of the endpoint.
-TAIL_LAG_SHARE = 0.25
-#: What an event loop may be late before tokens of one stream wait together, and only the last one's
-#: moment is known. Where the kernel tells none, a token comes when it is read.
-TOKEN_LAG_SHARE = 1.0 if sys.platform == "linux" else TAIL_LAG_SHARE
-#: Requests that were due and never sent.
-UNSENT_SHARE = 0.001
-#: From here on results are flagged: a lag of this share of the median latency.
-FLAGGED_LAG_SHARE = 0.01
-
-
 def client_bound(result: StepResult) -> tuple[str, ...]:
     """Why the generator was the limit; empty when it was not."""
     reasons = []
@@ -359,9 +357,9 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
             f"({CPU_SHARE:.0%} is its limit): use more processes or more machines"
         )
     unsent = result.intended - result.sent
-    if unsent > UNSENT_SHARE * result.intended:
+    if unsent > _UNSENT_SHARE * result.intended:
         reasons.append(f"{unsent} of {result.intended} requests that were due were never sent")
-    if load.postponed > UNSENT_SHARE * result.intended:
+    if load.postponed > _UNSENT_SHARE * result.intended:
         reasons.append(
             f"{load.postponed} of {result.intended} requests waited for a connection: as many as a "
             "process may have were waiting for answers, so the endpoint was far over its limit"
@@ -370,27 +368,27 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
     if latency.count and lag.count:
         lag_p50, lag_p99 = lag.quantiles((0.5, 0.99))
         p50, p99 = latency.quantiles((0.5, 0.99))
-        if lag_p50 > MEDIAN_LAG_SHARE * p50:
+        if lag_p50 > _MEDIAN_LAG_SHARE * p50:
             reasons.append(
                 f"half of the requests started {milliseconds(lag_p50)} late or "
                 f"more, {lag_p50 / p50:.0%} of the median latency of "
                 f"{milliseconds(p50)}"
             )
-        elif lag_p99 > TAIL_LAG_SHARE * p99:
+        elif lag_p99 > _TAIL_LAG_SHARE * p99:
             reasons.append(
                 f"one request in a hundred started {milliseconds(lag_p99)} late or "
                 f"more, {lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
     if latency.count and not lag.count:
         p99 = latency.percentile(99)
-        if load.loop_lag_p99 > TAIL_LAG_SHARE * p99:
+        if load.loop_lag_p99 > _TAIL_LAG_SHARE * p99:
             reasons.append(
                 f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
                 f"{load.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
     gaps = result.tokens.inter_token if result.tokens is not None else None
     mean = gaps.mean if gaps is not None else 0.0
-    if mean > 0 and load.loop_lag_p99 > TOKEN_LAG_SHARE * mean:
+    if mean > 0 and load.loop_lag_p99 > _TOKEN_LAG_SHARE * mean:
         reasons.append(
             f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
             f"{load.loop_lag_p99 / mean:.0%} of the {milliseconds(mean)} between tokens (mean)"

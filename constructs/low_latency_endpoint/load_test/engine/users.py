@@ -41,7 +41,7 @@ _events.init_command_line_parser.add_listener(heed_signals)
 _events.init.add_listener(take_part)
 
 
-REQUEST_TYPE = "InvokeEndpoint"
+_REQUEST_TYPE = "InvokeEndpoint"
 _TOO_FEW = 50
 _VERDICT = "low_latency_client_bound"
 
@@ -194,7 +194,7 @@ class SageMakerUser(User):
         """In Locust's statistics; the first byte beside the requests, and not in their total."""
         assert self._shared is not None
         self._fire(
-            request_type=REQUEST_TYPE,
+            request_type=_REQUEST_TYPE,
             name=name,
             start_time=begun,
             response_time=1000 * latency,

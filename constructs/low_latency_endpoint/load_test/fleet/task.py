@@ -41,6 +41,19 @@ from ..engine.target import Target
 RUN, CONTROL, STATUS = "run.json", "control.json", "status.json"
 MODULE = "payload_module.py"
 """The source of the user's payload generator."""
+BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
+RUN_VARIABLE = "LOAD_TEST_RUN"
+PORT_VARIABLE = "LOAD_TEST_MASTER_PORT"
+MASTER_VARIABLE = "LOAD_TEST_MASTER"
+MODULE_VARIABLE = "LOAD_TEST_PAYLOAD_MODULE"
+_POLL_SECONDS = 0.5
+_LOOKS = 6
+"""How often the sign of life is looked for in the time without one that ends the run."""
+_ABANDONED = 3
+"""Exit code of a master that nobody waits for any more."""
+_KEPT_SECONDS = 30
+"""How many seconds of progress the status holds: the reader looks every second."""
+_MODULE = "low_latency_endpoint.load_test.engine.generator"
 
 
 class RunFolder:
@@ -82,22 +95,6 @@ class RunFolder:
 
     def _key(self, name: str) -> str:
         return f"{RUNS_PREFIX}{self.run_id}/{name}"
-
-
-BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
-RUN_VARIABLE = "LOAD_TEST_RUN"
-PORT_VARIABLE = "LOAD_TEST_MASTER_PORT"
-MASTER_VARIABLE = "LOAD_TEST_MASTER"
-MODULE_VARIABLE = "LOAD_TEST_PAYLOAD_MODULE"
-
-_POLL_SECONDS = 0.5
-_LOOKS = 6
-"""How often the sign of life is looked for in the time without one that ends the run."""
-_ABANDONED = 3
-"""Exit code of a master that nobody waits for any more."""
-_KEPT_SECONDS = 30
-"""How many seconds of progress the status holds: the reader looks every second."""
-_MODULE = "low_latency_endpoint.load_test.engine.generator"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -33,6 +33,15 @@ from .serving import (
     read_joined,
 )
 
+FIRST_BYTE_STREAMS = rule(
+    "LLT139",
+    "a target for the first byte or for tokens needs response streams",
+    fix="Add --stream, or leave the target out.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
+)
+#: From the word to a generator until its requests start; the fleet's takes a second longer.
+_LEAD_SECONDS = 0.3
+
 
 @dataclass(frozen=True)
 class StepEvent:
@@ -53,13 +62,10 @@ class StepEvent:
         return self.progress is None and self.measured is None
 
 
-#: From the word to a generator until its requests start; the fleet's takes a second longer.
-_LEAD_SECONDS = 0.3
-
 Emit = Callable[[StepEvent], None]
 
 
-def on_whole_minutes(step: Step, now: float) -> Step:
+def _on_whole_minutes(step: Step, now: float) -> Step:
     """The step, settling for so long that it counts from a full minute: CloudWatch's own."""
     minute = 60.0
     if step.counted_seconds < minute or not step.settle_seconds:
@@ -95,7 +101,7 @@ def run(
         step = replace(step, first_number=numbers * len(done))
         # A step that may end any moment has no minute to itself; the one that confirms has.
         if plan.whole_minutes and (looks is None or purpose == "confirm"):
-            step = on_whole_minutes(step, clock())
+            step = _on_whole_minutes(step, clock())
         begun = StepEvent(
             step,
             len(done) + 1,
@@ -138,14 +144,6 @@ def run(
     if interrupted and plan.search is not None:
         limit = limit_so_far(plan.search, done)
     return LoadTestRun(plan, tuple(done), limit, started, time.time(), interrupted, failure)
-
-
-FIRST_BYTE_STREAMS = rule(
-    "LLT139",
-    "a target for the first byte or for tokens needs response streams",
-    fix="Add --stream, or leave the target out.",
-    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
-)
 
 
 def load_test(

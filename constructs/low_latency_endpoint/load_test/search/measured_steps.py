@@ -153,7 +153,7 @@ def summary_lines(result: StepResult) -> list[str]:
     lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
     if result.first_byte is not None:
         lines += _histogram("first byte from the intended start", result.first_byte)
-    lines += token_lines(result)
+    lines += _token_lines(result)
     if result.refused.count:
         p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
         lines.append(
@@ -174,7 +174,7 @@ def summary_lines(result: StepResult) -> list[str]:
     return lines
 
 
-def token_lines(result: StepResult) -> list[str]:
+def _token_lines(result: StepResult) -> list[str]:
     """What a language model's answers were like; none of other answers."""
     tokens = result.tokens
     if tokens is None:

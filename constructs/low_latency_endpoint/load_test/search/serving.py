@@ -29,6 +29,18 @@ ONE_INSTANCE_TYPE = rule(
     fix="Give --variant, one at a time.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
+PERIOD = timedelta(minutes=1)
+_WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
+_COUNTED = 0.98  # share of the answers that CloudWatch must have counted to be complete
+_PAUSES = (1.0, 2.0, 5.0, 10.0)
+_SUMMED = {
+    "Invocations",
+    "Invocation4XXErrors",
+    "Invocation5XXErrors",
+    "InvocationModelErrors",
+    "MidStreamErrors",
+}
+_LATENCIES = {"ModelLatency", "OverheadLatency"}
 
 
 @dataclass(frozen=True)
@@ -190,20 +202,6 @@ def check_one_type(fleet: ServingFleet, endpoint: str) -> None:
             allowed="variants on one instance type, or one variant",
             where=f"endpoint {endpoint}",
         )
-
-
-PERIOD = timedelta(minutes=1)
-_WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
-_COUNTED = 0.98  # share of the answers that CloudWatch must have counted to be complete
-_PAUSES = (1.0, 2.0, 5.0, 10.0)
-_SUMMED = {
-    "Invocations",
-    "Invocation4XXErrors",
-    "Invocation5XXErrors",
-    "InvocationModelErrors",
-    "MidStreamErrors",
-}
-_LATENCIES = {"ModelLatency", "OverheadLatency"}
 
 
 @dataclass(frozen=True)

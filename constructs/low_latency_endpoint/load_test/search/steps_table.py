@@ -126,7 +126,7 @@ _MARKS = {
 
 
 @dataclass(frozen=True)
-class StepColumn:
+class _StepColumn:
     """One column of the steps."""
 
     name: str
@@ -144,7 +144,7 @@ class StepColumn:
         ]
 
 
-def steps_table(columns: Sequence[StepColumn], group: str) -> Table:
+def steps_table(columns: Sequence[_StepColumn], group: str) -> Table:
     """A table of the columns of one group."""
     shown = [each for each in columns if group in each.groups]
     return Table(
@@ -157,7 +157,7 @@ def steps_table(columns: Sequence[StepColumn], group: str) -> Table:
     )
 
 
-def marks_in(columns: Sequence[StepColumn], group: str) -> list[str]:
+def marks_in(columns: Sequence[_StepColumn], group: str) -> list[str]:
     """What the marks in the cells of a table mean."""
     shown = (column for column in columns if group in column.groups)
     ends = {str(cell)[-1:] for column in shown for cell in column.cells}
@@ -166,14 +166,14 @@ def marks_in(columns: Sequence[StepColumn], group: str) -> list[str]:
 
 def step_columns(
     steps: Sequence[MeasuredStep], report: LoadTestReport | None = None
-) -> Iterator[StepColumn]:
+) -> Iterator[_StepColumn]:
     """All columns that say something of these steps."""
 
     def column(
         name: str, cell: Callable[[MeasuredStep], str | Cell], leaves: int = 9, groups: str = "load"
-    ) -> StepColumn:
+    ) -> _StepColumn:
         cells = [found if isinstance(found, Cell) else Cell(found) for found in map(cell, steps)]
-        return StepColumn(name, tuple(cells), leaves, groups)
+        return _StepColumn(name, tuple(cells), leaves, groups)
 
     def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
         found = (
@@ -189,7 +189,7 @@ def step_columns(
             f"{found.samples_beyond:,} requests beyond",
         )
 
-    def latency(percent: float, leaves: int) -> StepColumn:
+    def latency(percent: float, leaves: int) -> _StepColumn:
         return column(
             f"p{percent:g}", lambda each: percentile(each.result.latency, percent), leaves
         )
@@ -248,7 +248,9 @@ def step_columns(
     if report is not None:
         windows = {id(each): report.metrics.of(each.result) for each in steps}
 
-        def joined(name: str, metric: str, form: Callable[[float], str], leaves: int) -> StepColumn:
+        def joined(
+            name: str, metric: str, form: Callable[[float], str], leaves: int
+        ) -> _StepColumn:
             return column(
                 name, lambda each: _value(windows[id(each)], metric, form), leaves, "machines"
             )
