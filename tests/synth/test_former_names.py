@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import low_latency_endpoint.synthesis
-from low_latency_endpoint.synthesis.former_names import LONGEST_ANSWER
+from low_latency_endpoint.network.vpc_endpoints import LONGEST_ANSWER
 
 SOURCE = (
     Path(low_latency_endpoint.synthesis.__file__).parent

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ClientZones, CoreDump, DataCapture, ModelData
 from low_latency_endpoint.plan.model_rights import reading
-from low_latency_endpoint.synthesis.s3_locations import bucket_arn
+from low_latency_endpoint.synthesis.arns import bucket_arn
 from tests.refusals import refused
 
 from .conftest import warnings_in

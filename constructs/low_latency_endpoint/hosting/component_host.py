@@ -12,9 +12,9 @@ from constructs import Construct
 from ..facts.limits import MANAGED_INSTANCES, MAX_INSTANCES
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.asked_once import path_below
-from ..synthesis.findings import warn
-from ..synthesis.validation import check, is_token
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_below
+from ..synthesis.template_values import check, is_token
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
 from .scaling_policies import check_order

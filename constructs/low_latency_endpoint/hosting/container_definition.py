@@ -11,8 +11,8 @@ from constructs import Construct
 from ..errors.findings import located
 from ..options.container import rules_of_containers
 from ..plan.secrets import secret_warning
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
+from ..synthesis.annotations import warn
+from ..synthesis.template_values import is_token
 from .container import Container
 from .model_data import container_property
 

@@ -10,8 +10,8 @@ from constructs import Construct
 from ..facts.limits import COOLDOWN_SECONDS, COPIES, SCALED_COPIES, SCALING_TARGET
 from ..facts.rules import INITIAL_OUTSIDE_RANGE
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.asked_once import path_below, path_of
-from ..synthesis.validation import check, check_seconds, is_token
+from ..synthesis.construct_tree import path_below, path_of
+from ..synthesis.template_values import check, check_seconds, is_token
 from .scaling_policies import ScalingStep, check_order, step_policy, tracking_policy
 
 _DIMENSION = "sagemaker:inference-component:DesiredCopyCount"

@@ -12,7 +12,7 @@ from ..facts.deployments import check_guardrails
 from ..facts.limits import ROLLBACK_ALARM_COUNT
 from ..facts.rules import ROLLING_NEEDS_ONE_VARIANT
 from ..options.deployment import DeploymentPolicy
-from ..synthesis.validation import in_seconds
+from ..synthesis.template_values import in_seconds
 from .variant_attributes import VariantAttributes
 
 

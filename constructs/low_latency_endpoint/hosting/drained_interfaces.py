@@ -10,8 +10,8 @@ from constructs import Construct, IDependable
 
 from ..options.safeguards import Safeguards
 from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
-from ..synthesis.asked_once import Part, only_child, path_of, stack_of
-from ..synthesis.custom_resource_function import custom_resource_function
+from ..synthesis.construct_tree import Part, only_child, path_of, stack_of
+from ..synthesis.lambda_functions import custom_resource_function
 from ..synthesis.safeguards import safeguards_of
 
 _FUNCTION = "LowLatencyEndpointDrain"

@@ -12,10 +12,9 @@ from ..facts.limits import ENDPOINT_NAME
 from ..facts.rules import COUNTS_OF_A_SCALED_FLEET
 from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
-from ..synthesis.asked_once import path_below
-from ..synthesis.findings import warn
-from ..synthesis.physical_names import name_of
-from ..synthesis.validation import check
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import name_of, path_below
+from ..synthesis.template_values import check
 from .deployment import deployment_property
 from .endpoint_configuration import IEndpointConfiguration
 from .endpoint_interface import IEndpoint

@@ -22,10 +22,10 @@ from ..options.argument_kinds import checked_arguments
 from ..options.metrics_publishing import MetricsPublishing
 from ..options.written_to_s3 import DataCapture
 from ..plan.hub_serving import also_on
-from ..synthesis.asked_once import path_below, path_of
-from ..synthesis.findings import warn
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import check, in_seconds, is_token
+from ..synthesis.template_values import check, in_seconds, is_token
 from .instance_type import InstanceType
 from .shadow import check_shadow
 from .tags import cfn_tags

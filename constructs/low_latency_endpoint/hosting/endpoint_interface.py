@@ -17,11 +17,11 @@ from ..facts.rules import (
     VARIANT_SCALED_TWICE,
     VARIANTS_NOT_KNOWN,
 )
-from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
+from ..network.vpc_endpoints import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_of
-from ..synthesis.validation import check
+from ..synthesis.construct_tree import path_of
+from ..synthesis.template_values import check
 from .endpoint_metrics import EndpointVariant, MetricSource
 from .scaling import InvocationScaling
 from .variant_attributes import VariantAttributes

@@ -13,6 +13,7 @@ from constructs import Construct, IDependable
 from ..facts.limits import MODEL_SECURITY_GROUPS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
+from ..plan.iam_statements import allow
 from ..plan.model_rights import (
     Own,
     by_service,
@@ -21,11 +22,11 @@ from ..plan.model_rights import (
     making_interfaces,
     writing_with,
 )
-from ..synthesis.findings import acknowledge_wildcard_resources, pseudo_parameters, warn
-from ..synthesis.iam_documents import allow, for_hosting
-from ..synthesis.rights_before import RightsBefore
-from ..synthesis.role_rights import RoleRights
-from ..synthesis.s3_locations import written_objects
+from ..synthesis.annotations import acknowledge_wildcard_resources, warn
+from ..synthesis.arns import written_objects
+from ..synthesis.policy_documents import for_hosting
+from ..synthesis.role_rights import RightsBefore, RoleRights
+from ..synthesis.template_values import pseudo_parameters
 from .drained_interfaces import DrainedInterfaces
 from .model_interface import IModel
 

@@ -13,8 +13,8 @@ from ..hugging_face.hub_options import HubModelOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.serving_containers import ServingContainer
-from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.validation import is_token
+from ..synthesis.construct_tree import path_of, region_of
+from ..synthesis.template_values import is_token
 from .images import ContainerImage
 from .model_data import ModelData
 

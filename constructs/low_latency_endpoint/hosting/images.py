@@ -15,12 +15,11 @@ from ..facts.image_names import dlc_accounts
 from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
 from ..facts.limits import IMAGE_URI
 from ..options.argument_kinds import checked_arguments
+from ..plan.iam_statements import allow
 from ..plan.model_rights import pulling
-from ..synthesis.asked_once import path_of, stack_of
-from ..synthesis.findings import pseudo_parameters, warn
-from ..synthesis.iam_documents import allow
-from ..synthesis.token_text import masked
-from ..synthesis.validation import check, is_token
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.template_values import check, is_token, masked, pseudo_parameters
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ecr as ecr

@@ -9,9 +9,9 @@ from constructs import Construct
 
 from ..facts.limits import ENDPOINT_ARN, ENDPOINT_NAME
 from ..facts.rules import NAME_OR_ARN
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from ..synthesis.iam_documents import endpoint_arn as arn_of
-from ..synthesis.validation import check, is_token
+from ..synthesis.arns import endpoint_arn as arn_of
+from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.template_values import check, is_token
 from .endpoint_configuration import check_names
 from .endpoint_interface import IEndpoint
 from .variant_attributes import VariantAttributes

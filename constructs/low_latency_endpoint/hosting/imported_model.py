@@ -11,14 +11,14 @@ from constructs import Construct, IDependable
 
 from ..facts.limits import IMAGE_URI, MODEL_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.iam_statements import allow
 from ..plan.model_rights import encrypting_volumes, writing_with
 from ..plan.published_metrics import endpoint_shape
-from ..synthesis.asked_once import path_below
-from ..synthesis.findings import warn
-from ..synthesis.iam_documents import allow
+from ..synthesis.annotations import warn
+from ..synthesis.arns import written_objects
+from ..synthesis.construct_tree import path_below
 from ..synthesis.role_rights import RoleRights
-from ..synthesis.s3_locations import written_objects
-from ..synthesis.validation import check, is_token
+from ..synthesis.template_values import check, is_token
 from .images import ContainerImage
 from .model_interface import IModel
 

@@ -23,14 +23,13 @@ from ..facts.limits import (
 )
 from ..facts.metrics import check_statistic, metric_facts
 from ..facts.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
-from ..network.private_link_policy import INVOKE_ACTIONS
+from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from ..synthesis.findings import warn
-from ..synthesis.iam_documents import arn
-from ..synthesis.physical_names import name_of
-from ..synthesis.validation import check, check_seconds, is_token
+from ..synthesis.annotations import warn
+from ..synthesis.arns import arn
+from ..synthesis.construct_tree import name_of, path_below, path_of, stack_of
+from ..synthesis.template_values import check, check_seconds, is_token
 from .copy_scaling import CopyScaling
 from .endpoint import Endpoint
 from .endpoint_configuration import EndpointConfiguration, check_images

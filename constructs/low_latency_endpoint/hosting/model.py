@@ -16,9 +16,9 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..plan.model_rights import reading
 from ..plan.published_metrics import endpoint_shape
-from ..synthesis.asked_once import path_below
-from ..synthesis.s3_locations import bucket_arn, split_s3_uri
-from ..synthesis.validation import check
+from ..synthesis.arns import bucket_arn, split_s3_uri
+from ..synthesis.construct_tree import path_below
+from ..synthesis.template_values import check
 from .container import Container, container_on
 from .container_definition import check_containers, container_definition, warn_of_secrets
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in

@@ -29,8 +29,8 @@ from ..facts.scaling_steps import check_steps
 from ..options.argument_kinds import checked_arguments
 from ..options.capacity import invocations_target
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
-from ..synthesis.asked_once import path_below, path_of
-from ..synthesis.validation import check, check_seconds, is_token
+from ..synthesis.construct_tree import path_below, path_of
+from ..synthesis.template_values import check, check_seconds, is_token
 from .scaling_policies import ScalingStep, check_order, step_policy, tracking_policy
 from .variant_attributes import VariantAttributes
 

@@ -13,7 +13,7 @@ from ..errors.frozen import dataclass
 from ..facts.rules import MIN_ABOVE_MAX
 from ..facts.scaling_steps import STEP_CHANGE
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.validation import check, is_token
+from ..synthesis.template_values import check, is_token
 
 
 @checked_arguments

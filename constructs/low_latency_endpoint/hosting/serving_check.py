@@ -7,9 +7,9 @@ from constructs import Construct
 
 from ..options.safeguards import Safeguards
 from ..plan.function_rights import looking_at_endpoint, looking_at_stack
-from ..synthesis.asked_once import Part, only_child, stack_of
-from ..synthesis.custom_resource_function import custom_resource_function
-from ..synthesis.iam_documents import endpoint_arn
+from ..synthesis.arns import endpoint_arn
+from ..synthesis.construct_tree import Part, only_child, stack_of
+from ..synthesis.lambda_functions import custom_resource_function
 from ..synthesis.safeguards import safeguards_of
 
 _FUNCTION = "EndpointServingCheck"

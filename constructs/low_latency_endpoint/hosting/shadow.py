@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from constructs import Construct
 
 from ..facts.rules import SHADOW_OF_ONE_VARIANT
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
+from ..synthesis.annotations import warn
+from ..synthesis.template_values import is_token
 from .variant import ProductionVariant
 
 _EXCLUSIONS = (

@@ -16,11 +16,10 @@ from ..plan.hugging_face_rules import HUB_ENDPOINT
 from ..plan.model_rights import decrypting, reading
 from ..plan.pinned_model import PinnedModel
 from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.private_bucket import private_bucket
-from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import is_token
+from ..synthesis.annotations import acknowledge_wildcard_resources
+from ..synthesis.construct_tree import path_below, stack_of
+from ..synthesis.safeguards import private_bucket, safeguards_of
+from ..synthesis.template_values import is_token
 from .staging_function import TIMEOUT_SECONDS, StagingFunction
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from constructs import Construct
 
 from .. import hugging_face
 from ..options.safeguards import Safeguards
-from ..synthesis.asked_once import Part, only_child, stack_of
-from ..synthesis.custom_resource_function import function_runtime, package_asset
+from ..synthesis.construct_tree import Part, only_child, stack_of
+from ..synthesis.lambda_functions import function_runtime, package_asset
 from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of, writing_logs
 
 _ID = "HubModelStaging"

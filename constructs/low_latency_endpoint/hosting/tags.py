@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aws_cdk import CfnTag
 
 from ..facts.limits import TAG_COUNT, TAG_KEY, TAG_VALUE
-from ..synthesis.validation import check
+from ..synthesis.template_values import check
 
 
 def cfn_tags(tags: Mapping[str, str] | None, where: str) -> list[CfnTag] | None:

@@ -23,7 +23,7 @@ from ..facts.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..options.variant import VariantOptions
-from ..synthesis.validation import check, check_seconds
+from ..synthesis.template_values import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
 from .variant_attributes import VariantAttributes

@@ -9,7 +9,7 @@ from ..errors.frozen import dataclass
 from ..facts.limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, VARIANT_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.validation import check
+from ..synthesis.template_values import check
 from .instance_type import InstanceType
 
 

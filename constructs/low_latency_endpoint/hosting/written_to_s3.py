@@ -10,7 +10,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..options.written_to_s3 import CoreDump, DataCapture, WrittenToS3
-from ..synthesis.by_arn import key_by_arn
+from ..synthesis.arns import key_by_arn
 
 _Written = TypeVar("_Written", bound=WrittenToS3)
 

@@ -13,7 +13,8 @@ from ..network.zone_aligned_network import (
     interface_endpoint_in,
     security_group_in,
 )
-from ..synthesis.iam_documents import allow, arn, document
+from ..plan.iam_statements import allow, document
+from ..synthesis.arns import arn
 
 _PULL = (
     "ecr:BatchCheckLayerAvailability",

@@ -29,16 +29,14 @@ from ..facts.load_test_fleet_rules import (
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.images import ContainerImage
 from ..network.private_link import RuntimePrivateLink
-from ..network.s3_gateway_policy import let_out_to_s3
+from ..network.s3_access import let_out_to_s3
 from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.iam_documents import arn, endpoint_arn
-from ..synthesis.physical_names import name_of
-from ..synthesis.private_bucket import private_bucket
-from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
-from ..synthesis.validation import check, is_token
+from ..synthesis.arns import arn, endpoint_arn
+from ..synthesis.construct_tree import name_of, path_below, stack_of
+from ..synthesis.safeguards import log_group, private_bucket, safeguards_of, writing_logs
+from ..synthesis.template_values import check, is_token
 from .interface_endpoints import make_interface_endpoints
 from .roles import execution_role, master_role, worker_role
 

@@ -19,7 +19,7 @@ from ..hosting.instance_type import InstanceType
 from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
 from ..options.option import Lasting
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
-from ..synthesis.validation import is_token
+from ..synthesis.template_values import is_token
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -15,8 +15,8 @@ from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import warn
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_below, stack_of
 from .alarm_specifications import AlarmSpecification, specifications
 from .composite import all_of, any_of, composite_alarm, is_on
 

@@ -10,9 +10,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
-from ..synthesis.asked_once import alarm_name_of, path_of, stack_of
-from ..synthesis.sent_length import least_stack_name
-from ..synthesis.token_text import masked, tokens
+from ..synthesis.construct_tree import alarm_name_of, path_of, stack_of
+from ..synthesis.policy_documents import least_stack_name
+from ..synthesis.template_values import masked, tokens
 
 
 def is_on(alarm: cloudwatch.IAlarm) -> str:

@@ -32,9 +32,9 @@ from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.dashboard_tokens import TokenPanels
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..synthesis.asked_once import keep_alarm_name, path_below, region_of
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
+from ..synthesis.template_values import is_token
 from .alarm_specifications import flattened
 from .alarms import suppressed_by
 from .composite import any_of, composite_alarm, is_on

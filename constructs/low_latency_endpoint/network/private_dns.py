@@ -16,11 +16,11 @@ from ..facts.rules import (
     OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
-from ..synthesis.asked_once import node_of, path_of, region_of, root_of, stack_of
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
-from .made_endpoints import service_name_of, stands_in
-from .vpc_zones import LOOKUP_PENDING, vpc_stack_of
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import node_of, path_of, region_of, root_of, stack_of
+from ..synthesis.template_values import is_token
+from .subnets import LOOKUP_PENDING, vpc_stack_of
+from .vpc_endpoints import service_name_of, stands_in
 from .zone_aligned_network import ZoneAlignedNetwork
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"

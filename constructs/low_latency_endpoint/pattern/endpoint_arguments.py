@@ -33,7 +33,7 @@ from ..settings import (
     has_own_model,
 )
 from ..settings.variants import Further, FurtherSettings, container_id
-from ..synthesis.by_arn import key_by_arn, role_by_arn
+from ..synthesis.arns import key_by_arn, role_by_arn
 from .further_variant import FurtherVariant
 
 

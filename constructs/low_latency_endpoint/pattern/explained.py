@@ -11,7 +11,7 @@ from aws_cdk import Stack, Stage
 from constructs import Construct, IValidation
 
 from ..plan.plan import Plan
-from ..synthesis.asked_once import path_of, stack_of
+from ..synthesis.construct_tree import path_of, stack_of
 
 
 def explain_beside_template(endpoint: Construct, plans: Mapping[str, Plan]) -> None:

@@ -42,9 +42,9 @@ from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.endpoint_request import EndpointRequest
 from ..plan.plan import Plan
 from ..plan.serving import Serving
-from ..synthesis.asked_once import path_below, region_of, stack_of
-from ..synthesis.findings import warn, warn_once
-from ..synthesis.validation import check
+from ..synthesis.annotations import warn, warn_once
+from ..synthesis.construct_tree import path_below, region_of, stack_of
+from ..synthesis.template_values import check
 from .explained import explain_beside_template
 from .for_callers import ForCallers, output, publish, values_for_callers
 from .further_variant import (

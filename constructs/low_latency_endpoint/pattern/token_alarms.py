@@ -16,7 +16,7 @@ from ..options.metrics_publishing import MetricsPublishing
 from ..plan.plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
 from ..plan.token_warnings import NO_TOKEN_ALARMS
-from ..synthesis.findings import warn
+from ..synthesis.annotations import warn
 
 if TYPE_CHECKING:
     from ..monitoring.query_alarms import TokenLatencyAlarms

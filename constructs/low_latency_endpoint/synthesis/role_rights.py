@@ -1,21 +1,22 @@
-"""Inline policies on roles: named for their stack, counted, and never rewritten by an update."""
+"""Inline policies on roles: named for their stack, counted, and never rewritten by an update; and
+those that other code of the app attaches."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws, Fn, Stack
+import jsii
+from aws_cdk import Aws, CfnResource, Fn, Stack
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct, IDependable
+from constructs import Construct, Dependable, IConstruct, IDependable
 
-from ..plan.iam_statements import keys_apart
+from ..plan.iam_statements import document, keys_apart
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
-from .asked_once import Part, only_child, path_of, region_of, stack_of
-from .iam_documents import document
-from .physical_names import digest, digest_of
-from .sent_length import sent_length
-from .validation import is_token
+from .construct_tree import Part, digest, digest_of, only_child, path_of, region_of, stack_of
+from .policy_documents import sent_length
+from .template_values import is_token
 
 _GIVEN = "RoleRights"
 _LONGEST_STACK_NAME = 80  # of the 128 characters of a policy's name
@@ -154,3 +155,72 @@ def _of_stack(stack: Stack) -> str:
 def is_ours(policy: IConstruct) -> bool:
     """Whether a policy is one of those that :meth:`RoleRights.given` makes."""
     return any(isinstance(scope, _Given) for scope in policy.node.scopes)
+
+
+_RIGHTS_BEFORE = "RightsBefore"
+_MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
+
+
+class RightsBefore(Construct):
+    """Stands for all policies of a stack that attach themselves to a role.
+
+    An ``iam.Policy`` or ``iam.ManagedPolicy`` with ``roles=[role]`` is a resource of its own, which
+    nothing that has the role depends on. Whoever depends on this depends on all of them, also on
+    those that are made later. A policy that refers to a model, an endpoint or a function is left
+    out, since what it refers to may be what waits. So are :class:`RoleRights`, which are waited
+    for one by one.
+    """
+
+    def __init__(self, scope: Construct, role: iam.IRole) -> None:
+        super().__init__(scope, _RIGHTS_BEFORE)
+        Dependable.implement(self, _Attached(self, role))
+
+    @classmethod
+    def of(cls, scope: Construct, role: iam.IRole) -> RightsBefore:
+        """That of the scope's stack and the role, made where there is none."""
+        holder = RoleRights.given(scope, role).scope
+        found = holder.node.try_find_child(_RIGHTS_BEFORE) or cls(holder, role)
+        assert isinstance(found, RightsBefore)
+        return found
+
+
+class _Attached(Dependable):
+    """Looks for the policies when CDK puts the dependencies down, after all is made."""
+
+    def __init__(self, holder: Construct, role: iam.IRole) -> None:
+        super().__init__()
+        self._holder, self._role = holder, role
+        self._found: tuple[int, list[IConstruct]] = (0, [])
+
+    @property
+    @jsii.member(jsii_name="dependencyRoots")
+    def dependency_roots(self) -> list[IConstruct]:
+        """The policies in the stack whose roles are this one; CDK asks for each dependent."""
+        constructs = stack_of(self._holder).node.find_all()
+        if self._found[0] != len(constructs):
+            self._found = (len(constructs), self._among(constructs))
+        return self._found[1]
+
+    def _among(self, constructs: Sequence[IConstruct]) -> list[IConstruct]:
+        stack = stack_of(self._holder)
+        name = stack.resolve(self._role.role_name)
+        made = [each for each in constructs if isinstance(each, CfnResource)]
+        waiting = [
+            stack.resolve(each.logical_id)
+            for each in made
+            if each.cfn_resource_type.startswith(_MAY_WAIT)
+        ]
+        return [
+            policy
+            for policy in made
+            if isinstance(policy, (iam.CfnPolicy, iam.CfnManagedPolicy))
+            and name in (stack.resolve(policy.roles) or [])
+            and not is_ours(policy)
+            and not _mentions(stack.resolve(policy.policy_document), waiting)
+            and path_of(stack_of(policy)) == path_of(stack)
+        ]
+
+
+def _mentions(document: Any, logical_ids: Sequence[str]) -> bool:
+    text = json.dumps(document)
+    return any(f'"{name}"' in text for name in logical_ids)

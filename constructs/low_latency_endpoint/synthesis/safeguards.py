@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -15,10 +15,15 @@ from constructs import Construct, IConstruct, IDependable
 
 from ..options.safeguards import APPLIED, Safeguards
 from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
-from .asked_once import node_of
-from .iam_documents import allow, arn, trust
-from .rights_before import RightsBefore
-from .role_rights import RoleRights
+from ..plan.iam_statements import allow
+from .annotations import acknowledge
+from .arns import arn
+from .construct_tree import node_of
+from .policy_documents import trust
+from .role_rights import RightsBefore, RoleRights
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
 
 
 def writing_logs(
@@ -141,3 +146,36 @@ class FunctionRole:
             scope=scope,
             fixed=fixed,
         )
+
+
+def private_bucket(
+    scope: Construct,
+    id: str,
+    *,
+    holds: str,
+    lifecycle_rules: Sequence[s3.LifecycleRule],
+    removal_policy: RemovalPolicy,
+    safeguards: Safeguards | None = None,
+) -> s3.Bucket:
+    """Make a bucket with the safeguards' key; ``holds`` says why access is not logged."""
+    from aws_cdk import aws_s3 as s3  # few apps have a bucket of ours
+
+    key = (safeguards or safeguards_of(scope)).encryption_key
+    bucket = s3.Bucket(
+        scope,
+        id,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+        encryption_key=key,
+        bucket_key_enabled=True if key else None,
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        lifecycle_rules=list(lifecycle_rules),
+        removal_policy=removal_policy,
+    )
+    acknowledge(
+        bucket,
+        "AwsSolutions-S1",
+        reason=f"Holds {holds}; CloudTrail data events record access where an account wants that.",
+    )
+    return bucket

@@ -14,12 +14,13 @@ from constructs import Construct
 
 from ..options.warm_up import WarmUpPayload
 from ..plan.function_rights import being_in_vpc, sending_dead_letters
+from ..plan.iam_statements import document
 from ..plan.model_rights import Own
-from ..synthesis.asked_once import Part
-from ..synthesis.custom_resource_function import function_runtime, package_asset
-from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters
-from ..synthesis.iam_documents import document
+from ..synthesis.annotations import acknowledge, acknowledge_wildcard_resources
+from ..synthesis.construct_tree import Part
+from ..synthesis.lambda_functions import function_runtime, package_asset
 from ..synthesis.safeguards import FunctionRole, key_arn_of, log_group, safeguards_of, writing_logs
+from ..synthesis.template_values import pseudo_parameters
 from .payload import write_payloads
 
 _PACKAGE = "warm_up_function"

@@ -33,10 +33,10 @@ from ..plan.function_rights import (
     looking_at_stack,
     looking_at_traffic,
 )
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import endpoint_arn
-from ..synthesis.validation import check
+from ..synthesis.annotations import acknowledge_wildcard_resources, warn
+from ..synthesis.arns import endpoint_arn
+from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.template_values import check
 from .lambda_function import DeadLetters, WarmUpFunction, function_code
 from .payload import payload_digest
 

@@ -1,9 +1,13 @@
-"""Chooses, in a VPC that exists, exactly one subnet for each client zone."""
+"""Subnets of a VPC: one chosen for each client zone, and room in them for the fleets."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -15,12 +19,36 @@ from ..facts.rules import (
     ZONE_WITHOUT_SUBNET,
     ZONES_UNKNOWN_AT_SYNTH,
 )
+from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..facts.zones import is_stand_in, zone_name_of
 from ..options.network import ClientZones
-from ..synthesis.asked_once import path_of
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
-from .vpc_zones import is_pending
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.template_values import is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import Stack
+
+    from .zone_aligned_network import ZoneAlignedNetwork
+
+
+LOOKUP_PENDING = "vpc-12345"
+"""CDK's stand-in for every VPC whose lookup is pending."""
+
+
+def is_pending(vpc: ec2.IVpc) -> bool:
+    """Whether the CLI is still to look the VPC up, and will run the app again with it."""
+    return vpc.vpc_id == LOOKUP_PENDING
+
+
+def vpc_stack_of(network: ZoneAlignedNetwork) -> Stack:
+    """The stack that the network's VPC is of."""
+    return stack_of(network if network.own_vpc else network.vpc)
+
+
+def is_subnet_of_pending_lookup(subnet: ec2.ISubnet) -> bool:
+    """Whether the subnet's zone is a stand-in."""
+    return is_stand_in(zone_name_of(subnet) or "")
 
 
 def choose_subnets(
@@ -177,3 +205,63 @@ def _given(
                     where=where,
                 )
     return [subnets[zone] for zone in client_zones.zones]
+
+
+@dataclass
+class FleetRoom:
+    """What the endpoints of one set of subnets have together, against the subnets' addresses."""
+
+    prefix_lengths: Sequence[int]  # sizes of the subnets that are known at synth
+    # whether the subnets were there before. Their owner may know that instances spread over them,
+    # so only what does not fit at all is refused
+    existing: bool = False
+    _held: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _warned: bool = False
+
+    def hold(
+        self, fleet: str, instances: int, *, in_update: int, network: Construct, where: str
+    ) -> None:
+        """Hold room for a fleet, or more room for one that has some."""
+        if is_token(instances):
+            return
+        self._held[fleet] = max(self._held.get(fleet, (0, 0)), (instances, in_update))
+        total, in_update = map(sum, zip(*self._held.values(), strict=True))
+        if not self.prefix_lengths:
+            return
+        if not self.existing:
+            check_fleets_fit(self.prefix_lengths, total, in_update, where)
+            return
+        doubt = check_fleets_fit_existing(self.prefix_lengths, total, in_update, where)
+        if doubt and not self._warned:
+            self._warned = True
+            warn(network, "subnetRoom", doubt)
+
+
+# Two networks in the same subnets of the same VPC share what room there is. No value may refer to
+# its VPC, or none would ever be freed.
+_SHARED: WeakKeyDictionary[ec2.IVpc, dict[frozenset[str], FleetRoom]] = WeakKeyDictionary()
+
+
+def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
+    """The room in subnets of a VPC that exists; the same for whoever else takes these subnets."""
+    lengths = [_prefix_length(subnet) for subnet in subnets]
+    known = [length for length in lengths if length is not None]
+    made = FleetRoom(known if len(known) == len(lengths) else (), existing=True)
+    key = frozenset(subnet.subnet_id for subnet in subnets)
+    return _SHARED.setdefault(vpc, {}).setdefault(key, made)
+
+
+def _prefix_length(subnet: ec2.ISubnet) -> int | None:
+    """None where the block is a token, unknown to CDK, or a stand-in of a pending lookup."""
+    if is_subnet_of_pending_lookup(subnet):
+        return None
+    try:
+        block = subnet.ipv4_cidr_block
+    except RuntimeError:  # imported without its block, and CDK throws when asked
+        return None
+    if not block or is_token(block):
+        return None
+    try:
+        return ipaddress.IPv4Network(block).prefixlen
+    except ValueError:
+        return None

@@ -1,15 +1,18 @@
-"""Limits applied to values that may be CDK tokens: what is not known yet passes."""
+"""Values that may be CDK tokens: limits on those that are known, and text read around the tokens."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
+
+from aws_cdk import Aws
 
 from ..facts.durations import DURATION, milliseconds_of, seconds_of
 from ..facts.limit_kinds import Limit
-from ..facts.token_values import is_token
-from .asked_once import kept
-
-__all__ = ["check", "check_milliseconds", "check_seconds", "in_seconds", "is_token"]
+from ..facts.token_values import is_token as is_token
+from .construct_tree import kept
 
 
 def check(limit: Limit, value: Any, where: str = "") -> Any:
@@ -62,3 +65,39 @@ def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
 def _unresolved(duration: Any) -> bool:
     ask = getattr(duration, "is_unresolved", None)
     return bool(ask and ask())
+
+
+_TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
+_FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
+
+
+def masked(text: str) -> tuple[str, Callable[[str], str]]:
+    """One character for each token, whose own spelling has dots and colons, and the way back."""
+    tokens: list[str] = []
+
+    def hide(found: re.Match[str]) -> str:
+        tokens.append(found[0])
+        return chr(_FIRST + len(tokens) - 1)
+
+    def restored(part: str) -> str:
+        for index, token in enumerate(tokens):
+            part = part.replace(chr(_FIRST + index), token)
+        return part
+
+    return _TOKEN.sub(hide, text), restored
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens in a text, as they are spelled there."""
+    return _TOKEN.findall(text)
+
+
+def known_at_synth(texts: Sequence[str]) -> bool:
+    """Whether these texts have no tokens but partition, region and account of a stack."""
+    return not any(set(tokens(text)).difference(pseudo_parameters()) for text in texts)
+
+
+@cache
+def pseudo_parameters() -> tuple[str, str, str]:
+    """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
+    return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID

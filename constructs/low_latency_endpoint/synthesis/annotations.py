@@ -1,22 +1,20 @@
-"""What validators say about a construct: findings acknowledged with a reason, and our warnings."""
+"""What is said of a construct: our warnings, and cdk-nag's findings that we acknowledge."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import aws_cdk
 import jsii
-from aws_cdk import Annotations, Aws
+from aws_cdk import Annotations
 from constructs import IConstruct, IValidation
 
-from .asked_once import root_of, stack_of
-from .token_text import tokens
-from .validation import is_token
+from .construct_tree import root_of, stack_of
+from .template_values import is_token, known_at_synth, pseudo_parameters
 
 # aws-cdk-lib 2.269 and later: warnings and findings that are acknowledged in one way.
 _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
@@ -82,17 +80,6 @@ def _spelled(value: Any) -> str:
         if function == "Ref":
             return f"<{argument}>"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def known_at_synth(texts: Sequence[str]) -> bool:
-    """Whether these texts have no tokens but partition, region and account of a stack."""
-    return not any(set(tokens(text)).difference(pseudo_parameters()) for text in texts)
-
-
-@cache
-def pseudo_parameters() -> tuple[str, str, str]:
-    """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
-    return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
 
 
 _SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()

@@ -1,18 +1,103 @@
-"""What callers may do: the invoke actions of IAM, and the policy of an interface endpoint."""
+"""VPC endpoints: their service and their VPC, their policies, and what a policy named before its
+last change."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aws_cdk import CfnResource, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ..facts.limits import ENDPOINT_POLICY_LENGTH
-from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.findings import pseudo_parameters
-from ..synthesis.former_names import LONGEST_ANSWER, FormerNames
-from ..synthesis.iam_documents import allow, arn, document, endpoint_arn, least_length
+from ..options.safeguards import Safeguards
+from ..plan.iam_statements import allow, document
+from ..synthesis.arns import arn, endpoint_arn
+from ..synthesis.construct_tree import Part, only_child, path_of, region_of, stack_of
+from ..synthesis.lambda_functions import custom_resource_function
+from ..synthesis.policy_documents import least_length
+from ..synthesis.safeguards import safeguards_of
+from ..synthesis.template_values import is_token, pseudo_parameters
+
+
+def service_name_of(endpoint: ec2.CfnVPCEndpoint) -> str:
+    """The end of the service's name; the beginning may be a function of CloudFormation."""
+    name: Any = stack_of(endpoint).resolve(endpoint.service_name)
+    while isinstance(name, dict) and "Fn::Join" in name:
+        name = name["Fn::Join"][1][-1]
+    return str(name)
+
+
+def stands_in(endpoint: ec2.CfnVPCEndpoint, vpc_id: str, stack: Stack) -> bool:
+    """Whether the endpoint is one of the VPC's, which is of this stack."""
+    if endpoint.vpc_id == vpc_id:
+        return True
+    # The same import of another stack's VPC, made twice, gives two tokens.
+    return bool(
+        is_token(vpc_id)
+        and stack == stack_of(endpoint)
+        and stack.resolve(vpc_id) == stack.resolve(endpoint.vpc_id)
+    )
+
+
+_FORMER_NAMES = "FormerNames"
+LONGEST_ANSWER = 3_500
+"""Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
+
+See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
+"""
+
+
+class FormerNames(Part):
+    """Remembers which ARNs a policy named until its last change.
+
+    CloudFormation changes a policy that is part of another resource (a VPC endpoint's) in place,
+    before it makes what the new one names, and long before it deletes what the former one named.
+    So such a policy names both: this custom resource answers with what CloudFormation says that
+    its properties were. What is named no more is let go by the next change. All of a stack share
+    one Lambda function, which has no rights but to write its log.
+
+    Attributes
+    ----------
+    names : mapping of str to list of str
+        For each kind, what was named before and is no more, as a token; one of those that are, if
+        nothing.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, kinds: Sequence[str]) -> None:
+        super().__init__(scope, id)
+        stack = stack_of(self)
+        function: _FormerNamesFunction = only_child(
+            stack, _FORMER_NAMES, lambda: _FormerNamesFunction(stack, safeguards_of(self))
+        )
+        self._resource = CfnResource(
+            self,
+            "Resource",
+            type="Custom::FormerNames",
+            properties={"ServiceToken": function.arn, "ServiceTimeout": "120"},
+        )
+        own = self._resource.logical_id  # get_att and Fn.split are three calls for each kind
+        self.names: Mapping[str, list[str]] = {
+            kind: Token.as_list({"Fn::Split": [",", {"Fn::GetAtt": [own, kind]}]}) for kind in kinds
+        }
+
+    def now(self, named: Mapping[str, Sequence[str]]) -> None:
+        """Say what is named now, for each kind at least one ARN."""
+        self._resource.add_override("Properties", {kind: list(named[kind]) for kind in self.names})
+
+
+class _FormerNamesFunction(Part):
+    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
+        super().__init__(stack, _FORMER_NAMES)
+        self.arn = custom_resource_function(
+            self,
+            "former_names",
+            description="Tells CloudFormation which names a policy had before its last change",
+            statements=[],
+            safeguards=safeguards,
+        ).arn
+
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 """What a caller of a real-time endpoint needs. The API's page for the streaming call asks for

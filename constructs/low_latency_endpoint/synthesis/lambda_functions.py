@@ -1,4 +1,4 @@
-"""Functions: the small inline ones behind custom resources, packages of others, their runtime."""
+"""Lambda functions: the small inline ones of custom resources, packages of others, their runtime."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from constructs import Construct
 
 from ..errors.frozen import dataclass
 from ..options.safeguards import Safeguards
-from .asked_once import region_of
-from .findings import acknowledge, acknowledge_wildcard_resources
+from .annotations import acknowledge, acknowledge_wildcard_resources
+from .construct_tree import region_of
 from .safeguards import FunctionRole, log_group, safeguards_of, writing_logs
-from .validation import is_token
+from .template_values import is_token
 
 _STAGING_OFF = "aws:cdk:disable-asset-staging"
 _SOURCES = Path(__file__).parent / "custom_resource_functions"

@@ -1,4 +1,5 @@
-"""Policy documents as plain data: one call into jsii instead of one per statement."""
+"""Policy documents as plain data (one call into jsii instead of one for each statement), and how
+long they will be when CloudFormation sends them."""
 
 from __future__ import annotations
 
@@ -6,53 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from aws_cdk import Stack
 from constructs import IConstruct
 
-from ..plan.iam_statements import allow, document
-from .findings import pseudo_parameters, warn
-from .token_text import masked
-from .validation import is_token
-
-__all__ = [
-    "allow",
-    "arn",
-    "document",
-    "endpoint_arn",
-    "for_flow_logs",
-    "for_hosting",
-    "for_tasks",
-    "least_length",
-    "trust",
-]
-
-
-def arn(service: str, resource: str) -> str:
-    """ARN of a resource in the stack's own partition, region and account."""
-    return f"{_own(service)}:{resource}"
-
-
-def _own(service: str) -> str:
-    """The beginning of such ARNs."""
-    partition, region, account = pseudo_parameters()
-    return f"arn:{partition}:{service}:{region}:{account}"
-
-
-def endpoint_arn(construct: IConstruct, name: str) -> str:
-    """ARN of an endpoint of this account and region, by its name, for a policy of ``construct``.
-
-    ARNs of endpoints are in lower case, whatever the case of the name. What a token will say
-    cannot be put in lower case: it stays as it is, and the construct warns.
-    """
-    text, restored = masked(name)
-    if is_token(name):
-        warn(
-            construct,
-            "endpointNameInLowerCase",
-            "An endpoint's name is known at deployment only and stands in a policy as given. ARNs "
-            "of endpoints are in lower case, so the name has to be: with upper case in it, calls "
-            "are refused.",
-        )
-    return arn("sagemaker", f"endpoint/{restored(text.lower())}")
+from ..plan.model_rights import Own
+from ..plan.role_policies import IDS, made_arn, stack_id
+from .arns import arn
+from .construct_tree import region_of, stack_name_of, stack_of
+from .template_values import is_token, masked, pseudo_parameters
 
 
 def least_length(policy: Mapping[str, Any], region: str) -> int:
@@ -106,3 +68,42 @@ def _of_account(source_arn: str) -> dict[str, dict[str, str]]:
         "StringEquals": {"aws:SourceAccount": pseudo_parameters()[2]},
         "ArnLike": {"aws:SourceArn": source_arn},
     }
+
+
+def sent_length(scope: IConstruct, resolved: Any) -> int:
+    """Characters without white space; names and IDs as long as AWS makes them."""
+    stack, region = stack_of(scope), region_of(scope)
+    named = least_stack_name(stack)
+    pseudo = {
+        "AWS::Partition": "aws",
+        "AWS::Region": "us-east-1" if is_token(region) else region,
+        "AWS::AccountId": "1" * 12,
+        "AWS::URLSuffix": "amazonaws.com",
+        "AWS::StackId": stack_id(named),
+    }
+    return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
+
+
+def least_stack_name(stack: Stack) -> int:
+    """Characters of a stack's name, at least one where the name is not known."""
+    name = stack_name_of(stack)
+    return 1 if is_token(name) else len(name)
+
+
+def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_sent(each, named, pseudo) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Fn::Join"}:
+        parts = value["Fn::Join"][1]
+        return value["Fn::Join"][0].join(str(_sent(each, named, pseudo)) for each in parts)
+    if set(value) == {"Ref"}:
+        return pseudo.get(value["Ref"]) or "r" * IDS["vpc" if "Vpc" in value["Ref"] else "subnet"]
+    if set(value) == {"Fn::GetAtt"}:
+        logical_id, attribute = value["Fn::GetAtt"]
+        if attribute != "Arn":
+            return "a" * IDS["security-group"]
+        own = Own(*(pseudo[f"AWS::{each}"] for each in ("Partition", "Region", "AccountId")))
+        return made_arn(own, logical_id, stack_name=named)
+    return {key: _sent(each, named, pseudo) for key, each in value.items()}
