@@ -63,7 +63,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, rules
 from low_latency_endpoint.hosting.container import container_on
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.plan.pinned_model import PinnedFile
 from tests.pinned_models import QWEN, written_lock
 

@@ -6,7 +6,7 @@ import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from tests.refusals import refused
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"

@@ -34,7 +34,7 @@ from low_latency_endpoint import (
     VariantOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from tests.refusals import refused
 
 from .conftest import warnings_in

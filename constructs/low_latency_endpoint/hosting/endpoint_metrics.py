@@ -16,7 +16,7 @@ from ..facts.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.published_metrics import check_published
-from .variant_attributes import VariantAttributes
+from .variant import VariantAttributes
 
 _NEW_FLEET = "EndpointConfigName"
 

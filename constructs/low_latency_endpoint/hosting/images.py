@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from aws_cdk import aws_ecr_assets as ecr_assets
     from aws_cdk import aws_lambda as lambda_
 
+_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
+_MAPPING = "DeepLearningContainerAccounts"
+
 
 @checked_arguments
 class ContainerImage(ABC):
@@ -229,9 +232,6 @@ class _PrivateRegistryImage(ContainerImage):
         }
 
 
-_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
-
-
 @dataclass(frozen=True)
 class _AssetImage(ContainerImage):
     directory: str
@@ -285,9 +285,6 @@ class _DeepLearningContainer(ContainerImage):
         arn = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{account}:repository/{self.repository}"
         uri = f"{account}.dkr.ecr.{Aws.REGION}.{Aws.URL_SUFFIX}/{self.repository}:{self.tag}"
         return uri, pulling(arn)
-
-
-_MAPPING = "DeepLearningContainerAccounts"
 
 
 def _dlc_account(scope: Construct) -> str:

@@ -18,14 +18,17 @@ from ..plan.model_rights import reading
 from ..plan.published_metrics import endpoint_shape
 from ..synthesis.arns import bucket_arn, split_s3_uri
 from ..synthesis.construct_tree import path_below
-from ..synthesis.template_values import check
-from .container import Container, container_on
-from .container_definition import check_containers, container_definition, warn_of_secrets
+from ..synthesis.template_values import cfn_tags, check
+from .container import (
+    Container,
+    check_containers,
+    container_definition,
+    container_on,
+    warn_of_secrets,
+)
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
-from .imported_model import ImportedModel, model_of_cfn
-from .model_interface import IModel
-from .tags import cfn_tags
+from .model_interface import IModel, ImportedModel, model_of_cfn
 
 
 @checked_arguments

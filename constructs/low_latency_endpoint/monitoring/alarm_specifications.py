@@ -37,6 +37,39 @@ _UTILIZATIONS = {
     "gpu_memory_utilization": ("GPUMemoryUtilization", "GPU memory is about to run out"),
 }
 
+_OF_TYPE = "InstanceType"
+_LATENCY_TEXTS = {
+    "ModelLatency": (
+        "requests take longer in the model's container than they may",
+        "utilization and invocations per instance against the scaling target; then the container",
+    ),
+    "OverheadLatency": (
+        "SageMaker adds more than it may: payload size, request frequency, authorization, or new "
+        "instances",
+        "payload sizes, and recent deployments and scaling activities",
+    ),
+}
+ERROR_TEXTS = (
+    (
+        "error_rate",
+        "Invocation5XXErrors",
+        "the model or its instances fail",
+        "the container's log, memory, and whether the fleet is saturated",
+    ),
+    (
+        "client_error_rate",
+        "Invocation4XXErrors",
+        "callers send what the model refuses",
+        "recent changes of callers; payload size and content type",
+    ),
+    (
+        "model_error_rate",
+        "InvocationModelErrors",
+        "the container answers with errors or not at all",
+        "the container's log",
+    ),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmSpecification:
@@ -366,37 +399,3 @@ def _may_have_gpus(instance_type: InstanceType) -> bool:
     """Whether a type publishes GPU metrics; one that is not known may."""
     facts = instance_type.facts
     return facts is None or facts.accelerator == "nvidia"
-
-
-_OF_TYPE = "InstanceType"
-_LATENCY_TEXTS = {
-    "ModelLatency": (
-        "requests take longer in the model's container than they may",
-        "utilization and invocations per instance against the scaling target; then the container",
-    ),
-    "OverheadLatency": (
-        "SageMaker adds more than it may: payload size, request frequency, authorization, or new "
-        "instances",
-        "payload sizes, and recent deployments and scaling activities",
-    ),
-}
-ERROR_TEXTS = (
-    (
-        "error_rate",
-        "Invocation5XXErrors",
-        "the model or its instances fail",
-        "the container's log, memory, and whether the fleet is saturated",
-    ),
-    (
-        "client_error_rate",
-        "Invocation4XXErrors",
-        "callers send what the model refuses",
-        "recent changes of callers; payload size and content type",
-    ),
-    (
-        "model_error_rate",
-        "InvocationModelErrors",
-        "the container answers with errors or not at all",
-        "the container's log",
-    ),
-)

@@ -1,10 +1,11 @@
-"""Alarms on latency, errors, saturation and silence, with thresholds as durations."""
+"""Alarms on latency, errors, saturation and silence, and composite alarms that page for several."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -14,11 +15,13 @@ from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
+from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..synthesis.annotations import warn
-from ..synthesis.construct_tree import path_below, stack_of
+from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, stack_of
+from ..synthesis.policy_documents import least_stack_name
+from ..synthesis.template_values import masked, tokens
 from .alarm_specifications import AlarmSpecification, specifications
-from .composite import all_of, any_of, composite_alarm, is_on
 
 # A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
 # EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
@@ -313,3 +316,57 @@ def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
         "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
         "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
     }
+
+
+def is_on(alarm: cloudwatch.IAlarm) -> str:
+    """That an alarm is on; by its name, which is shorter than its ARN."""
+    return f'ALARM("{alarm_name_of(alarm)}")'
+
+
+def any_of(rules: Sequence[str]) -> str:
+    """That one of these is true."""
+    return f"({' OR '.join(rules)})"
+
+
+def all_of(rules: Sequence[str]) -> str:
+    """That all of these are true."""
+    return f"({' AND '.join(rules)})"
+
+
+def composite_alarm(
+    scope: Construct,
+    id: str,
+    *,
+    rule: str,
+    description: str,
+    actions: Sequence[cloudwatch.IAlarmAction] = (),
+    suppression: Mapping[str, Any] | None = None,
+) -> cloudwatch.CompositeAlarm:
+    """A composite alarm whose name CloudFormation makes: CDK's own is of the path alone."""
+    made = cloudwatch.CompositeAlarm(
+        scope,
+        id,
+        alarm_rule=cloudwatch.AlarmRule.from_string(rule),
+        alarm_description=description,
+        **(suppression or {}),
+    )
+    cast(CfnResource, made.node.default_child).add_property_deletion_override("AlarmName")
+    for action in actions:
+        made.add_alarm_action(action)
+    _check_length(scope, id, rule)
+    return made
+
+
+def _check_length(scope: Construct, id: str, rule: str) -> None:
+    longest = len(masked(rule)[0]) + len(tokens(rule)) * LONGEST_NAME
+    if COMPOSITE_RULE_LENGTH.holds(longest):
+        return
+    stack = stack_of(scope)
+    named = least_stack_name(stack)
+    parts = stack.resolve(rule)
+    texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
+    lengths = [
+        len(text) if isinstance(text, str) else generated_name_length(named, len(text["Ref"]))
+        for text in texts
+    ]
+    COMPOSITE_RULE_LENGTH.check(sum(lengths), f"{path_of(scope)}/{id}")

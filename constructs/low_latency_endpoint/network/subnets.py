@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 LOOKUP_PENDING = "vpc-12345"
 """CDK's stand-in for every VPC whose lookup is pending."""
 
+_UNNAMED = "undefined"  # as CDK calls the groups of an import after the first, without names
+# Two networks in the same subnets of the same VPC share what room there is. No value may refer to
+# its VPC, or none would ever be freed.
+_SHARED: WeakKeyDictionary[ec2.IVpc, dict[frozenset[str], FleetRoom]] = WeakKeyDictionary()
+
 
 def is_pending(vpc: ec2.IVpc) -> bool:
     """Whether the CLI is still to look the VPC up, and will run the app again with it."""
@@ -159,9 +164,6 @@ def _warn_of_others(
     )
 
 
-_UNNAMED = "undefined"  # as CDK calls the groups of an import after the first, without names
-
-
 def _group_of(subnet: ec2.ISubnet) -> str:
     """The name of the subnet's group, as CDK reads it from the construct's ID."""
     return re.sub(r"Subnet\d+$", "", subnet.node.id)
@@ -235,11 +237,6 @@ class FleetRoom:
         if doubt and not self._warned:
             self._warned = True
             warn(network, "subnetRoom", doubt)
-
-
-# Two networks in the same subnets of the same VPC share what room there is. No value may refer to
-# its VPC, or none would ever be freed.
-_SHARED: WeakKeyDictionary[ec2.IVpc, dict[frozenset[str], FleetRoom]] = WeakKeyDictionary()
 
 
 def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:

@@ -20,6 +20,25 @@ from ..synthesis.policy_documents import least_length
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import is_token, pseudo_parameters
 
+_FORMER_NAMES = "FormerNames"
+LONGEST_ANSWER = 3_500
+"""Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
+
+See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
+"""
+INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
+"""What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
+``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
+_EVERY_INVOKE_ACTION = "sagemaker:InvokeEndpoint*"
+"""Asynchronous and bidirectional calls too. IAM's name for the bidirectional one was found on no
+page of AWS's; public samples grant ``sagemaker:InvokeEndpointWithBidirectionalStream``, which this
+covers."""
+CALL_WITH_BEARER_TOKEN = "sagemaker:CallWithBearerToken"
+"""What callers of the OpenAI-compatible path need beside ``sagemaker:InvokeEndpoint``; it takes
+no single resource. See
+https://docs.aws.amazon.com/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html"""
+_SERVED = "Served"
+
 
 def service_name_of(endpoint: ec2.CfnVPCEndpoint) -> str:
     """The end of the service's name; the beginning may be a function of CloudFormation."""
@@ -39,14 +58,6 @@ def stands_in(endpoint: ec2.CfnVPCEndpoint, vpc_id: str, stack: Stack) -> bool:
         and stack == stack_of(endpoint)
         and stack.resolve(vpc_id) == stack.resolve(endpoint.vpc_id)
     )
-
-
-_FORMER_NAMES = "FormerNames"
-LONGEST_ANSWER = 3_500
-"""Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
-
-See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
-"""
 
 
 class FormerNames(Part):
@@ -97,23 +108,6 @@ class _FormerNamesFunction(Part):
             statements=[],
             safeguards=safeguards,
         ).arn
-
-
-INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
-"""What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
-``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
-
-_EVERY_INVOKE_ACTION = "sagemaker:InvokeEndpoint*"
-"""Asynchronous and bidirectional calls too. IAM's name for the bidirectional one was found on no
-page of AWS's; public samples grant ``sagemaker:InvokeEndpointWithBidirectionalStream``, which this
-covers."""
-
-CALL_WITH_BEARER_TOKEN = "sagemaker:CallWithBearerToken"
-"""What callers of the OpenAI-compatible path need beside ``sagemaker:InvokeEndpoint``; it takes
-no single resource. See
-https://docs.aws.amazon.com/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html"""
-
-_SERVED = "Served"
 
 
 def invoke_actions(*, bidirectional_streaming: bool = False) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from ..errors.findings import Place
-from ..hosting.container import Container
-from ..hosting.hugging_face_model import HuggingFaceModel
+from ..hosting.container import Container, HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
@@ -34,7 +33,7 @@ from ..settings import (
 )
 from ..settings.variants import Further, FurtherSettings, container_id
 from ..synthesis.arns import key_by_arn, role_by_arn
-from .further_variant import FurtherVariant
+from .variants import FurtherVariant
 
 
 def endpoint_arguments(

@@ -19,6 +19,8 @@ from .template_values import is_token, known_at_synth, pseudo_parameters
 # aws-cdk-lib 2.269 and later: warnings and findings that are acknowledged in one way.
 _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
 
+_SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()
+
 
 def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
     """Acknowledge cdk-nag's findings, which aws-cdk-lib can from 2.269 on."""
@@ -80,9 +82,6 @@ def _spelled(value: Any) -> str:
         if function == "Ref":
             return f"<{argument}>"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-_SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()
 
 
 def warn_once(construct: IConstruct, id: str, message: str) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _KEPT = "_low_latency_endpoint_"
 
+_LONGEST = 63
+
 
 class Part(Construct):
     """A construct that knows its path and its stack without a call to Node.js."""
@@ -103,9 +105,6 @@ def kept(construct: Any, what: str, ask: Callable[[], Any]) -> Any:
         with suppress(AttributeError):  # what stands for an object that only Node.js has
             setattr(construct, _KEPT + what, answer)
     return answer
-
-
-_LONGEST = 63
 
 
 def name_of(construct: Construct) -> str:

@@ -21,6 +21,9 @@ from .template_values import is_token
 _GIVEN = "RoleRights"
 _LONGEST_STACK_NAME = 80  # of the 128 characters of a policy's name
 
+_RIGHTS_BEFORE = "RightsBefore"
+_MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
+
 
 class RoleRights:
     """What one stack allows one role, beside what the role says itself.
@@ -155,10 +158,6 @@ def _of_stack(stack: Stack) -> str:
 def is_ours(policy: IConstruct) -> bool:
     """Whether a policy is one of those that :meth:`RoleRights.given` makes."""
     return any(isinstance(scope, _Given) for scope in policy.node.scopes)
-
-
-_RIGHTS_BEFORE = "RightsBefore"
-_MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
 
 
 class RightsBefore(Construct):

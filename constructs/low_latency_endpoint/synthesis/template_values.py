@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from aws_cdk import Aws
+from aws_cdk import Aws, CfnTag
 
 from ..facts.durations import DURATION, milliseconds_of, seconds_of
 from ..facts.limit_kinds import Limit
+from ..facts.limits import TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..facts.token_values import is_token as is_token
 from .construct_tree import kept
+
+_TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
+_FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
 
 
 def check(limit: Limit, value: Any, where: str = "") -> Any:
@@ -67,10 +71,6 @@ def _unresolved(duration: Any) -> bool:
     return bool(ask and ask())
 
 
-_TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
-_FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
-
-
 def masked(text: str) -> tuple[str, Callable[[str], str]]:
     """One character for each token, whose own spelling has dots and colons, and the way back."""
     tokens: list[str] = []
@@ -101,3 +101,14 @@ def known_at_synth(texts: Sequence[str]) -> bool:
 def pseudo_parameters() -> tuple[str, str, str]:
     """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
     return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
+
+
+def cfn_tags(tags: Mapping[str, str] | None, where: str) -> list[CfnTag] | None:
+    """The tags as CloudFormation takes them; None without any. Errors: LLE509 to LLE511."""
+    if not tags:
+        return None
+    TAG_COUNT.check(len(tags), where)
+    for key, value in tags.items():
+        check(TAG_KEY, key, where)
+        check(TAG_VALUE, value, f"{where}, tag {key}")
+    return [CfnTag(key=key, value=value) for key, value in tags.items()]

@@ -37,8 +37,7 @@ from ..synthesis.annotations import acknowledge_wildcard_resources, warn
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, path_of, stack_of
 from ..synthesis.template_values import check
-from .lambda_function import DeadLetters, WarmUpFunction, function_code
-from .payload import payload_digest
+from .lambda_functions import DeadLetters, WarmUpFunction, function_code, payload_digest
 
 DEFAULT_REQUESTS = 100
 

@@ -1,4 +1,4 @@
-"""A plan's limits on tokens as alarms."""
+"""Alarms that follow from the plan: on a language model's tokens, and on a shadow variant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
 from ..monitoring.alarms import LatencyAlarms
+from ..monitoring.shadow_alarms import ShadowAlarms
 from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.metrics_publishing import MetricsPublishing
 from ..plan.plan import Plan
@@ -19,7 +20,13 @@ from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..synthesis.annotations import warn
 
 if TYPE_CHECKING:
-    from ..monitoring.query_alarms import TokenLatencyAlarms
+    from ..monitoring.token_alarms import TokenLatencyAlarms
+
+
+_SHADOW_LATENCY_RATIO = 1.2
+"""How many times production's latency a shadow's may be: our choice, for want of AWS's."""
+_SHADOW_ERROR_RATE = 0.01
+"""The share of copied requests that may fail, where the alarms of production state none."""
 
 
 def token_alarms(
@@ -45,7 +52,7 @@ def token_alarms(
         if options != TokenAlarmOptions() and not any(each.tokens for each in plans.values()):
             warn(scope, "noTokenAlarms", f"{NO_TOKEN_ALARMS[0].upper()}{NO_TOKEN_ALARMS[1:]}.")
         return {}
-    from ..monitoring.query_alarms import TokenLatencyAlarms  # few endpoints have them
+    from ..monitoring.token_alarms import TokenLatencyAlarms  # few endpoints have them
 
     if metrics is not None and metrics.detailed_observability is False:
         warn(
@@ -86,3 +93,20 @@ def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> T
         for each in planned
         if each.measures == measures
     }
+
+
+def shadow_alarms(
+    scope: Construct, endpoint: Endpoint, plan: Plan, error_rate: float | None
+) -> ShadowAlarms | None:
+    """Where there is a shadow: on the statistics of the target, by default p99, and on failures."""
+    if endpoint.shadow is None:
+        return None
+    latency = plan.request.latency
+    statistics = list(latency.milliseconds if latency else ()) or ["p99"]
+    return ShadowAlarms(
+        scope,
+        "ShadowAlarms",
+        endpoint=endpoint,
+        latency_ratio=dict.fromkeys(statistics, _SHADOW_LATENCY_RATIO),
+        error_rate=_SHADOW_ERROR_RATE if error_rate is None else error_rate,
+    )

@@ -1,19 +1,23 @@
-"""What callers need of an endpoint: names, URLs, client settings, as outputs or as parameters."""
+"""What a deployment tells: values for callers as outputs or parameters, and the plan's explanation as
+a file beside the template."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from aws_cdk import CfnOutput
-from constructs import Construct
+import jsii
+from aws_cdk import CfnOutput, Stack, Stage
+from constructs import Construct, IValidation
 
 from ..network.private_link import RuntimePrivateLink
 from ..plan.plan import Plan
+from ..synthesis.construct_tree import path_of, stack_of
 
 
-class ForCallers(NamedTuple):
+class CallerValue(NamedTuple):
     """One value that callers need: its output, the name of its parameter, and what it is."""
 
     output: str
@@ -24,12 +28,12 @@ class ForCallers(NamedTuple):
 
 def values_for_callers(
     endpoint_name: str, link: RuntimePrivateLink, plan: Plan
-) -> Iterator[ForCallers]:
+) -> Iterator[CallerValue]:
     """Name, URLs and client settings."""
-    yield ForCallers(
+    yield CallerValue(
         "EndpointName", "endpoint-name", endpoint_name, "EndpointName of InvokeEndpoint"
     )
-    yield ForCallers(
+    yield CallerValue(
         "RegionalUrl",
         "url",
         link.url,
@@ -38,7 +42,7 @@ def values_for_callers(
         else "The interface endpoint in all zones: callers need it, or their ZonalUrl",
     )
     for zone, name in link.zonal_dns_names.items():
-        yield ForCallers(
+        yield CallerValue(
             f"ZonalUrl-{zone}",
             f"zonal-url/{zone}",
             f"https://{name}",
@@ -49,7 +53,7 @@ def values_for_callers(
         "tcp_keepalive": True,
         "keepalive_seconds": plan.caller_keepalive_seconds,
     }
-    yield ForCallers(
+    yield CallerValue(
         "ClientSettings",
         "client-settings",
         json.dumps({key: value for key, value in client.items() if value is not None}),
@@ -57,13 +61,13 @@ def values_for_callers(
     )
 
 
-def output(scope: Construct, values: Iterable[ForCallers]) -> None:
+def output_values(scope: Construct, values: Iterable[CallerValue]) -> None:
     """Make a stack output of each value."""
     for each in values:
         CfnOutput(scope, each.output, value=each.value, description=each.description)
 
 
-def publish(scope: Construct, prefix: str, values: Iterable[ForCallers]) -> None:
+def publish_values(scope: Construct, prefix: str, values: Iterable[CallerValue]) -> None:
     """Make an SSM parameter of each value, named by the prefix and its key."""
     from aws_cdk import aws_ssm as ssm  # few endpoints have parameters
 
@@ -76,3 +80,33 @@ def publish(scope: Construct, prefix: str, values: Iterable[ForCallers]) -> None
             value=each.value,
             description="Of a low-latency SageMaker endpoint, for its callers",
         )
+
+
+def explain_beside_template(endpoint: Construct, plans: Mapping[str, Plan]) -> None:
+    """Let synthesis write ``<stack>.plan.json``: plans by endpoint, and by variant in it."""
+    stack = stack_of(endpoint)
+    file: _PlanFile | None = getattr(stack, "_low_latency_endpoint_plan_file", None)
+    if file is None:
+        file = stack._low_latency_endpoint_plan_file = _PlanFile(stack)  # type: ignore[attr-defined]
+        stack.node.add_validation(file)
+    file.plans[path_of(endpoint)] = plans
+
+
+@jsii.implements(IValidation)
+class _PlanFile:
+    """Asked at each synthesis, in stages and tests too, when the assembly's folder is known."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.plans: dict[str, Mapping[str, Plan]] = {}
+
+    def validate(self) -> list[str]:
+        name = self._stack.template_file.removesuffix("template.json") + "plan.json"
+        explained = {
+            path: {variant: plan.explanation.to_dict() for variant, plan in plans.items()}
+            for path, plans in self.plans.items()
+        }
+        text = json.dumps(self._stack.resolve(explained), indent=2, allow_nan=False)
+        outdir = Stage.of(self._stack).outdir  # type: ignore[union-attr]
+        Path(outdir, name).write_text(f"{text}\n", encoding="utf-8")
+        return []

@@ -36,8 +36,7 @@ from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
 from ..synthesis.template_values import is_token
 from .alarm_specifications import flattened
-from .alarms import suppressed_by
-from .composite import any_of, composite_alarm, is_on
+from .alarms import any_of, composite_alarm, is_on, suppressed_by
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
 _MEANINGS = {
