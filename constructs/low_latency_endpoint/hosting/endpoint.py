@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -15,19 +15,16 @@ from ..facts.limits import ENDPOINT_NAME, ROLLBACK_ALARM_COUNT
 from ..facts.rules import COUNTS_OF_A_SCALED_FLEET, ROLLING_NEEDS_ONE_VARIANT
 from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
-from ..options.safeguards import Safeguards
 from ..plan.function_rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.annotations import warn
 from ..synthesis.arns import endpoint_arn
-from ..synthesis.construct_tree import Part, name_of, only_child, path_below, stack_of
-from ..synthesis.lambda_functions import custom_resource_function
-from ..synthesis.safeguards import safeguards_of
+from ..synthesis.construct_tree import Part, name_of, path_below
+from ..synthesis.lambda_functions import shared_function
 from ..synthesis.template_values import cfn_tags, check, in_seconds
 from .endpoint_configuration import ROLLING_WITH_SHADOW, IEndpointConfiguration
 from .endpoint_interface import IEndpoint, ImportedEndpoint
 from .variant import VariantAttributes
 
-_SERVING_CHECK = "EndpointServingCheck"
 _TIMEOUT_SECONDS = 300  # for a scaling action that is under way
 
 
@@ -223,15 +220,12 @@ class Endpoint(IEndpoint):
             )
 
     def _after_scaling(self) -> None:
-        """Say what an update does with the numbers of instances.
-
-        No form of these properties is right both for a fleet that scales and for one of a fixed
-        size: retained, a changed initial count never arrives; not retained, an update throws a
-        scaled fleet back to the initial count. So they differ, and CloudFormation sends an
-        UpdateEndpoint when they alone change, with the configuration that serves already: refused,
-        ignored or a whole deployment, nobody has said which. Whoever turns scaling off or on
-        states ``keep_instance_counts`` and leaves them as they are.
-        """
+        """Say what an update does with the numbers of instances."""
+        # No form of these properties is right both for a fleet that scales and for one of a fixed
+        # size: retained, a changed initial count never arrives; not retained, an update throws a
+        # scaled fleet back to it. CloudFormation sends an UpdateEndpoint when they alone change,
+        # with the configuration that serves already: refused, ignored or a whole deployment, nobody
+        # has said which.
         keep = bool(self._scaled) if self._keep_counts is None else self._keep_counts
         if keep:
             self.cfn_endpoint.retain_all_variant_properties = True
@@ -301,17 +295,13 @@ def _deployment_property(
 
 
 class _ServingCheck(Part):
-    """Fails a deployment after which the endpoint does not serve its configuration.
+    """Fails a deployment after which the endpoint does not serve its configuration."""
 
-    After an update that SageMaker gives up (a rollback alarm, a container that fails, no
-    capacity) the endpoint is in service as before, with the former configuration. Whether
-    CloudFormation takes that for a success is not known; Terraform's provider did
-    (hashicorp/terraform-provider-aws#46663, #48997), and deleted the configuration that served.
-    This resource comes before CloudFormation's clean-up: it fails, and the stack goes back while
-    the former configuration exists.
-
-    All endpoints of a stack share one Lambda function.
-    """
+    # After an update that SageMaker gives up (a rollback alarm, a container that fails, no
+    # capacity) the endpoint is in service as before, with the former configuration. Whether
+    # CloudFormation takes that for a success is not known; Terraform's provider did
+    # (hashicorp/terraform-provider-aws#46663, #48997), and deleted the configuration that served.
+    # This resource comes before CloudFormation's clean-up: the stack goes back while that exists.
 
     def __init__(
         self,
@@ -323,9 +313,13 @@ class _ServingCheck(Part):
         configuration_name: str,
     ) -> None:
         super().__init__(scope, id)
-        stack = stack_of(self)
-        function: _ServingCheckFunction = only_child(
-            stack, _SERVING_CHECK, lambda: _ServingCheckFunction(stack, safeguards_of(self))
+        function = shared_function(
+            self,
+            "EndpointServingCheck",
+            "check_endpoint",
+            description="Confirms that endpoints serve the configuration they were given",
+            statements=[looking_at_stack(Aws.STACK_ID)],
+            timeout_seconds=_TIMEOUT_SECONDS,
         )
         rights = function.role.also(
             "Policy", looking_at_endpoint(endpoint_arn(self, name_at_synth)), scope=self
@@ -340,17 +334,3 @@ class _ServingCheck(Part):
             properties={"EndpointName": endpoint_name, "EndpointConfigName": configuration_name},
         )
         resource.node.add_dependency(rights)
-
-
-class _ServingCheckFunction(Part):
-    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
-        super().__init__(stack, _SERVING_CHECK)
-        made = custom_resource_function(
-            self,
-            "check_endpoint",
-            description="Confirms that endpoints serve the configuration they were given",
-            statements=[looking_at_stack(Aws.STACK_ID)],
-            timeout_seconds=_TIMEOUT_SECONDS,
-            safeguards=safeguards,
-        )
-        self.arn, self.role = made.arn, made.role

@@ -1,4 +1,4 @@
-"""The endpoint configuration: production variants, a shadow variant, data capture, encryption, metrics."""
+"""The endpoint configuration: variants, a shadow, data capture, encryption, metrics."""
 
 from __future__ import annotations
 

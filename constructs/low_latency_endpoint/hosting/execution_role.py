@@ -1,5 +1,5 @@
-"""The execution role of what SageMaker hosts in the network's subnets, with its policies, which wait
-on delete for SageMaker's network interfaces."""
+"""The role of what SageMaker hosts in the network's subnets; on delete it stays until SageMaker's
+network interfaces have gone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsii
-from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -15,7 +15,6 @@ from constructs import Construct, IDependable
 from ..facts.limits import MODEL_SECURITY_GROUPS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..options.safeguards import Safeguards
 from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
 from ..plan.iam_statements import allow
 from ..plan.model_rights import (
@@ -28,11 +27,10 @@ from ..plan.model_rights import (
 )
 from ..synthesis.annotations import acknowledge_wildcard_resources, warn
 from ..synthesis.arns import written_objects
-from ..synthesis.construct_tree import Part, only_child, path_of, stack_of
-from ..synthesis.lambda_functions import custom_resource_function
+from ..synthesis.construct_tree import Part, path_of, stack_of
+from ..synthesis.lambda_functions import shared_function
 from ..synthesis.policy_documents import for_hosting
 from ..synthesis.role_rights import RightsBefore, RoleRights
-from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import pseudo_parameters
 from .model_interface import IModel
 
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
 
-_FUNCTION = "LowLatencyEndpointDrain"
 _LONGEST_RUN = 900
 """Seconds, the most by Lambda's guide
 (https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html); its API model in botocore
@@ -52,19 +49,15 @@ _LONGEST_WAIT = 3600
 
 
 class _DrainedInterfaces(Part):
-    """Holds what SageMaker's network interfaces need until they have gone.
+    """Deleted between a model and what its network interfaces need: waits until they have gone."""
 
-    They outlive endpoint and model by minutes
-    (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327). Meanwhile
-    EC2 refuses to delete their security groups and subnets, and SageMaker may need the rights of
-    the model's role to delete them. The model depends on this resource, and it on all of these:
-    so it is deleted between them, and that takes until the groups are empty.
-
-    Whose an interface is cannot be told. Where the groups go along with the whole stack, so do all
-    of the stack's models: then the interfaces are waited for to the end, which is 57 minutes, and
-    then the deletion fails. Otherwise, which is an update, or a group of another stack, others may
-    stay in the groups: then 20 minutes at most.
-    """
+    # They outlive endpoint and model by minutes
+    # (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327). Meanwhile
+    # EC2 refuses to delete their groups and subnets, and SageMaker may need the role's rights.
+    # Whose an interface is cannot be told. Where the groups go along with the whole stack, so do
+    # all of its models: the function waits for the interfaces to the end, 57 minutes, and then
+    # fails. Otherwise (an update, a group of another stack) others may stay in the groups: it waits
+    # 20 minutes at most.
 
     def __init__(
         self,
@@ -77,9 +70,17 @@ class _DrainedInterfaces(Part):
     ) -> None:
         super().__init__(scope, id)
         stack = stack_of(self)
-        function: _DrainFunction = only_child(
-            stack, _FUNCTION, lambda: _DrainFunction(stack, safeguards_of(self))
+        function = shared_function(
+            self,
+            "LowLatencyEndpointDrain",
+            "wait_for_interfaces",
+            description="Waits on delete until SageMaker's network interfaces have gone",
+            statements=[looking_at_interfaces(), looking_at_stack(Aws.STACK_ID)],
+            wildcards="ec2:DescribeNetworkInterfaces takes no resource.",
+            timeout_seconds=_LONGEST_RUN,
         )
+        # Beside the role: one that names the function which has the role would be a circle.
+        may_invoke_itself = function.role.also("GoesOn", calling_function(function.arn), fixed=True)
         resource = CustomResource(
             self,
             "Resource",
@@ -98,28 +99,7 @@ class _DrainedInterfaces(Part):
         )
         # Of subnets only the subnet: what else is below them is none of the interfaces' matter.
         places = [subnet.node.default_child for subnet in subnets]
-        resource.node.add_dependency(function.rights, *needed, *filter(None, places))
-
-
-class _DrainFunction(Part):
-    """The function behind all of a stack's."""
-
-    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
-        super().__init__(stack, _FUNCTION)
-        function = custom_resource_function(
-            self,
-            "wait_for_interfaces",
-            description="Waits on delete until SageMaker's network interfaces have gone",
-            statements=[looking_at_interfaces(), looking_at_stack(Aws.STACK_ID)],
-            wildcards="ec2:DescribeNetworkInterfaces takes no resource.",
-            timeout_seconds=_LONGEST_RUN,
-            safeguards=safeguards,
-        )
-        self.arn = function.arn
-        # Of its own: a role that names the function which has the role would be a circle.
-        self.rights = function.role.also(
-            "GoesOn", calling_function(self.arn), scope=self, fixed=True
-        )
+        resource.node.add_dependency(may_invoke_itself, *needed, *filter(None, places))
 
 
 class Groups(NamedTuple):
@@ -142,29 +122,10 @@ def groups_in(
 class ExecutionRole:
     """A role that may make network interfaces in these subnets, and what else is stated.
 
-    What one version of a model needs, and each place that it writes to, is in a policy whose name
-    follows its content: an update adds the new version's and takes the old one's away after the
-    endpoint has changed. On a role that is given, what several models need stands once. All of it
-    is there before SageMaker asks for it, and goes after SageMaker's network interfaces have gone.
-
-    Parameters
-    ----------
-    scope : Construct
-        Its parts become children of.
-    network : ZoneAlignedNetwork
-    placed : Groups
-    role : aws_iam.IRole, optional
-        By default a new one. With that of a :class:`ComponentHost` nothing waits for interfaces:
-        they are the host's, and stay when a component goes.
-    statements : sequence of mapping
-        Beside those for the network interfaces.
-
-    Attributes
-    ----------
-    role : aws_iam.IRole
-    connections : aws_ec2.Connections
-    needed : list of IDependable
-        What SageMaker needs when the hosted thing is made.
+    A policy's name follows its content: an update adds the new version's and takes the old one's
+    away after the endpoint has changed. ``needed`` is what has to be there before SageMaker asks
+    for it; with the role of a :class:`ComponentHost` nothing waits for interfaces, which are the
+    host's.
     """
 
     def __init__(

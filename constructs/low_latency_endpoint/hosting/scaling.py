@@ -1,4 +1,4 @@
-"""Auto scaling of a variant's instances, and the policies that copies of inference components have too."""
+"""Auto scaling of a variant's instances, by policies that inference components have too."""
 
 from __future__ import annotations
 
@@ -156,11 +156,9 @@ def step_policy(
 
 
 def _named(policy_name: str, of: str) -> str:
-    """A name that follows what is scaled: a policy of a renamed endpoint is another policy.
-
-    Where only the name of a target-tracking policy changes, CloudFormation's update fails:
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-applicationautoscaling-scalingpolicy.html
-    """
+    """A name that follows what is scaled: a renamed endpoint's policy is another policy."""
+    # CloudFormation's update fails where only a target-tracking policy's name changes:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-applicationautoscaling-scalingpolicy.html
     return f"{policy_name}-{of}"
 
 

@@ -1,5 +1,4 @@
-"""A pinned model of the Hugging Face Hub, copied into S3 when the stack is deployed, and the function
-that copies it."""
+"""A pinned model of the Hugging Face Hub, copied into S3 by a function when the stack is deployed."""
 
 from __future__ import annotations
 

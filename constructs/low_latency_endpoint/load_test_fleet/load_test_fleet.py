@@ -447,12 +447,9 @@ def _days(duration: Lasting, where: str) -> int:
 
 
 def _services_of_tasks() -> dict[str, tuple[tuple[str, ...], str]]:
-    """Service -> what may be done through its endpoint, and with what.
-
-    ECR needs both of its endpoints (and S3), the awslogs driver needs Logs. Nothing that carries
-    data out is among it: no push, no other log. See
-    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
-    """
+    """Service -> what may be done through its endpoint, and with what: no push, no other log."""
+    # ECR needs both of its endpoints (and S3), the awslogs driver needs Logs:
+    # https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
     return {
         "ecr.api": (_PULL_ACTIONS, "*"),
         "ecr.dkr": (_PULL_ACTIONS, "*"),

@@ -257,11 +257,9 @@ class _Watch:
             )
 
     def _pool_types(self) -> Sequence[InstanceType]:
-        """The types of several pools, for each of which SageMaker publishes metrics of its own.
-
-        None for the new fleet alone: AWS lists no set of dimensions with both the type and the
-        configuration. None where a type is a token: it is not known which of them differ.
-        """
+        """The types of several pools, for each of which SageMaker publishes metrics of its own."""
+        # None for the new fleet: AWS lists no set of dimensions with type and configuration. None
+        # where a type is a token: which of them differ is not known.
         types = self._variant.attributes.instance_types
         if len(types) < 2 or self._fleet == "new" or any(is_token(each.name) for each in types):
             return ()

@@ -115,11 +115,9 @@ def dns_entry(endpoint: ec2.InterfaceVpcEndpoint) -> tuple[str, str]:
 
 
 def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str) -> dict[str, str]:
-    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name.
-
-    CloudFormation lists the zonal names too, but in no order that says which zone is which; the
-    form is AWS's ("Access an AWS service using an interface VPC endpoint").
-    """
+    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name."""
+    # CloudFormation lists these too, in no order that says which zone is which; the form is AWS's
+    # ("Access an AWS service using an interface VPC endpoint").
     if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
         raise OTHER_REGIONAL_NAME.error(
             got=repr(regional_dns_name),

@@ -418,13 +418,10 @@ def _let_in(
 def _rules_stand_with(
     groups: Sequence[ec2.ISecurityGroup], link_stack: Stack, network: ZoneAlignedNetwork
 ) -> bool:
-    """Whether the rules that let groups in stand in the stacks of these groups.
-
-    A rule names both groups, so its stack depends on the other's. Callers take the endpoint's
-    name, so their stack depends on the endpoint's: there the rule makes no cycle. Unless the
-    endpoint's stack is known to depend on theirs, as it does with a VPC that is made there.
-    Groups that are known by their IDs bind no stack to another.
-    """
+    """Whether the rules that let groups in stand in the stacks of these groups."""
+    # A rule names both groups, so its stack depends on the other's. Callers' stacks depend on the
+    # endpoint's for its name: there the rule makes no cycle, unless the endpoint's stack depends on
+    # theirs, as with a VPC that is made there. Groups that are known by their IDs bind no stacks.
     bound = [stack_of(group) for group in groups if is_token(group.security_group_id)]
     others = {path_of(stack): stack for stack in bound if path_of(stack) != path_of(link_stack)}
     if not others:

@@ -28,21 +28,12 @@ _KINDS = {
 
 
 class S3GatewayPolicy:
-    """Image layers, the account's own buckets, and what is named, whosever it is.
+    """Image layers, the account's buckets unless it is narrow, and what is named, whosever it is."""
 
-    Nothing else: a container with credentials of its own, brought along in a model archive, could
-    write to any bucket of anybody's otherwise. A narrow policy has no place for the account's
-    other buckets. Of a bucket that is read from, all may be read: which objects is the roles'
-    matter, and the next version of a model lies beside this one. What an update names no more is
-    let through until the next one (:class:`FormerNames`).
-
-    Parameters
-    ----------
-    owner : Construct
-        The network, for warnings.
-    endpoint : aws_ec2.CfnVPCEndpoint
-    narrow : bool
-    """
+    # Nothing else: a container with credentials of its own, brought along in a model archive, could
+    # write to anybody's bucket otherwise. Of a bucket that is read from, all may be read: which
+    # objects is the roles' matter, and the next version of a model lies beside this one. What an
+    # update names no more is let through until the next one (FormerNames).
 
     def __init__(self, owner: Construct, endpoint: ec2.CfnVPCEndpoint, *, narrow: bool) -> None:
         self._owner, self._endpoint, self._narrow = owner, endpoint, narrow
@@ -51,12 +42,10 @@ class S3GatewayPolicy:
         self._write()
 
     def let(self, statements: Iterable[Mapping[str, Any]]) -> None:
-        """Let through what these statements of a role allow in S3.
-
-        A bucket of which the app knows an attribute only (it is made in the app, so it is the
-        account's) cannot be named: its stack may need the network's. The account's buckets are
-        let through as a whole, and a narrow policy is narrow no more.
-        """
+        """Let through what these statements of a role allow in S3."""
+        # A bucket of which the app knows an attribute only (it is made in the app, so it is the
+        # account's) cannot be named: its stack may need the network's. So all of the account's are
+        # let through.
         for statement in statements:
             actions, resources = tuple(statement["Action"]), _resources(statement)
             if not actions[0].startswith("s3:"):
@@ -113,12 +102,9 @@ class S3GatewayPolicy:
 
 
 def _image_layers() -> str:
-    """Where ECR keeps the layers of images.
-
-    Who pulls one in the VPC (the load-test tasks) reads it by presigned URL: "Minimum Amazon S3
-    Bucket Permissions for Amazon ECR",
-    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
-    """
+    """Where ECR keeps images' layers, which load-test tasks read by presigned URL."""
+    # "Minimum Amazon S3 Bucket Permissions for Amazon ECR",
+    # https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
     partition, region, _ = pseudo_parameters()
     return f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*"
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -23,7 +22,7 @@ from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..facts.zones import is_stand_in, zone_name_of
 from ..options.network import ClientZones
 from ..synthesis.annotations import warn
-from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.construct_tree import kept, path_of, root_of, stack_of
 from ..synthesis.template_values import is_token
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ LOOKUP_PENDING = "vpc-12345"
 """CDK's stand-in for every VPC whose lookup is pending."""
 
 _UNNAMED = "undefined"  # as CDK calls the groups of an import after the first, without names
-# Two networks in the same subnets of the same VPC share what room there is. No value may refer to
-# its VPC, or none would ever be freed.
-_SHARED: WeakKeyDictionary[ec2.IVpc, dict[frozenset[str], FleetRoom]] = WeakKeyDictionary()
 
 
 def is_pending(vpc: ec2.IVpc) -> bool:
@@ -243,9 +239,10 @@ def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
     """The room in subnets of a VPC that exists; the same for whoever else takes these subnets."""
     lengths = [_prefix_length(subnet) for subnet in subnets]
     known = [length for length in lengths if length is not None]
-    made = FleetRoom(known if len(known) == len(lengths) else (), existing=True)
-    key = frozenset(subnet.subnet_id for subnet in subnets)
-    return _SHARED.setdefault(vpc, {}).setdefault(key, made)
+    room = FleetRoom(known if len(known) == len(lengths) else (), existing=True)
+    # With the app, as an object that stands for a VPC of Node.js keeps no attributes.
+    rooms: dict[tuple[str, frozenset[str]], FleetRoom] = kept(root_of(vpc), "fleet_rooms", dict)
+    return rooms.setdefault((path_of(vpc), frozenset(each.subnet_id for each in subnets)), room)
 
 
 def _prefix_length(subnet: ec2.ISubnet) -> int | None:

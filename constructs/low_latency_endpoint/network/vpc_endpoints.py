@@ -11,16 +11,13 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ..facts.limits import ENDPOINT_POLICY_LENGTH
-from ..options.safeguards import Safeguards
 from ..plan.iam_statements import allow, document
 from ..synthesis.arns import arn, endpoint_arn
-from ..synthesis.construct_tree import Part, only_child, path_of, region_of, stack_of
-from ..synthesis.lambda_functions import custom_resource_function
+from ..synthesis.construct_tree import Part, path_of, region_of, stack_of
+from ..synthesis.lambda_functions import shared_function
 from ..synthesis.policy_documents import least_length
-from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import is_token, pseudo_parameters
 
-_FORMER_NAMES = "FormerNames"
 LONGEST_ANSWER = 3_500
 """Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
 
@@ -61,26 +58,21 @@ def stands_in(endpoint: ec2.CfnVPCEndpoint, vpc_id: str, stack: Stack) -> bool:
 
 
 class FormerNames(Part):
-    """Remembers which ARNs a policy named until its last change.
+    """Remembers, for each kind in ``names``, which ARNs a policy named until its last change."""
 
-    CloudFormation changes a policy that is part of another resource (a VPC endpoint's) in place,
-    before it makes what the new one names, and long before it deletes what the former one named.
-    So such a policy names both: this custom resource answers with what CloudFormation says that
-    its properties were. What is named no more is let go by the next change. All of a stack share
-    one Lambda function, which has no rights but to write its log.
-
-    Attributes
-    ----------
-    names : mapping of str to list of str
-        For each kind, what was named before and is no more, as a token; one of those that are, if
-        nothing.
-    """
+    # CloudFormation changes a policy that is part of another resource (a VPC endpoint's) in place,
+    # before it makes what the new one names, and long before it deletes what the former one named.
+    # So such a policy names both: this custom resource answers with what CloudFormation says that
+    # its properties were, or with an ARN that is named now where nothing went.
 
     def __init__(self, scope: Construct, id: str, *, kinds: Sequence[str]) -> None:
         super().__init__(scope, id)
-        stack = stack_of(self)
-        function: _FormerNamesFunction = only_child(
-            stack, _FORMER_NAMES, lambda: _FormerNamesFunction(stack, safeguards_of(self))
+        function = shared_function(
+            self,
+            "FormerNames",
+            "former_names",
+            description="Tells CloudFormation which names a policy had before its last change",
+            statements=[],
         )
         self._resource = CfnResource(
             self,
@@ -98,29 +90,14 @@ class FormerNames(Part):
         self._resource.add_override("Properties", {kind: list(named[kind]) for kind in self.names})
 
 
-class _FormerNamesFunction(Part):
-    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
-        super().__init__(stack, _FORMER_NAMES)
-        self.arn = custom_resource_function(
-            self,
-            "former_names",
-            description="Tells CloudFormation which names a policy had before its last change",
-            statements=[],
-            safeguards=safeguards,
-        ).arn
-
-
 def invoke_actions(*, bidirectional_streaming: bool = False) -> tuple[str, ...]:
     """What a caller needs; all there is where the action of one of its calls is not known."""
     return (_EVERY_INVOKE_ACTION,) if bidirectional_streaming else INVOKE_ACTIONS
 
 
 class LinkPolicy:
-    """What may be done through a link: wide once and for all, or narrow to what it serves.
-
-    A narrow one also lets through what was served until the last change (:class:`FormerNames`):
-    callers of an endpoint that is renamed or removed call it as long as it is there.
-    """
+    """What may be done through a link: wide, or narrow to what it serves and served before
+    (:class:`FormerNames`), since callers of an endpoint that goes call it to its end."""
 
     def __init__(
         self,
@@ -167,11 +144,8 @@ class LinkPolicy:
 
 
 def _account_policy() -> dict[str, Any]:
-    """Lets this account's principals make every call that the runtime's name answers.
-
-    That is what callers need who came by another way until private DNS led them here: endpoints
-    and inference components of the account, asynchronous, streaming and OpenAI-compatible calls.
-    """
+    """Every call that the runtime's name answers, for this account's principals: what callers need
+    who came by another way until private DNS led them here."""
     resources = [arn("sagemaker", "endpoint/*"), arn("sagemaker", "inference-component/*")]
     return _policy((_EVERY_INVOKE_ACTION,), [resources], openai=True)
 

@@ -360,11 +360,9 @@ def _vpc_of(network: ZoneAlignedNetwork) -> ec2.IVpc:
 
 @jsii.implements(ec2.IVpc, ec2.ISubnet)
 class _StandIn:
-    """For constructs of CDK that read the IDs of a VPC and its subnets, and no more.
+    """For constructs of CDK that read the IDs of a VPC and its subnets, and no more."""
 
-    The reference to the VPC takes 80 ms: CDK gives it an ARN, for which it loads its table of
-    Regions.
-    """
+    # The reference to the VPC takes 80 ms: CDK loads its table of Regions for its ARN.
 
     def __init__(self, network: ZoneAlignedNetwork) -> None:
         self._network = network

@@ -1,5 +1,4 @@
-"""What a deployment tells: values for callers as outputs or parameters, and the plan's explanation as
-a file beside the template."""
+"""Values for callers as stack outputs or parameters, and the plan's explanation as a file."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from constructs import Construct, IValidation
 
 from ..network.private_link import RuntimePrivateLink
 from ..plan.plan import Plan
-from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.construct_tree import kept, path_of, stack_of
 
 
 class CallerValue(NamedTuple):
@@ -85,10 +84,7 @@ def publish_values(scope: Construct, prefix: str, values: Iterable[CallerValue])
 def explain_beside_template(endpoint: Construct, plans: Mapping[str, Plan]) -> None:
     """Let synthesis write ``<stack>.plan.json``: plans by endpoint, and by variant in it."""
     stack = stack_of(endpoint)
-    file: _PlanFile | None = getattr(stack, "_low_latency_endpoint_plan_file", None)
-    if file is None:
-        file = stack._low_latency_endpoint_plan_file = _PlanFile(stack)  # type: ignore[attr-defined]
-        stack.node.add_validation(file)
+    file: _PlanFile = kept(stack, "plan_file", lambda: _PlanFile(stack))
     file.plans[path_of(endpoint)] = plans
 
 
@@ -99,6 +95,7 @@ class _PlanFile:
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self.plans: dict[str, Mapping[str, Plan]] = {}
+        stack.node.add_validation(self)
 
     def validate(self) -> list[str]:
         name = self._stack.template_file.removesuffix("template.json") + "plan.json"

@@ -6,20 +6,17 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import aws_cdk
 import jsii
 from aws_cdk import Annotations
 from constructs import IConstruct, IValidation
 
-from .construct_tree import root_of, stack_of
+from .construct_tree import kept, root_of, stack_of
 from .template_values import is_token, known_at_synth, pseudo_parameters
 
 # aws-cdk-lib 2.269 and later: warnings and findings that are acknowledged in one way.
 _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
-
-_SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()
 
 
 def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
@@ -86,20 +83,14 @@ def _spelled(value: Any) -> str:
 
 def warn_once(construct: IConstruct, id: str, message: str) -> None:
     """As :func:`warn`, for the first construct of an app that it is true of, and no other."""
-    said = _SAID_ONCE.setdefault(root_of(construct), set())
+    said: set[str] = kept(root_of(construct), "warnings_said_once", set)
     if id not in said:
         said.add(id)
         warn(construct, id, f"{message} (Said once for the whole app.)")
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:
-    """Add a warning that the CDK CLI prints and that users can acknowledge by its ID.
-
-    The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
-    ``Validations.of(construct).acknowledge(Acknowledgment(id="Annotation::low-latency-endpoint:...",
-    reason="..."))``; before aws-cdk-lib 2.269 with
-    ``Annotations.of(construct).acknowledge_warning("low-latency-endpoint:...")``.
-    """
+    """Add a warning that the CDK CLI prints, and that users acknowledge by its ID."""
     prefixed = f"low-latency-endpoint:{id}"
     if _HAS_VALIDATIONS:
         aws_cdk.Validations.of(construct).add_warning(prefixed, message)

@@ -22,11 +22,7 @@ def _own(service: str) -> str:
 
 
 def endpoint_arn(construct: IConstruct, name: str) -> str:
-    """ARN of an endpoint of this account and region, by its name, for a policy of ``construct``.
-
-    ARNs of endpoints are in lower case, whatever the case of the name. What a token will say
-    cannot be put in lower case: it stays as it is, and the construct warns.
-    """
+    """ARN of an endpoint of this account and Region, in lower case as all of them are."""
     text, restored = masked(name)
     if is_token(name):
         warn(

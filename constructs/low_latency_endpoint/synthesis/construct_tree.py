@@ -108,11 +108,9 @@ def kept(construct: Any, what: str, ask: Callable[[], Any]) -> Any:
 
 
 def name_of(construct: Construct) -> str:
-    """A name in lower case, of 63 characters at most, that follows the construct's path.
-
-    A stack that is not called as its path says (``stack_name=``) is one of several that an app may
-    make of the same constructs: there the name follows the stack's name too.
-    """
+    """A name in lower case, of 63 characters at most, that follows the construct's path."""
+    # A stack that is not called as its path says (stack_name=) is one of several that an app may
+    # make of the same constructs: there the name follows the stack's name too.
     stack = _outermost_stack(stack_of(construct))
     name = stack_name_of(stack)
     end = "" if is_token(name) or _follows(name, path_of(stack)) else f"-{digest(stack, name)}"

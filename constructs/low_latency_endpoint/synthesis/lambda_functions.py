@@ -1,4 +1,4 @@
-"""Lambda functions: the small inline ones of custom resources, packages of others, their runtime."""
+"""Lambda functions: inline ones of custom resources, packages of others, their runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from constructs import Construct
 from ..errors.frozen import dataclass
 from ..options.safeguards import Safeguards
 from .annotations import acknowledge, acknowledge_wildcard_resources
-from .construct_tree import region_of
+from .construct_tree import Part, only_child, region_of, stack_of
 from .safeguards import FunctionRole, log_group, safeguards_of, writing_logs
 from .template_values import is_token
 
@@ -27,12 +27,8 @@ _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
 
 
 def function_runtime(scope: Construct) -> dict[str, Any]:
-    """``runtime`` and ``architectures`` of a Python function in the scope's stack.
-
-    The newest runtime, on Graviton, where both are known to exist: the partition ``aws``. In
-    others, which get runtimes and architectures later, the runtime before and x86. A stack
-    without a region counts as one in ``aws``: give a stack in another partition its region.
-    """
+    """The newest runtime on Graviton in the partition ``aws`` (and where the Region is not known);
+    in others, which get both later, the runtime before and x86."""
     region = region_of(scope)
     if is_token(region) or not region.startswith(_ELSEWHERE):
         return {"runtime": "python3.14", "architectures": ["arm64"]}
@@ -82,11 +78,8 @@ def custom_resource_function(
     timeout_seconds: int = 60,
     safeguards: Safeguards | None = None,
 ) -> CustomResourceFunction:
-    """Make a function, its role and its log group in the scope: ``Function``, ``Role``, ``Logs``.
-
-    The code is inline (AWS takes 4,096 characters at least), so that it needs neither an asset
-    nor a bootstrapped account, and AWS puts its ``cfnresponse`` module beside it.
-    """
+    """A function, its role and its log group; inline (4,096 characters are allowed at least), so
+    that it needs no bootstrapped account, and AWS puts its ``cfnresponse`` beside it."""
     guards = safeguards or safeguards_of(scope)
     group = log_group(scope, guards, days=7)
     role = FunctionRole(scope, guards, "act", [*statements, *writing_logs(guards, group)])
@@ -110,3 +103,23 @@ def custom_resource_function(
     if role.before:
         function.node.add_dependency(*role.before)
     return CustomResourceFunction(function.attr_arn, role)
+
+
+class _SharedFunction(Part):
+    """Holds the one function for all custom resources of a kind in a stack."""
+
+    function: CustomResourceFunction
+
+
+def shared_function(scope: Construct, id: str, source: str, **given: Any) -> CustomResourceFunction:
+    """The function ``id`` of the scope's stack, made with the first scope's safeguards."""
+    stack = stack_of(scope)
+
+    def make() -> _SharedFunction:
+        holder = _SharedFunction(stack, id)
+        guards = safeguards_of(scope)
+        holder.function = custom_resource_function(holder, source, safeguards=guards, **given)
+        return holder
+
+    holder: _SharedFunction = only_child(stack, id, make)
+    return holder.function

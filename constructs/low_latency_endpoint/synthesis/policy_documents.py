@@ -39,27 +39,21 @@ def trust(service: str, source: Mapping[str, Mapping[str, str]] | None = None) -
 
 
 def for_hosting() -> dict[str, dict[str, str]]:
-    """SageMaker assumes the role for this account and Region; the asterisk is what it sends.
-
-    See "SageMaker AI Inference" of
-    https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html
-    """
+    """SageMaker assumes the role for this account and Region; the asterisk is what it sends."""
+    # "SageMaker AI Inference" of
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html
     return {"ArnLike": {"aws:SourceArn": arn("sagemaker", "*")}}
 
 
 def for_flow_logs() -> dict[str, dict[str, str]]:
-    """For this account's flow logs; the ID of one is known only afterwards.
-
-    See https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
-    """
+    """For this account's flow logs; the ID of one is known only afterwards."""
+    # https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
     return _of_account(arn("ec2", "vpc-flow-log/*"))
 
 
 def for_tasks() -> dict[str, dict[str, str]]:
-    """For tasks of this account.
-
-    See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
-    """
+    """For tasks of this account."""
+    # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
     return _of_account(arn("ecs", "*"))
 
 

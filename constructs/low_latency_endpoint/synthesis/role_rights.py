@@ -26,12 +26,11 @@ _MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Cust
 
 
 class RoleRights:
-    """What one stack allows one role, beside what the role says itself.
+    """What one stack allows one role, beside what the role says itself."""
 
-    Each policy's logical ID follows its content. So an update makes the new policy before what
-    needs it, and CloudFormation's clean-up takes the former one away, when nothing serves with it
-    any more. The same content on the same role stands once.
-    """
+    # Each policy's logical ID follows its content: an update makes the new policy before what needs
+    # it, and CloudFormation's clean-up takes the former one away, when nothing serves with it any
+    # more.
 
     def __init__(
         self,
@@ -73,11 +72,9 @@ class RoleRights:
 
     @classmethod
     def given(cls, scope: Construct, role: iam.IRole) -> RoleRights:
-        """Those of the scope's stack on a role that is made elsewhere, and may have several users.
-
-        CloudFormation refuses a policy of a name that another stack, or another resource, has on
-        the role. A role is its account's in all Regions, so the names carry stack and Region.
-        """
+        """Those of the scope's stack on a role that is made elsewhere, maybe with several users."""
+        # CloudFormation refuses a policy of a name that another stack, or another resource, has on
+        # the role. A role is its account's in all Regions, so the names carry stack and Region.
         stack = stack_of(scope)
         of_stack: Construct = only_child(stack, _GIVEN, lambda: Part(stack, _GIVEN))
         holder_id = digest(stack, role.role_arn)
@@ -161,14 +158,11 @@ def is_ours(policy: IConstruct) -> bool:
 
 
 class RightsBefore(Construct):
-    """Stands for all policies of a stack that attach themselves to a role.
+    """Stands for all policies that other code of a stack attaches to a role, now or later."""
 
-    An ``iam.Policy`` or ``iam.ManagedPolicy`` with ``roles=[role]`` is a resource of its own, which
-    nothing that has the role depends on. Whoever depends on this depends on all of them, also on
-    those that are made later. A policy that refers to a model, an endpoint or a function is left
-    out, since what it refers to may be what waits. So are :class:`RoleRights`, which are waited
-    for one by one.
-    """
+    # Nothing that has the role depends on such an iam.Policy or iam.ManagedPolicy. One that refers
+    # to a model, an endpoint or a function is left out, since what it refers to may be what waits;
+    # so are RoleRights, which are waited for one by one.
 
     def __init__(self, scope: Construct, role: iam.IRole) -> None:
         super().__init__(scope, _RIGHTS_BEFORE)

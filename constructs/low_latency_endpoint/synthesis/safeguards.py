@@ -13,12 +13,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
-from ..options.safeguards import APPLIED, Safeguards
+from ..options.safeguards import APPLIED, APPLIED_SOMEWHERE, Safeguards
 from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
 from ..plan.iam_statements import allow
 from .annotations import acknowledge
 from .arns import arn
-from .construct_tree import node_of
+from .construct_tree import node_of, root_of, stack_of
 from .policy_documents import trust
 from .role_rights import RightsBefore, RoleRights
 
@@ -48,10 +48,13 @@ def _logs_service() -> str:
 def safeguards_of(scope: IConstruct) -> Safeguards:
     """Those of the nearest scope that has some, with key and roles as the CDK knows them."""
     # Node.js is asked for the scopes only where some have safeguards.
-    for each in reversed(node_of(scope).scopes) if APPLIED else ():
-        if each in APPLIED:
-            APPLIED[each] = made = _imported(cast(Construct, each), APPLIED[each])
-            return made
+    somewhere = getattr(root_of(stack_of(scope)), APPLIED_SOMEWHERE, False)
+    for holder in reversed(node_of(scope).scopes) if somewhere else ():
+        stated: Safeguards | None = getattr(holder, APPLIED, None)
+        if stated is not None:
+            imported = _imported(cast(Construct, holder), stated)
+            setattr(holder, APPLIED, imported)
+            return imported
     return Safeguards()
 
 

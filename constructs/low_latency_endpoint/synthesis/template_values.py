@@ -1,4 +1,4 @@
-"""Values that may be CDK tokens: limits on those that are known, and text read around the tokens."""
+"""Values that may be CDK tokens: limits on the known ones, and text read around the tokens."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ def check(limit: Limit, value: Any, where: str = "") -> Any:
 
 
 def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
-    """Whole seconds of a CDK ``Duration`` within a limit; ``None`` and tokens pass.
-
-    The limit of the API is in seconds; callers always say ``Duration``. A token passes as
-    ``Duration.seconds(token)`` only: CloudFormation cannot convert units.
-    """
+    """Whole seconds of a ``Duration`` within a limit; None and ``Duration.seconds(token)`` pass."""
     return None if duration is None else int(check(limit, in_seconds(duration, where), where))
 
 
