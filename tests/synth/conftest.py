@@ -36,6 +36,7 @@ from low_latency_endpoint import (
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    IEndpoint,
     InferenceAmi,
     InstancePool,
     InstanceType,
@@ -233,6 +234,21 @@ def warnings_in(scope: Construct, part: str = "") -> list[str]:
         for entry in construct.node.metadata
         if entry.type == "aws:cdk:warning" and part in str(entry.data)
     ]
+
+
+def alarms_on(
+    stack: cdk.Stack,
+    endpoint: IEndpoint,
+    id: str = "Alarms",
+    *,
+    new_fleet_only: bool = False,
+    **watched: Any,
+) -> LatencyAlarms:
+    """Alarms on what is stated, and on nothing else."""
+    options = replace(AlarmOptions.none(), **watched)
+    return LatencyAlarms(
+        stack, id, endpoint=endpoint, options=options, new_fleet_only=new_fleet_only
+    )
 
 
 def _text(value: Any) -> str:
@@ -502,14 +518,13 @@ def _variants(stack: cdk.Stack, parts: Parts) -> None:
 
 def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
     endpoint = parts.endpoint(stack, deployment=DeploymentPolicy.linear(), tags={"team": "search"})
-    alarms = LatencyAlarms(
+    alarms = alarms_on(
         stack,
+        endpoint,
         "Rollback",
-        endpoint=endpoint,
         new_fleet_only=True,
-        options=replace(
-            AlarmOptions.none(), error_rate=0.01, model_latency={"p99": Duration.millis(200)}
-        ),
+        error_rate=0.01,
+        model_latency={"p99": Duration.millis(200)},
     )
     endpoint.roll_back_on(*alarms.alarms.values())
     endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
@@ -517,16 +532,12 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
     ).track_concurrency(max_concurrency_per_instance=4).on_schedule(
         "morning", schedule=appscaling.Schedule.cron(hour="7", minute="30"), min_instances=8
     )
-    LatencyAlarms(
+    alarms_on(
         stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(
-            AlarmOptions.none(),
-            model_latency={"p99": Duration.millis(200)},
-            overhead_latency={"Average": Duration.millis(20)},
-            error_rate=0.01,
-        ),
+        endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        overhead_latency={"Average": Duration.millis(20)},
+        error_rate=0.01,
     )
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     endpoint.grant_invoke(caller)

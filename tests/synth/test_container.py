@@ -1,22 +1,204 @@
-"""Where a model's data comes from, and what the role may read of it."""
+"""What a container serves, and with what: images and model data."""
 
 from __future__ import annotations
 
 import json
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import App, CfnParameter
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import Container, ContainerImage, ModelData
 from low_latency_endpoint.errors import ConfigurationError
+from tests.refusals import refused
 
 from .conftest import by_action
 
+PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+DLC = ("huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04")
+DLC_NAME = ":".join(DLC)
 
-def served(stack, parts, template_of, data, **given):
+
+def served_image(stack, parts, template_of, image):
+    """The template, the image in it, and the repositories that may be pulled from."""
+    parts.serving(stack, image=image)
+    template = template_of(stack)
+    repositories = [
+        statement["Resource"] for statement in template.model_rights if statement["Action"] == PULL
+    ]
+    model = template.only("AWS::SageMaker::Model")
+    return template, model["PrimaryContainer"]["Image"], repositories
+
+
+def in_ecr(account, repository, region=None):
+    region = region or {"Ref": "AWS::Region"}
+    joined = ["arn:", {"Ref": "AWS::Partition"}, ":ecr:"]
+    for part in (region, ":", account, f":repository/{repository}"):
+        if isinstance(part, str) and isinstance(joined[-1], str):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return {"Fn::Join": ["", joined]}
+
+
+@pytest.mark.parametrize("version", [":7", f"@sha256:{'0' * 64}"])
+def test_by_uri_in_ecr(stack, parts, template_of, version):
+    uri = f"111122223333.dkr.ecr.us-east-1.amazonaws.com/team/scorer{version}"
+    _, image, repositories = served_image(stack, parts, template_of, ContainerImage.from_uri(uri))
+    assert image == uri
+    assert repositories == [in_ecr("111122223333", "team/scorer", "us-east-1")]
+
+
+@pytest.mark.parametrize("uri", ["registry.example.com/scorer:7", "scorer"])
+def test_by_uri_elsewhere_nothing_can_be_granted(stack, parts, template_of, uri):
+    _, image, repositories = served_image(stack, parts, template_of, ContainerImage.from_uri(uri))
+    assert image == uri
+    assert repositories == []
+
+
+@pytest.mark.parametrize(("tag", "separator"), [("1.0", ":"), (f"sha256:{'0' * 64}", "@")])
+def test_by_repository(stack, parts, template_of, tag, separator):
+    repository = ecr.Repository(stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
+    image = ContainerImage.from_ecr_repository(repository, tag)
+    template, uri, repositories = served_image(stack, parts, template_of, image)
+    made = template.only_id("AWS::ECR::Repository")
+    assert repositories == [{"Fn::GetAtt": [made, "Arn"]}]
+    assert {"Ref": made} in uri["Fn::Join"][1]
+    assert uri["Fn::Join"][1][-1] == f"{separator}{tag}"
+
+
+def test_by_repository_of_another_account(stack, parts, template_of):
+    repository = ecr.Repository.from_repository_arn(
+        stack, "Shared", "arn:aws:ecr:us-east-1:111122223333:repository/scorer"
+    )
+    _, uri, repositories = served_image(
+        stack, parts, template_of, ContainerImage.from_ecr_repository(repository, "7")
+    )
+    assert repositories == ["arn:aws:ecr:us-east-1:111122223333:repository/scorer"]
+    assert json.dumps(uri).count("111122223333.dkr.ecr.us-east-1.") == 1
+
+
+def test_by_dockerfile(stack, parts, template_of, tmp_path):
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    image = ContainerImage.from_asset(
+        str(tmp_path), build_args={"MODEL": "distilbert"}, platform=ecr_assets.Platform.LINUX_ARM64
+    )
+    _, uri, repositories = served_image(stack, parts, template_of, image)
+    bootstrap = "cdk-hnb659fds-container-assets-123456789012-us-east-1"
+    assert f".dkr.ecr.us-east-1.${{AWS::URLSuffix}}/{bootstrap}:" in uri["Fn::Sub"]
+    assert len(repositories) == 1
+    assert bootstrap in json.dumps(repositories)
+
+
+def asset_manifest(stack):
+    assembly = cdk.App.of(stack).synth()
+    with open(f"{assembly.directory}/Serving.assets.json") as file:
+        return json.load(file)
+
+
+def test_by_dockerfile_as_it_is_to_be_built(stack, parts, tmp_path):
+    (tmp_path / "Serve.Dockerfile").write_text("FROM scratch\n")
+    image = ContainerImage.from_asset(
+        str(tmp_path),
+        file="Serve.Dockerfile",
+        build_args={"MODEL": "distilbert"},
+        platform=ecr_assets.Platform.LINUX_ARM64,
+    )
+    parts.serving(stack, image=image)
+    (built,) = asset_manifest(stack)["dockerImages"].values()
+    assert built["source"]["dockerFile"] == "Serve.Dockerfile"
+    assert built["source"]["dockerBuildArgs"] == {"MODEL": "distilbert"}
+    assert built["source"]["platform"] == "linux/arm64"
+
+
+@pytest.mark.parametrize(
+    ("type", "platform"),
+    [("ml.m5.xlarge", "linux/amd64"), ("ml.c7g.xlarge", "linux/arm64"), ("ml.m99.xlarge", None)],
+)
+def test_by_dockerfile_for_the_architecture_of_the_instances(
+    stack, parts, tmp_path, type, platform
+):
+    """And not for that of the machine that happens to build it."""
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    container = parts.container(image=ContainerImage.from_asset(str(tmp_path)))
+    parts.pattern(stack, containers=[container], instance_type=type)
+    (built,) = asset_manifest(stack)["dockerImages"].values()
+    assert built["source"].get("platform") == platform
+
+
+def platform_warnings(configuration):
+    return [entry for entry in configuration.node.metadata if "imagePlatform" in str(entry.data)]
+
+
+@pytest.mark.parametrize(("given", "doubtful"), [({}, True), ({"architecture": "x86_64"}, False)])
+def test_by_dockerfile_where_the_machine_that_builds_decides(
+    stack, parts, tmp_path, given, doubtful
+):
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    container = parts.container(image=ContainerImage.from_asset(str(tmp_path)))
+    model = parts.model(stack, containers=[container], **given)
+    configuration = parts.configuration(stack, variants=[parts.variant(stack, model=model)])
+    assert bool(platform_warnings(configuration)) == doubtful
+
+
+# us-east-1 and eu-south-1 stand in CDK's table of registries, the others do not.
+@pytest.mark.parametrize(
+    ("region", "account"),
+    [
+        ("us-east-1", "763104351884"),
+        ("eu-south-1", "692866216735"),
+        ("il-central-1", "780543022126"),
+        ("af-south-1", "626614931356"),
+        ("mx-central-1", "637423239942"),
+    ],
+)
+def test_deep_learning_container_of_the_region(new_stack, parts, template_of, region, account):
+    stack = new_stack(region=region)
+    _, uri, repositories = served_image(stack, parts, template_of, ContainerImage.from_dlc(*DLC))
+    region_and_suffix = [{"Ref": "AWS::Region"}, ".", {"Ref": "AWS::URLSuffix"}]
+    assert uri == {"Fn::Join": ["", [f"{account}.dkr.ecr.", *region_and_suffix, f"/{DLC_NAME}"]]}
+    assert repositories == [in_ecr(account, DLC[0])]
+
+
+def test_deep_learning_container_where_the_region_is_open(new_stack, parts, template_of):
+    stack = new_stack(region=None)
+    template, uri, repositories = served_image(
+        stack, parts, template_of, ContainerImage.from_dlc(*DLC)
+    )
+    ((name, accounts),) = template["Mappings"].items()
+    assert accounts["us-east-1"] == {"account": "763104351884"}
+    assert accounts["il-central-1"] == {"account": "780543022126"}
+    find = {"Fn::FindInMap": [name, {"Ref": "AWS::Region"}, "account"]}
+    assert find in uri["Fn::Join"][1]
+    assert repositories == [in_ecr(find, DLC[0])]
+
+
+def test_two_models_share_the_mapping(new_stack, parts, template_of):
+    stack = new_stack(region=None)
+    for name in ("First", "Second"):
+        parts.model(stack, name)
+    assert len(template_of(stack)["Mappings"]) == 1
+
+
+def test_deep_learning_container_of_another_account(stack, parts, template_of):
+    image = ContainerImage.from_dlc(*DLC, account="111122223333")
+    _, uri, repositories = served_image(stack, parts, template_of, image)
+    assert uri["Fn::Join"][1][0] == "111122223333.dkr.ecr."
+    assert repositories == [in_ecr("111122223333", DLC[0])]
+
+
+def test_deep_learning_container_where_aws_has_none(new_stack, parts):
+    stack = new_stack(region="xx-north-1")
+    with refused("LLE328", "il-central-1", got="xx-north-1"):
+        parts.model(stack)
+
+
+def served_data(stack, parts, template_of, data, **given):
     """The template, the container in it, and the statements on S3."""
     parts.serving(stack, data=data, **given)
     template = template_of(stack)
@@ -38,7 +220,7 @@ def get(tail):
 
 def test_an_archive_by_uri(stack, parts, template_of):
     uri = "s3://models/distilbert/model.tar.gz"
-    _, container, statements = served(stack, parts, template_of, ModelData.from_uri(uri))
+    _, container, statements = served_data(stack, parts, template_of, ModelData.from_uri(uri))
     assert container["ModelDataUrl"] == uri
     assert "ModelDataSource" not in container
     assert statements == [get("models/distilbert/model.tar.gz")]
@@ -46,7 +228,7 @@ def test_an_archive_by_uri(stack, parts, template_of):
 
 def test_an_uncompressed_prefix_by_uri(stack, parts, template_of):
     data = ModelData.from_uri("s3://models/llama/")
-    _, container, statements = served(stack, parts, template_of, data)
+    _, container, statements = served_data(stack, parts, template_of, data)
     assert "ModelDataUrl" not in container
     assert container["ModelDataSource"] == {
         "S3DataSource": {
@@ -73,7 +255,7 @@ def test_an_uncompressed_prefix_by_uri(stack, parts, template_of):
 def test_an_agreement_that_is_accepted(stack, parts, template_of, tail, kind, compression):
     uri = f"s3://jumpstart-private-cache-prod-us-east-1/{tail}"
     data = ModelData.from_uri(uri, accept_eula=True)
-    _, container, statements = served(stack, parts, template_of, data)
+    _, container, statements = served_data(stack, parts, template_of, data)
     assert "ModelDataUrl" not in container  # which has no place for it
     assert container["ModelDataSource"]["S3DataSource"] == {
         "S3Uri": uri,
@@ -89,7 +271,7 @@ def test_an_agreement_that_is_accepted(stack, parts, template_of, tail, kind, co
 def test_an_agreement_for_data_of_a_bucket(stack, parts, template_of):
     bucket = s3.Bucket.from_bucket_name(stack, "Models", "models")
     data = ModelData.from_s3(bucket, "llama/", accept_eula=True)
-    _, container, _ = served(stack, parts, template_of, data)
+    _, container, _ = served_data(stack, parts, template_of, data)
     source = container["ModelDataSource"]["S3DataSource"]
     assert source["ModelAccessConfig"] == {"AcceptEula": True}
 
@@ -106,7 +288,7 @@ def test_an_agreement_that_would_be_lost_is_refused(given):
 
 def test_a_multi_model_prefix(stack, parts, template_of):
     data = ModelData.from_uri("s3://models/tenants/")
-    _, container, statements = served(stack, parts, template_of, data, multi_model=True)
+    _, container, statements = served_data(stack, parts, template_of, data, multi_model=True)
     assert container["Mode"] == "MultiModel"
     assert container["ModelDataUrl"] == "s3://models/tenants/"
     assert "ModelDataSource" not in container  # which AWS refuses with multi-model
@@ -115,7 +297,7 @@ def test_a_multi_model_prefix(stack, parts, template_of):
 
 def test_an_object_over_https_is_for_the_bucket_to_allow(stack, parts, template_of):
     uri = "https://models.s3.us-east-1.amazonaws.com/model.tar.gz"
-    _, container, statements = served(stack, parts, template_of, ModelData.from_uri(uri))
+    _, container, statements = served_data(stack, parts, template_of, ModelData.from_uri(uri))
     assert container["ModelDataUrl"] == uri
     assert statements == []
 
@@ -124,7 +306,7 @@ def test_an_object_over_https_is_for_the_bucket_to_allow(stack, parts, template_
 def test_an_object_of_a_bucket(stack, parts, template_of, key):
     bucket = s3.Bucket.from_bucket_name(stack, "Models", "models")
     data = ModelData.from_s3(bucket, key)
-    _, container, statements = served(stack, parts, template_of, data)
+    _, container, statements = served_data(stack, parts, template_of, data)
     assert container["ModelDataUrl"] == "s3://models/distilbert/model.tar.gz"
     assert [statement["Action"] for statement in statements] == ["s3:GetObject"]
     assert "models/distilbert/model.tar.gz" in json.dumps(statements)
@@ -227,6 +409,6 @@ def test_an_archive_on_this_machine(stack, parts, tmp_path):
 
 
 def test_no_data_needs_no_permission(stack, parts, template_of):
-    _, container, statements = served(stack, parts, template_of, None)
+    _, container, statements = served_data(stack, parts, template_of, None)
     assert set(container) == {"Image"}
     assert statements == []

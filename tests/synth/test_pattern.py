@@ -1,19 +1,27 @@
-"""Further variants and a shadow in the pattern: a plan, a fleet and a model for each of them."""
+"""The pattern: its plan, its pools and its variants."""
 
 from __future__ import annotations
 
 import json
 import math
+from difflib import ndiff
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
-from aws_cdk import Duration, Stage
+from aws_cdk import CfnParameter, Duration, Stage
+from aws_cdk.assertions import Template
 
 from low_latency_endpoint import (
+    Container,
+    ContainerImage,
     FurtherVariant,
+    InferenceAmi,
     InstanceCounts,
     InstancePool,
     InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
     MeasuredThroughput,
     ModelOptions,
     RoutingStrategy,
@@ -24,9 +32,292 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.decisions import values_in_template
 from tests.refusals import refused
 
-from .conftest import warnings_in
+from .conftest import make_stack, make_template, warnings_in
+
+METRIC = "PredefinedMetricSpecification"
+
+
+@pytest.fixture
+def pattern(stack, parts):
+    measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
+    stated = {"throughput": measured, "instance_type": InstanceType("ml.m5.12xlarge")}
+    return lambda **given: parts.pattern(stack, **stated | given)
+
+
+def tracked(template):
+    return [
+        (
+            policy[METRIC]["PredefinedMetricType"],
+            policy["TargetValue"],
+            policy["ScaleOutCooldown"],
+            policy["ScaleInCooldown"],
+        )
+        for policy in (
+            given["TargetTrackingScalingPolicyConfiguration"]
+            for given in template.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
+        )
+    ]
+
+
+def explained(stack):
+    """The explanations beside the template, once it is made: by endpoint and variant."""
+    return json.loads(Path(Stage.of(stack).outdir, f"{stack.node.id}.plan.json").read_text())
+
+
+def planned(stack):
+    """The values of the one plan in a stack; the CDK leaves nulls out."""
+    ((plan,),) = (of.values() for of in explained(stack).values())
+    return {decision["name"]: decision.get("value") for decision in plan["decisions"]}
+
+
+def in_metadata(template):
+    """The plan as the endpoint's metadata has it: what commands read from an account."""
+    endpoint = template["Resources"][template.only_id("AWS::SageMaker::Endpoint")]
+    return endpoint["Metadata"]["LowLatencyEndpoint::Plan"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"scaling": ScalingOptions(metric="concurrency", concurrency_target=3)},
+        {"scaling": ScalingOptions(invocations_target=70)},
+        {"scaling": ScalingOptions(metric="concurrency", concurrency_target=3), "throughput": None},
+        {
+            "scaling": ScalingOptions(
+                scale_in_cooldown=Duration.minutes(9), metric="concurrency", concurrency_target=2.5
+            )
+        },
+    ],
+)
+def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, template_of, given):
+    pattern(**given)
+    template = template_of(stack)
+    plan = planned(stack)
+    assert tracked(template) == [
+        (
+            plan["scaling_metric"],
+            plan["scaling_target"],
+            plan["scale_out_cooldown"],
+            plan["scale_in_cooldown"],
+        )
+    ]
+    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (
+        plan["min_instances"],
+        plan["max_instances"],
+    )
+
+
+def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, template_of):
+    made = pattern(scaling=ScalingOptions(enabled=False))
+    template = template_of(stack)
+    plan = planned(stack)
+    assert made.scaling is None
+    assert tracked(template) == []
+    assert plan["scaling_metric"] is None
+    assert "scaling_target" not in plan
+    variant = template.variant
+    assert {plan["min_instances"], plan["max_instances"]} == {variant["InitialInstanceCount"]}
+
+
+def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
+    given = CfnParameter(stack, "InFlight", type="Number").value_as_number
+    pattern(scaling=ScalingOptions(metric="concurrency", concurrency_target=given))
+    template = template_of(stack)
+    assert tracked(template)[0][1] == planned(stack)["scaling_target"] == {"Ref": "InFlight"}
+    assert in_metadata(template)["scaling_target"] == {"Ref": "InFlight"}
+
+
+@pytest.mark.parametrize("given", [None, InferenceAmi("al2023-ami-sagemaker-inference-gpu-4-1")])
+def test_the_ami_that_is_planned_is_deployed(pattern, parts, stack, template_of, given):
+    image = ContainerImage.from_dlc("vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker")
+    pattern(
+        instance_type=InstanceType("ml.g6e.12xlarge"),
+        variant=VariantOptions(inference_ami=given),
+        containers=[parts.container(image=image)],
+    )
+    template = template_of(stack)
+    variant = template.variant
+    assert variant["InferenceAmiVersion"] == planned(stack)["inference_ami"]
+    assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+@pytest.mark.parametrize(
+    ("name", "rolls_back"), [("ml.inf1.xlarge", False), ("ml.inf2.xlarge", True)]
+)
+def test_inf1_takes_no_deployment_guardrails(stack, pattern, template_of, name, rolls_back):
+    """https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-guardrails-exclusions.html"""
+    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/own:1")
+    pattern(instance_type=InstanceType(name), containers=[Container(image=image)])
+    deployment = template_of(stack).deployment
+    routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]["Type"]
+    assert ("AutoRollbackConfiguration" in deployment) is rolls_back
+    assert routing == ("CANARY" if rolls_back else "ALL_AT_ONCE")
+
+
+@pytest.mark.parametrize("stage", [False, True])
+def test_explanations_are_beside_the_template(parts, fill, stage):
+    app = cdk.App(analytics_reporting=False)
+    stack = cdk.Stack(Stage(app, "Prod") if stage else app, "Serving")
+    fill(stack, "two-patterns")
+    template = Template.from_stack(stack)
+    file = Path(Stage.of(stack).outdir, stack.template_file.replace(".template.", ".plan."))
+    assert file.parent.name.startswith("assembly-Prod" if stage else "cdk.out")
+    made = [each for each in stack.node.children if isinstance(each, LowLatencyEndpoint)]
+    assert len(made) == 2
+    found = json.loads(file.read_text())
+    assert list(found) == [each.node.path for each in made]
+    for each in made:
+        told = found[each.node.path]["primary"]
+        why = each.plan.explanation
+        assert [one["rule"] for one in told["decisions"]] == [one.rule for one in why]
+        assert told["warnings"] == list(why.warnings)
+        assert why["routing_strategy"].note not in json.dumps(template.to_json())
+
+
+def test_changed_options_change_few_lines_of_metadata(parts):
+    """Issue 40: of 298 lines that ``cdk diff`` showed of three options two thirds explained."""
+
+    def metadata(name, p99, peak):
+        stack = make_stack()
+        parts.pattern(
+            stack,
+            instance_type=InstanceType(name),
+            latency=LatencyTarget(p99=Duration.millis(p99)),
+            throughput=MeasuredThroughput(peak_tps=peak, tps_per_instance=200),
+        )
+        return json.dumps(in_metadata(make_template(stack)), indent=1).splitlines()
+
+    before = metadata("ml.m5.12xlarge", 200, 1000)
+    changed = [
+        line
+        for line in ndiff(before, metadata("ml.c6i.12xlarge", 150, 2000))
+        if line.startswith(("+", "-"))
+    ]
+    keys = {line[1:].partition(":")[0].strip(' "') for line in changed}
+    assert keys == {
+        "instance_type",
+        "ModelLatency p99",
+        "OverheadLatency Average",
+        "peak_tps",
+        "max_instances",  # follows from the peak
+    }
+    assert len(changed) == 2 * len(keys)
+    assert len(before) < 25
+
+
+def test_plans_in_templates_of_before_are_read_the_same(pattern, stack, template_of):
+    made = pattern()
+    now = in_metadata(template_of(stack))
+    whole = json.loads(made.plan.explanation.to_json())
+    assert values_in_template(whole) == values_in_template(now) == now
+
+
+FAST, SLOW = "ml.c7i.2xlarge", "ml.m5.2xlarge"
+
+
+@pytest.fixture
+def pooled(stack, parts):
+    """The pattern on these types, each with what an instance of it holds."""
+
+    def make(types, *, tps=200, peak=1000, **given):
+        return parts.pattern(
+            stack,
+            instance_type=[
+                InstancePool(InstanceType(name), priority, tps_per_instance=held)
+                for priority, (name, held) in enumerate(types, 1)
+            ],
+            throughput=tps
+            and MeasuredThroughput(peak_tps=peak, tps_per_instance=tps, safety_factor=0.5),
+            **given,
+        )
+
+    return make
+
+
+def test_the_variant_has_all_pools_and_the_plan_the_slowest(stack, pooled, template_of):
+    endpoint = pooled([(FAST, 300), (SLOW, 200)])
+    variant = template_of(stack).variant
+    assert variant["InstancePools"] == [
+        {"InstanceType": FAST, "Priority": 1},
+        {"InstanceType": SLOW, "Priority": 2},
+    ]
+    assert "InstanceType" not in variant
+    # 1000 TPS at half of 200 each, not half of 300.
+    assert endpoint.plan.fleet.at_peak == variant["InitialInstanceCount"] == 10
+    assert endpoint.plan.scaling.target == 200 * 0.5 * 60
+
+
+def test_the_plan_names_the_slowest_and_says_why(pooled):
+    plan = pooled([(FAST, 300), (SLOW, 200)]).plan
+    decision = plan.explanation["instance_type"]
+    assert decision.value == SLOW
+    assert "the slowest of the instance pools" in decision.rule
+    assert decision.inputs["pools"] == [f"{FAST} (300 TPS)", f"{SLOW} (200 TPS)"]
+    assumed = next(line.text for line in plan.explanation.summary if line.title == "Assumed")
+    assert f"every instance is an {SLOW}, the slowest of the pools" in assumed
+
+
+def test_alarms_are_by_type(pooled):
+    alarms = pooled([(FAST, 300), (SLOW, 200)]).alarms.alarms
+    assert f"primary/CPUUtilization/Average/{FAST}" in alarms
+    assert f"primary/CPUUtilization/Average/{SLOW}" in alarms
+
+
+def test_without_throughput_the_first_one_is_named(pooled):
+    plan = pooled([(FAST, None), (SLOW, None)], tps=None).plan
+    assert plan.request.serving.instance_type == FAST
+    assert plan.request.serving.types == (FAST, SLOW)
+
+
+@pytest.mark.parametrize(
+    ("types", "tps", "code"),
+    [
+        ([(FAST, 300), (SLOW, None)], 300, "LLE432"),
+        ([(FAST, 300), (SLOW, 200)], 300, "LLE433"),
+        ([(FAST, 300), (SLOW, 200)], 250, "LLE433"),
+        ([(FAST, 0), (SLOW, 200)], 200, "LLE603"),
+        ([], None, "LLE413"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(pooled, types, tps, code):
+    with pytest.raises(ConfigurationError, match=code):
+        pooled(types, tps=tps)
+
+
+def test_every_type_is_held_against_the_image(pooled):
+    with pytest.raises(ConfigurationError, match="LLE33"):
+        pooled([(SLOW, 200), ("ml.c7g.2xlarge", 300)])
+
+
+def test_one_burstable_type_keeps_all_from_scaling(pooled):
+    with pytest.raises(ConfigurationError, match=r"LLE624(.|\n)*ml\.t2\.medium"):
+        pooled(
+            [(FAST, 300), ("ml.t2.medium", 20)],
+            tps=20,
+            peak=20,
+            instances=InstanceCounts(min=2, max=4),
+        )
+
+
+def test_one_inf1_type_keeps_all_from_rollback_alarms(stack, parts, pooled, template_of):
+    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/neuron:1")
+    pooled(
+        [("ml.inf2.xlarge", 300), ("ml.inf1.2xlarge", 200)],
+        containers=[parts.container(image=image)],
+    )
+    deployment = template_of(stack).deployment
+    assert "AutoRollbackConfiguration" not in deployment
+
+
+def test_an_unknown_type_among_them_is_a_warning(pooled):
+    warnings = pooled([(SLOW, 200), ("ml.z99.large", 300)]).plan.explanation.warnings
+    assert "unknown-instance-type-ml.z99.large" in [warning.id for warning in warnings]
+
 
 TYPE, OTHER = "ml.m5.2xlarge", "ml.c7i.2xlarge"
 
