@@ -83,10 +83,10 @@ def _served_on(
     model: HuggingFaceModel, instance_types: Sequence[str], volume_gib: int | None, where: str
 ) -> HuggingFaceModel:
     """The same model, held against the types that it runs on."""
-    made = replace(model)
+    served = replace(model)
     serving = hub_serving(model.hub_model, instance_types, volume_gib=volume_gib, where=where)
-    object.__setattr__(made, "serving", serving)
-    return made
+    object.__setattr__(served, "serving", serving)
+    return served
 
 
 def _serving_image(container: ServingContainer) -> ContainerImage:
@@ -252,7 +252,7 @@ class Container(ContainerOptions):
             >>> from low_latency_endpoint import Container
             >>> Container.from_hugging_face("Qwen/Qwen3-8B")  # doctest: +SKIP
         """
-        made = cls(
+        container = cls(
             hugging_face=HuggingFaceModel(
                 model=model,
                 lock=lock,
@@ -266,7 +266,7 @@ class Container(ContainerOptions):
             ),
             environment=environment or {},
         )
-        return made if instance_type is None else container_on(made, [str(instance_type)])
+        return container if instance_type is None else container_on(container, [str(instance_type)])
 
     @property
     def model_data(self) -> ModelData | None:

@@ -241,7 +241,7 @@ def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPoli
     """All at once with inference components too, of which nothing is known."""
     if any(variant.shape == "inference-component" for variant in variants):
         return DeploymentPolicy.all_at_once()
-    types = [each.name for variant in variants for each in variant.instance_types]
+    types = [instance_type.name for variant in variants for instance_type in variant.instance_types]
     return default_deployment(types)
 
 
@@ -260,7 +260,9 @@ def _deployment_property(
             got=f"{len(variants)} variants", allowed="1", where=where
         )
     everything = [*variants, *([shadow] if shadow else [])]
-    types = [each.name for variant in everything for each in variant.instance_types]
+    types = [
+        instance_type.name for variant in everything for instance_type in variant.instance_types
+    ]
     check_guardrails(kind, types, rolls_back=bool(alarms), where=where)
     wait = in_seconds(policy.wait, where)
     termination, maximum = (
@@ -269,9 +271,9 @@ def _deployment_property(
     )
     endpoint = sagemaker.CfnEndpoint
     size = endpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=policy.percent)
-    made: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     if kind == "ROLLING":
-        made["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
+        properties["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
             maximum_batch_size=size,
             rollback_maximum_batch_size=size,  # see facts.deployments.instances_in_update
             wait_interval_in_seconds=wait,
@@ -279,7 +281,7 @@ def _deployment_property(
         )
     else:
         part = {"CANARY": "canary_size", "LINEAR": "linear_step_size"}.get(kind)
-        made["blue_green_update_policy"] = endpoint.BlueGreenUpdatePolicyProperty(
+        properties["blue_green_update_policy"] = endpoint.BlueGreenUpdatePolicyProperty(
             traffic_routing_configuration=endpoint.TrafficRoutingConfigProperty(
                 type=kind, wait_interval_in_seconds=wait, **({part: size} if part else {})
             ),
@@ -288,10 +290,10 @@ def _deployment_property(
         )
     if alarms:
         ROLLBACK_ALARM_COUNT.check(len(alarms), where)
-        made["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
+        properties["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
             alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
         )
-    return endpoint.DeploymentConfigProperty(**made)
+    return endpoint.DeploymentConfigProperty(**properties)
 
 
 class _ServingCheck(Part):

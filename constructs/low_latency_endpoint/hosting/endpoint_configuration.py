@@ -132,10 +132,12 @@ class EndpointConfiguration(IEndpointConfiguration):
         if data_capture is not None:
             data_capture = _with_key(self, "CaptureKey", data_capture, guarding)
         variants = [
-            replace(each, core_dump=_with_key(self, f"CoreDumpKey{at}", each.core_dump, guarding))
-            if each.core_dump
-            else each
-            for at, each in enumerate(variants)
+            replace(
+                variant, core_dump=_with_key(self, f"CoreDumpKey{at}", variant.core_dump, guarding)
+            )
+            if variant.core_dump
+            else variant
+            for at, variant in enumerate(variants)
         ]
         granted = _granted(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
@@ -213,14 +215,14 @@ class EndpointConfiguration(IEndpointConfiguration):
             ...         stack, "Approved", "fraud-2026-11-20",
             ...         variants=[VariantAttributes(name="AllTraffic", instance_count=2)]))
         """
-        made = _ImportedConfiguration(scope, id)
-        path = path_below(made, scope, id)
+        imported = _ImportedConfiguration(scope, id)
+        path = path_below(imported, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         check_names([variant.name for variant in variants], path)
-        made.endpoint_config_name = check(ENDPOINT_CONFIG_NAME, endpoint_config_name, path)
-        made.variant_attributes = tuple(variants)
-        made.enhanced_metrics = enhanced_metrics
-        return made
+        imported.endpoint_config_name = check(ENDPOINT_CONFIG_NAME, endpoint_config_name, path)
+        imported.variant_attributes = tuple(variants)
+        imported.enhanced_metrics = enhanced_metrics
+        return imported
 
     def variant(self, name: str) -> ProductionVariant | None:
         """The variant of that name, or None; the shadow too."""
@@ -386,7 +388,9 @@ def _excluded(*variants: ProductionVariant) -> Iterator[str]:
                 yield "multi-model endpoint"
             elif model.shape == "pipeline":
                 yield "several containers"
-        if any(each.name.startswith("ml.inf1.") for each in variant.instance_types):
+        if any(
+            instance_type.name.startswith("ml.inf1.") for instance_type in variant.instance_types
+        ):
             yield "Inf1"
 
 

@@ -160,14 +160,14 @@ class IEndpoint(MetricSource, Resource):
         elif not self.all_variants:
             attributes = VariantAttributes(name=name)
         else:
-            found = [each for each in self.all_variants if each.name == name]
-            if not found:
+            named = [variant for variant in self.all_variants if variant.name == name]
+            if not named:
                 raise UNKNOWN_VARIANT.error(
                     got=repr(name),
-                    allowed=", ".join(each.name for each in self.all_variants),
+                    allowed=", ".join(variant.name for variant in self.all_variants),
                     where=path_of(self),
                 )
-            attributes = found[0]
+            attributes = named[0]
         return EndpointVariant(
             attributes,
             endpoint_name=self.name_at_synth,

@@ -120,13 +120,11 @@ def groups_in(
 
 
 class ExecutionRole:
-    """A role that may make network interfaces in these subnets, and what else is stated.
+    """A role that may make network interfaces in these subnets, and what else is stated."""
 
-    A policy's name follows its content: an update adds the new version's and takes the old one's
-    away after the endpoint has changed. ``needed`` is what has to be there before SageMaker asks
-    for it; with the role of a :class:`ComponentHost` nothing waits for interfaces, which are the
-    host's.
-    """
+    # A policy's name follows its content: an update adds the new version's and takes the old one's
+    # away after the endpoint has changed. All that SageMaker asks for is in ``needed``. With the
+    # role of a ComponentHost nothing waits for interfaces: they are the host's.
 
     def __init__(
         self,

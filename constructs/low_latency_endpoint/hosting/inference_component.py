@@ -311,7 +311,7 @@ class CopyScaling(Construct):
         disable_scale_in: bool,
     ) -> CopyScaling:
         path = path_of(self)
-        inward, outward = (check_seconds(COOLDOWN_SECONDS, each, path) for each in cooldowns)
+        inward, outward = (check_seconds(COOLDOWN_SECONDS, wait, path) for wait in cooldowns)
         tracking_policy(
             self,
             policy_name,
@@ -548,9 +548,8 @@ class InferenceComponent(Resource):
                 endpoint.cfn_endpoint.node.add_dependency(model)
 
 
-def _mebibytes(size: Size | None, where: str) -> int | None:
-    found: int | None = check(COMPONENT_MEMORY, size and size.to_mebibytes(), where)
-    return found
+def _mebibytes(size: Size | None, where: str) -> Any:
+    return check(COMPONENT_MEMORY, size and size.to_mebibytes(), where)
 
 
 def _variant(endpoint: IEndpoint, name: str | None, where: str) -> VariantAttributes:
@@ -573,17 +572,17 @@ def _check_room(variant: VariantAttributes, needs: dict[str, Any], copies: int, 
         if instance_type.facts is None:
             continue
         for what, need, has in _needs(needs, instance_type.facts):
-            each = int(has // need)
-            if each and (
+            fitting = int(has // need)
+            if fitting and (
                 variant.max_instances is None
                 or is_token(variant.max_instances)
                 or is_token(copies)
-                or copies <= each * variant.max_instances
+                or copies <= fitting * variant.max_instances
             ):
                 continue
-            fleet = "" if not each else f" on {variant.max_instances} instances at most"
+            fleet = f" on {variant.max_instances} instances at most" if fitting else ""
             raise COPIES_DO_NOT_FIT.error(
-                got=f"{copies if each else 1} copies with {need:g} {what} each",
+                got=f"{copies if fitting else 1} copies with {need:g} {what} each",
                 allowed=f"{has:g} {what} on an {instance_type.name}{fleet}",
                 where=where,
             )

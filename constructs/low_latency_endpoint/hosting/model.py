@@ -145,7 +145,9 @@ class Model(HostedInNetwork):
                 if several
                 else None
             ),
-            enable_network_isolation=all(each.hugging_face is not None for each in containers)
+            enable_network_isolation=all(
+                container.hugging_face is not None for container in containers
+            )
             if network_isolation is None
             else network_isolation,
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
@@ -159,11 +161,13 @@ class Model(HostedInNetwork):
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self.containers = tuple(containers)
-        self.images = tuple(each.image for each in containers if each.image is not None)
+        self.images = tuple(
+            container.image for container in containers if container.image is not None
+        )
         self.hub_servings = tuple(
-            each.hugging_face.serving
-            for each in containers
-            if each.hugging_face and each.hugging_face.serving
+            container.hugging_face.serving
+            for container in containers
+            if container.hugging_face and container.hugging_face.serving
         )
         self.shape = endpoint_shape(
             len(containers), multi_model=any(container.multi_model for container in containers)

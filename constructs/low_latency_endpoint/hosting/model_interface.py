@@ -128,11 +128,11 @@ def model_of_cfn(
     cfn_model: sagemaker.CfnModel, *, role: iam.IRole | None, network: ZoneAlignedNetwork | None
 ) -> IModel:
     """The model of an L1 construct, once however often it is asked for."""
-    made = cfn_model.node.try_find_child(_IMPORTED)
-    if made is not None:
-        return cast(IModel, made)
+    imported = cfn_model.node.try_find_child(_IMPORTED)
+    if imported is not None:
+        return cast(IModel, imported)
     containers = _containers(cfn_model)
-    uris = [each for each in (_part(container, "image") for container in containers) if each]
+    uris = [uri for uri in (_part(container, "image") for container in containers) if uri]
     return ImportedModel(
         cfn_model,
         _IMPORTED,
@@ -141,7 +141,7 @@ def model_of_cfn(
         images=[ContainerImage.from_uri(uri) for uri in uris if _is_known(uri)],
         shape=endpoint_shape(
             len(containers),
-            multi_model=any(_part(each, "mode") == "MultiModel" for each in containers),
+            multi_model=any(_part(container, "mode") == "MultiModel" for container in containers),
         ),
         network=network,
     )

@@ -120,7 +120,7 @@ class StagedModel(Construct):
             "FileList": pinned.file_list,
             "Bucket": self.bucket.bucket_name,
         }
-        paths = [each.path for each in pinned.files]
+        paths = [file.path for file in pinned.files]
         use = self._resource("Use", removal_policy=removal_policy, Paths=paths)
         use.node.add_dependency(*self._rights(token))
         if self.bucket.policy is not None:
@@ -130,7 +130,7 @@ class StagedModel(Construct):
             copy = self._resource(
                 f"Files{number}",
                 Part=str(number),
-                Files=[f"{each.sha256} {each.size} {each.path}" for each in files],
+                Files=[f"{file.sha256} {file.size} {file.path}" for file in files],
                 LargestFile=str(LARGEST_FILE),
                 HubEndpoint=endpoint,
                 TokenSecretArn=token.secret_arn if token else None,
@@ -207,13 +207,13 @@ def staged_for(
     name = f"{pinned.model.replace('/', '-')}-{pinned.commit[:12]}-{pinned.file_list}"
     if bucket is not None:
         name += f"-{bucket.node.addr[-8:]}"
-    found = function.node.try_find_child(name)
-    if found is None:
+    staged = function.node.try_find_child(name)
+    if staged is None:
         return StagedModel(
             function, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
         )
-    assert isinstance(found, StagedModel)
-    return found
+    assert isinstance(staged, StagedModel)
+    return staged
 
 
 def _checked(endpoint: str, where: str) -> str:
@@ -229,10 +229,10 @@ def _checked(endpoint: str, where: str) -> str:
 
 def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBucket:
     stack = stack_of(scope)
-    found = stack.node.try_find_child(_BUCKET)
-    if found is not None:
-        assert isinstance(found, s3.Bucket)
-        return found
+    bucket = stack.node.try_find_child(_BUCKET)
+    if bucket is not None:
+        assert isinstance(bucket, s3.Bucket)
+        return bucket
     return private_bucket(
         stack,
         _BUCKET,
@@ -278,10 +278,10 @@ class _StagingFunction(Part):
     def of_stack(cls, scope: Construct) -> _StagingFunction:
         """The one of the scope's stack, made where there is none."""
         stack = stack_of(scope)
-        found: _StagingFunction = only_child(
+        function: _StagingFunction = only_child(
             stack, _STAGING, lambda: cls(stack, safeguards_of(scope))
         )
-        return found
+        return function
 
     def also(self, *statements: Mapping[str, Any]) -> Construct:
         """Let the function do this, too: what several models need stands once."""

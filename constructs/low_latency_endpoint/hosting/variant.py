@@ -192,8 +192,8 @@ class ProductionVariant(VariantOptions):
                 for instance_type, model in self.placements
             ]
         )
-        of_hub = (each.container.inference_ami for each in self.model.hub_servings)
-        return asked or next((each for each in of_hub if each), None)
+        amis_of_hub = (serving.container.inference_ami for serving in self.model.hub_servings)
+        return asked or next((ami for ami in amis_of_hub if ami), None)
 
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds.
@@ -242,7 +242,7 @@ class ProductionVariant(VariantOptions):
         They go into the template by override, so that a release is as good as CloudFormation.
         """
         routing, dump = self.routing, self.core_dump
-        found: dict[str, Any] = {
+        properties: dict[str, Any] = {
             "InferenceAmiVersion": self.inference_ami_version,
             "InstancePools": [_pool(pool) for pool in self.instance_pools] or None,
             "VariantInstanceProvisionTimeoutInSeconds": check_seconds(
@@ -251,23 +251,27 @@ class ProductionVariant(VariantOptions):
             **self.model.variant_properties,
         }
         if routing is not None and routing.prefix_length is not None:
-            found["RoutingConfig.PrefixAwareRoutingConfig"] = {
+            properties["RoutingConfig.PrefixAwareRoutingConfig"] = {
                 "PrefixLength": routing.prefix_length,
                 "ConcurrencyThreshold": routing.concurrency_threshold,
             }
         if self.capacity_reservation_arn is not None:
-            found["CapacityReservationConfig"] = {
+            properties["CapacityReservationConfig"] = {
                 "CapacityReservationPreference": "capacity-reservations-only",
                 "MlReservationArn": self.capacity_reservation_arn,
             }
         if dump is not None:
-            found["CoreDumpConfig"] = _core_dump_property(dump)
-        return {name: value for name, value in found.items() if value is not None}
+            properties["CoreDumpConfig"] = _core_dump_property(dump)
+        return {name: value for name, value in properties.items() if value is not None}
 
 
 def _pool(pool: InstancePool) -> dict[str, Any]:
-    stated = {"InstanceType": pool.instance_type.name, "Priority": pool.priority}
-    return stated if pool.model is None else {**stated, "ModelNameOverride": pool.model.model_name}
+    properties = {"InstanceType": pool.instance_type.name, "Priority": pool.priority}
+    return (
+        properties
+        if pool.model is None
+        else {**properties, "ModelNameOverride": pool.model.model_name}
+    )
 
 
 def _core_dump_property(dump: CoreDump) -> dict[str, Any]:

@@ -126,12 +126,12 @@ def _check_weights(
     ]
     if weights and not alone:
         return
-    found = alone or pickles
+    pickled_weights = alone or pickles
     raise NO_SAFETENSORS.error(
-        got=_some(found) or "no weights at all" + (", as excluded" if left_out else ""),
+        got=_some(pickled_weights) or "no weights at all" + (", as excluded" if left_out else ""),
         allowed=".safetensors, or .gguf",
         where=where,
-        fix="" if found else "Choose a model or a revision with .safetensors files.",
+        fix="" if pickled_weights else "Choose a model or a revision with .safetensors files.",
     )
 
 

@@ -473,8 +473,8 @@ def _make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> 
             ec2.InterfaceVpcEndpointAwsService(service),
             group,
         )
-        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-        made.policy_document = _policy_for_account(actions, resources)
+        resource = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        resource.policy_document = _policy_for_account(actions, resources)
     return group
 
 

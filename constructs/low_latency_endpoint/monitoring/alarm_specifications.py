@@ -261,18 +261,22 @@ class _Watch:
         # None for the new fleet: AWS lists no set of dimensions with type and configuration. None
         # where a type is a token: which of them differ is not known.
         types = self._variant.attributes.instance_types
-        if len(types) < 2 or self._fleet == "new" or any(is_token(each.name) for each in types):
+        if (
+            len(types) < 2
+            or self._fleet == "new"
+            or any(is_token(instance_type.name) for instance_type in types)
+        ):
             return ()
         return types
 
     def _highest(self, metric: str) -> float | None:
         """The metric's value on a full instance, for the smallest type of the variant."""
-        found = [
+        highest_by_type = [
             highest_utilization(metric, instance_type.name)
             for instance_type in self._variant.attributes.instance_types
         ]
-        known = [value for value in found if value]
-        return min(known) if known and len(known) == len(found) else None
+        known = [value for value in highest_by_type if value]
+        return min(known) if known and len(known) == len(highest_by_type) else None
 
     def multi_model(self) -> Iterator[AlarmSpecification]:
         rate = self._options.cache_miss_rate

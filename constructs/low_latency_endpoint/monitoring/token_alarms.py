@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -31,12 +31,11 @@ from ..options.alarms import Thresholds, TokenAlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.dashboard_tokens import TokenPanels
-from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
 from ..synthesis.template_values import is_token
 from .alarm_specifications import flattened
-from .alarms import any_of, composite_alarm, is_on, suppressed_by
+from .alarms import is_on, paging_alarms
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
 _MEANINGS = {
@@ -148,7 +147,6 @@ class TokenLatencyAlarms(Construct):
         for seconds in (self._pending, self._recovery):
             ALARM_WAIT_SECONDS.check(seconds, path)
         self.alarms: dict[str, cloudwatch.IAlarm] = {}
-        self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         self.queries: dict[str, str] = {}
         rules: dict[str, list[str]] = {}
         names = self._variant_names(variants)
@@ -158,8 +156,8 @@ class TokenLatencyAlarms(Construct):
                 *self._percentiles(name, _ITL, options.itl),
                 *self._fullest(name, options.waiting_requests, options.kv_cache_use),
             ]
-            for each in watched:
-                rules.setdefault(each.severity, []).append(is_on(self._alarm(name, each)))
+            for alarm in watched:
+                rules.setdefault(alarm.severity, []).append(is_on(self._alarm(name, alarm)))
         if not rules:
             raise NOTHING_WATCHED.error(got="nothing", allowed="one at least", where=path)
         self.panels = tuple(
@@ -173,10 +171,17 @@ class TokenLatencyAlarms(Construct):
             for name in names
         )
         self._look_at_region()
-        self._compose(rules, actions, suppressed_by(actions_suppressor))
+        self.composites: dict[str, cloudwatch.CompositeAlarm] = paging_alarms(
+            self,
+            rules,
+            endpoint_name=endpoint.name_at_synth,
+            says="one or more of its alarms on tokens are on. ",
+            actions=actions,
+            suppressor=actions_suppressor,
+        )
 
     def _variant_names(self, wanted: Sequence[str] | None) -> list[str]:
-        known = [each.name for each in self._endpoint.known_variants()]
+        known = [variant.name for variant in self._endpoint.known_variants()]
         for name in wanted or ():
             if name not in known:
                 raise UNKNOWN_VARIANT.error(
@@ -263,33 +268,6 @@ class TokenLatencyAlarms(Construct):
                 "queriesNotInRegion",
                 f"AWS does not list {region} among the Regions with PromQL queries: these alarms "
                 "would be refused, or never alarm. Acknowledge this where AWS has added it since.",
-            )
-
-    def _compose(
-        self,
-        rules: Mapping[str, list[str]],
-        actions: Sequence[cloudwatch.IAlarmAction],
-        suppression: Mapping[str, Any],
-    ) -> None:
-        if not actions:
-            warn(
-                self,
-                "alarmsNotifyNobody",
-                f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
-                "acknowledge this warning if you add actions to .composites later.",
-            )
-        name = self._endpoint.name_at_synth
-        for severity, parts in rules.items():
-            self.composites[severity] = composite_alarm(
-                self,
-                f"Composite{severity}",
-                rule=any_of(parts),
-                description=(
-                    f"{name}{f', {severity}' if severity else ''}: one or more of its alarms on "
-                    f"tokens are on. Run: low-latency diagnose {name}"
-                ),
-                actions=actions,
-                suppression=suppression,
             )
 
 

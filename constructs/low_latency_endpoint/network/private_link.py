@@ -439,13 +439,13 @@ def _rules_stand_with(
 
 def _needed_by(*stacks: Stack) -> set[str]:
     """Paths of these stacks, and of all that they are known to depend on."""
-    waiting, found = list(stacks), set()
+    waiting, needed = list(stacks), set()
     while waiting:
         stack = waiting.pop()
-        if path_of(stack) not in found:
-            found.add(path_of(stack))
+        if path_of(stack) not in needed:
+            needed.add(path_of(stack))
             waiting += stack.dependencies
-    return found
+    return needed
 
 
 def _outermost(stack: Stack) -> Stack:

@@ -160,8 +160,8 @@ class _WayToS3:
         """Warn where there is no way; there is never a complaint."""
         without = _route_tables(self._vpc, self._subnets)
         for scope in (self._vpc, self._network.node.root):  # most ways stand below the VPC
-            for found in scope.node.find_all():
-                led = _tables_that_reach_s3(found, self._vpc, without)
+            for construct in scope.node.find_all():
+                led = _tables_that_reach_s3(construct, self._vpc, without)
                 without = {table: path for table, path in without.items() if table not in led}
                 if not without:
                     return []
@@ -182,37 +182,37 @@ class _WayToS3:
 
 def _route_tables(vpc: ec2.Vpc, subnets: Sequence[ec2.ISubnet]) -> dict[str, str]:
     """Route table -> a subnet's path, for the subnets that the app made."""
-    made = {subnet.node.path for subnet in [*vpc.isolated_subnets, *vpc.private_subnets]}
+    made_in_app = {subnet.node.path for subnet in [*vpc.isolated_subnets, *vpc.private_subnets]}
     return {
         subnet.route_table.route_table_id: subnet.node.path
         for subnet in subnets
-        if subnet.node.path in made
+        if subnet.node.path in made_in_app
     }
 
 
-def _tables_that_reach_s3(found: Any, vpc: ec2.Vpc, tables: Mapping[str, str]) -> set[str]:
+def _tables_that_reach_s3(construct: Any, vpc: ec2.Vpc, tables: Mapping[str, str]) -> set[str]:
     """The route tables that a construct gives a way to S3; those that cannot be told, too."""
-    if isinstance(found, ec2.CfnRoute):
-        everywhere = found.destination_cidr_block == "0.0.0.0/0" or is_token(
-            found.destination_cidr_block
+    if isinstance(construct, ec2.CfnRoute):
+        everywhere = construct.destination_cidr_block == "0.0.0.0/0" or is_token(
+            construct.destination_cidr_block
         )
-        leads = everywhere or found.destination_prefix_list_id is not None
-        return _tables_named(found, [found.route_table_id], tables) if leads else set()
+        leads = everywhere or construct.destination_prefix_list_id is not None
+        return _tables_named(construct, [construct.route_table_id], tables) if leads else set()
     if not (
-        isinstance(found, ec2.CfnVPCEndpoint)
-        and service_name_of(found).endswith(".s3")
-        and stands_in(found, vpc.vpc_id, stack_of(vpc))
+        isinstance(construct, ec2.CfnVPCEndpoint)
+        and service_name_of(construct).endswith(".s3")
+        and stands_in(construct, vpc.vpc_id, stack_of(vpc))
     ):
         return set()
-    if found.vpc_endpoint_type != "Gateway":  # an interface endpoint, with DNS of its own
+    if construct.vpc_endpoint_type != "Gateway":  # an interface endpoint, with DNS of its own
         return set(tables)
-    return _tables_named(found, found.route_table_ids or [], tables)
+    return _tables_named(construct, construct.route_table_ids or [], tables)
 
 
 def _tables_named(
-    found: Construct, table_ids: Sequence[str], tables: Mapping[str, str]
+    construct: Construct, table_ids: Sequence[str], tables: Mapping[str, str]
 ) -> set[str]:
-    stack = stack_of(found)
+    stack = stack_of(construct)
     named = stack.resolve(list(table_ids))
     if not isinstance(named, list):  # a list that is a token
         return set(tables)

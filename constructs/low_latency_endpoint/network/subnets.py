@@ -123,8 +123,8 @@ def _stand_ins(
     vpc: ec2.IVpc, candidates: Sequence[ec2.ISubnet], client_zones: ClientZones
 ) -> list[ec2.ISubnet]:
     """Any subnets: the CLI runs the app again once it has looked up what it needs."""
-    found = candidates or [*vpc.private_subnets, *vpc.isolated_subnets, *vpc.public_subnets]
-    return [found[index % len(found)] for index in range(len(client_zones.zones))]
+    stand_ins = candidates or [*vpc.private_subnets, *vpc.isolated_subnets, *vpc.public_subnets]
+    return [stand_ins[index % len(stand_ins)] for index in range(len(client_zones.zones))]
 
 
 def _warn_of_others(

@@ -273,8 +273,8 @@ class ZoneAlignedNetwork(Construct):
             self, self, f"{id}SecurityGroup", "Interface endpoint for models: only these"
         )
         endpoint = interface_endpoint_in(self, self, id, service, group)
-        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-        made.policy_document = document(
+        resource = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        resource.policy_document = document(
             allow(
                 ["*"],
                 "*",

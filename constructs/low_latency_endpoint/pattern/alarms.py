@@ -42,12 +42,12 @@ def token_alarms(
     watched: dict[str, TokenAlarmOptions] = {}
     for name, plan in plans.items():
         server, share = plan.request.server_of_metrics, plan.request.share
-        given = _watched(plan, options)
-        asked = (given.ttft, given.itl, given.waiting_requests, given.kv_cache_use)
-        watches = any(each not in (None, {}) for each in asked)
+        wanted = _watched(plan, options)
+        limits = (wanted.ttft, wanted.itl, wanted.waiting_requests, wanted.kv_cache_use)
+        watches = any(each not in (None, {}) for each in limits)
         if server is not None and watches and not (share is not None and share.shadow):
             of_server.setdefault(server, []).append(name)
-            watched.setdefault(server, replace(given, server=server))
+            watched.setdefault(server, replace(wanted, server=server))
     if not of_server:
         if options != TokenAlarmOptions() and not any(each.tokens for each in plans.values()):
             warn(scope, "noTokenAlarms", f"{NO_TOKEN_ALARMS[0].upper()}{NO_TOKEN_ALARMS[1:]}.")

@@ -54,7 +54,7 @@ def endpoint_arguments(
     return {
         "plan": plan,
         "instance_type": _placed(settings),
-        **{each.name: getattr(settings, each.name) for each in fields(LoadOptions)},
+        **{option.name: getattr(settings, option.name) for option in fields(LoadOptions)},
         "containers": _containers(scope, key, (), settings),
         "model": model,
         "variants": [made for shadow, made in further if not shadow],
@@ -110,7 +110,7 @@ def _containers(
 
 def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Container:
     bucket, token = settings.bucket, settings.token_secret_arn
-    made = taken(
+    model = taken(
         HuggingFaceModel,
         settings,
         lock=str(settings.lock),
@@ -119,7 +119,7 @@ def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Conta
         if token
         else None,
     )
-    return Container(hugging_face=made, environment=settings.environment)
+    return Container(hugging_face=model, environment=settings.environment)
 
 
 def _placed(settings: EndpointSettings) -> InstanceType | list[InstancePool]:
@@ -127,9 +127,9 @@ def _placed(settings: EndpointSettings) -> InstanceType | list[InstancePool]:
         return InstanceType(settings.instance_type)
     return [
         InstancePool(
-            InstanceType(each.instance_type), each.priority, tps_per_instance=each.tps_per_instance
+            InstanceType(pool.instance_type), pool.priority, tps_per_instance=pool.tps_per_instance
         )
-        for each in settings.instance_pools
+        for pool in settings.instance_pools
     ]
 
 

@@ -62,21 +62,21 @@ def values_for_callers(
 
 def output_values(scope: Construct, values: Iterable[CallerValue]) -> None:
     """Make a stack output of each value."""
-    for each in values:
-        CfnOutput(scope, each.output, value=each.value, description=each.description)
+    for value in values:
+        CfnOutput(scope, value.output, value=value.value, description=value.description)
 
 
 def publish_values(scope: Construct, prefix: str, values: Iterable[CallerValue]) -> None:
     """Make an SSM parameter of each value, named by the prefix and its key."""
     from aws_cdk import aws_ssm as ssm  # few endpoints have parameters
 
-    for each in values:
+    for value in values:
         ssm.CfnParameter(
             scope,
-            each.parameter.replace("/", "-"),
+            value.parameter.replace("/", "-"),
             type="String",
-            name=f"{prefix}/{each.parameter}",
-            value=each.value,
+            name=f"{prefix}/{value.parameter}",
+            value=value.value,
             description="Of a low-latency SageMaker endpoint, for its callers",
         )
 

@@ -49,12 +49,12 @@ def planned_pools(placed: InstanceType | Sequence[InstancePool]) -> tuple[Planne
     INSTANCE_POOL_COUNT.check(len(placed), "instance_type")
     return tuple(
         PlannedPool(
-            instance_type=each.instance_type.name,
-            priority=each.priority,
-            tps_per_instance=each.tps_per_instance,
-            own_model=each.model is not None,
+            instance_type=pool.instance_type.name,
+            priority=pool.priority,
+            tps_per_instance=pool.tps_per_instance,
+            own_model=pool.model is not None,
         )
-        for each in placed
+        for pool in placed
     )
 
 
@@ -72,7 +72,7 @@ def _types_of(placed: InstanceType | Sequence[InstancePool]) -> list[str]:
     """The types on which the variant's own model runs: not those of pools with another."""
     if isinstance(placed, InstanceType):
         return [placed.name]
-    return [each.instance_type.name for each in placed if each.model is None]
+    return [pool.instance_type.name for pool in placed if pool.model is None]
 
 
 def _placement_arguments(placed: InstanceType | Sequence[InstancePool]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _containers_on(
     where: str,
 ) -> list[Container]:
     types = _types_of(placed)
-    return [container_on(each, types, volume, where) for each in containers]
+    return [container_on(container, types, volume, where) for container in containers]
 
 
 def _further_request_of(
@@ -204,15 +204,15 @@ def _model_options_of(variant: FurtherVariant, first: ModelOptions) -> ModelOpti
 
 def images_of(containers: Sequence[Container]) -> tuple[str, ...]:
     """The images as the plan takes them, without those that are not known."""
-    known = (each.image.reference for each in containers if each.image)
+    known = (container.image.reference for container in containers if container.image)
     return tuple(image for image in known if image)
 
 
 def hub_serving_in(containers: Sequence[Container]) -> HubServing | None:
     """How the first model of the Hub among them is served."""
-    for each in containers:
-        if each.hugging_face and (serving := each.hugging_face.serving):
-            changed = hides_pace(each.environment)
+    for container in containers:
+        if container.hugging_face and (serving := container.hugging_face.serving):
+            changed = hides_pace(container.environment)
             return replace(serving, model=replace(serving.model, pace_unknown=changed))
     return None
 
@@ -242,8 +242,8 @@ def plans_of(
 ) -> dict[str, Plan]:
     """The plan of each variant; the first one's may be there already."""
     (name, request), *others = requests.items()
-    made = make_plan(request) if first is None else first.checked_for(request, where)
-    return {name: made} | {name: make_plan(request) for name, request in others}
+    first_plan = make_plan(request) if first is None else first.checked_for(request, where)
+    return {name: first_plan} | {name: make_plan(request) for name, request in others}
 
 
 def first_variant(
@@ -289,8 +289,8 @@ def further_variant(
             tags=tags,
             **vars(_model_options_of(stated, model)),
         )
-    made = options_beside(stated, options, same_type=stated.instance_type is None)
-    made["routing"] = made["routing"] or RoutingStrategy(plan.routing)
+    beside_first = options_beside(stated, options, same_type=stated.instance_type is None)
+    beside_first["routing"] = beside_first["routing"] or RoutingStrategy(plan.routing)
     return ProductionVariant(
         name=stated.name,
         weight=stated.weight,
@@ -298,22 +298,22 @@ def further_variant(
         core_dump=stated.core_dump or options.core_dump,
         **runs_on,
         initial_instance_count=plan.fleet.initial,
-        **made,
+        **beside_first,
     )
 
 
 def warnings_of(plans: Mapping[str, Plan]) -> list[tuple[str, PlanWarning]]:
     """The warnings of all plans with their ids: of a further one, what the first does not say."""
     (_, first), *others = plans.items()
-    found = [(f"plan:{each.id}", each) for each in first.explanation.warnings]
-    said = {str(each) for each in first.explanation.warnings}
+    warnings = [(f"plan:{warning.id}", warning) for warning in first.explanation.warnings]
+    said = {str(warning) for warning in first.explanation.warnings}
     for name, plan in others:
-        found += [
-            (f"plan:{name}:{each.id}", PlanWarning(each.id, f"{name}: {each}"))
-            for each in plan.explanation.warnings
-            if each not in said
+        warnings += [
+            (f"plan:{name}:{warning.id}", PlanWarning(warning.id, f"{name}: {warning}"))
+            for warning in plan.explanation.warnings
+            if warning not in said
         ]
-    return found
+    return warnings
 
 
 def scaled_as_planned(
@@ -322,30 +322,30 @@ def scaled_as_planned(
     """Let a variant scale as its plan says; None where the number of instances stays."""
     if plan.scaling is None:
         return None
-    given = plan.request.scaling
+    options = plan.request.scaling
     scaling = endpoint.scale(
         variant_name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
     ).track(plan.scaling)
-    for each in given.schedule:
+    for change in options.schedule:
         scaling.on_schedule(
-            each.name,
-            schedule=appscaling.Schedule.expression(each.expression),
-            min_instances=each.min,
-            max_instances=each.max,
-            time_zone=each.time_zone,
+            change.name,
+            schedule=appscaling.Schedule.expression(change.expression),
+            min_instances=change.min,
+            max_instances=change.max,
+            time_zone=change.time_zone,
         )
-    if given.steps is not None:
-        metric, statistic = _STEP_METRICS[given.steps.metric]
-        seconds = whole_seconds(given.steps.cooldown)
+    if options.steps is not None:
+        metric, statistic = _STEP_METRICS[options.steps.metric]
+        seconds = whole_seconds(options.steps.cooldown)
         scaling.step_on_metric(
             "Steps",
             metric=endpoint.variant(variant_name).metric(metric, statistic=statistic),
-            threshold=given.steps.threshold,
+            threshold=options.steps.threshold,
             steps=[
                 ScalingStep(lower=step.lower, upper=step.upper, change=step.change)
-                for step in given.steps.steps
+                for step in options.steps.steps
             ],
-            evaluation_periods=given.steps.periods,
+            evaluation_periods=options.steps.periods,
             cooldown=None if seconds is None else Duration.seconds(seconds),
         )
     return scaling

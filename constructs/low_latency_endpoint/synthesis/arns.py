@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
+from typing import TYPE_CHECKING
+
 from constructs import Construct, IConstruct
 
 from .annotations import warn
 from .template_values import is_token, masked, pseudo_parameters
 
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
 
 def arn(service: str, resource: str) -> str:
     """ARN of a resource in the stack's own partition, region and account."""
-    return f"{_own(service)}:{resource}"
-
-
-def _own(service: str) -> str:
-    """The beginning of such ARNs."""
     partition, region, account = pseudo_parameters()
-    return f"arn:{partition}:{service}:{region}:{account}"
+    return f"arn:{partition}:{service}:{region}:{account}:{resource}"
 
 
 def endpoint_arn(construct: IConstruct, name: str) -> str:
@@ -60,9 +59,13 @@ def written_objects(uri: str) -> str | None:
 
 def key_by_arn(scope: Construct, id: str, arn: str | None) -> kms.IKey | None:
     """The key, if one is named."""
+    from aws_cdk import aws_kms as kms  # a container, which reads S3 URIs, needs none
+
     return kms.Key.from_key_arn(scope, id, arn) if arn else None
 
 
 def role_by_arn(scope: Construct, id: str, arn: str | None) -> iam.IRole | None:
     """The role, if one is named."""
+    from aws_cdk import aws_iam as iam
+
     return iam.Role.from_role_arn(scope, id, arn) if arn else None

@@ -172,9 +172,9 @@ class RightsBefore(Construct):
     def of(cls, scope: Construct, role: iam.IRole) -> RightsBefore:
         """That of the scope's stack and the role, made where there is none."""
         holder = RoleRights.given(scope, role).scope
-        found = holder.node.try_find_child(_RIGHTS_BEFORE) or cls(holder, role)
-        assert isinstance(found, RightsBefore)
-        return found
+        rights = holder.node.try_find_child(_RIGHTS_BEFORE) or cls(holder, role)
+        assert isinstance(rights, RightsBefore)
+        return rights
 
 
 class _Attached(Dependable):
@@ -197,15 +197,15 @@ class _Attached(Dependable):
     def _among(self, constructs: Sequence[IConstruct]) -> list[IConstruct]:
         stack = stack_of(self._holder)
         name = stack.resolve(self._role.role_name)
-        made = [each for each in constructs if isinstance(each, CfnResource)]
+        resources = [construct for construct in constructs if isinstance(construct, CfnResource)]
         waiting = [
-            stack.resolve(each.logical_id)
-            for each in made
-            if each.cfn_resource_type.startswith(_MAY_WAIT)
+            stack.resolve(resource.logical_id)
+            for resource in resources
+            if resource.cfn_resource_type.startswith(_MAY_WAIT)
         ]
         return [
             policy
-            for policy in made
+            for policy in resources
             if isinstance(policy, (iam.CfnPolicy, iam.CfnManagedPolicy))
             and name in (stack.resolve(policy.roles) or [])
             and not is_ours(policy)

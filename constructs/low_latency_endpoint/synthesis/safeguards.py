@@ -60,11 +60,11 @@ def safeguards_of(scope: IConstruct) -> Safeguards:
 
 def _imported(scope: Construct, stated: Safeguards) -> Safeguards:
     """What is named by its ARN becomes an import below the scope."""
-    if key := stated.kms_key_arn:
-        made = kms.Key.from_key_arn(scope, "EncryptionKey", key)
-        stated = replace(stated, kms_key_arn=None, encryption_key=made)
-    if function := stated.function_role_arn:
-        role = iam.Role.from_role_arn(scope, "FunctionRole", function)
+    if key_arn := stated.kms_key_arn:
+        imported_key = kms.Key.from_key_arn(scope, "EncryptionKey", key_arn)
+        stated = replace(stated, kms_key_arn=None, encryption_key=imported_key)
+    if role_arn := stated.function_role_arn:
+        role = iam.Role.from_role_arn(scope, "FunctionRole", role_arn)
         stated = replace(stated, function_role_arn=None, function_role=role)
     if flow_log := stated.flow_log_role_arn:
         role = iam.Role.from_role_arn(scope, "FlowLogRole", flow_log)

@@ -118,11 +118,13 @@ class WarmUp(Construct):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        stated = options.requests
-        requests = check(REQUESTS, DEFAULT_REQUESTS if stated is None else stated, path)
+        stated_requests = options.requests
+        requests = check(
+            REQUESTS, DEFAULT_REQUESTS if stated_requests is None else stated_requests, path
+        )
         seconds = int(seconds_of(options.timeout))
         private_link.check_serves(network, path)
-        if any(len(each.body) > MODEL_BODY_BYTES for each in options.payloads):
+        if any(len(payload.body) > MODEL_BODY_BYTES for payload in options.payloads):
             warn(
                 self,
                 "warmUpPayloadSize",
