@@ -294,6 +294,16 @@ class Parts:
         given.setdefault("client_zones", ClientZones.of_ids("use1-az1", "use1-az2"))
         return ZoneAlignedNetwork(stack, id, **given)
 
+    def link(
+        self,
+        stack: cdk.Stack,
+        network: ZoneAlignedNetwork | None = None,
+        id: str = "Link",
+        **given: Any,
+    ) -> RuntimePrivateLink:
+        """In this network, by default in a new one."""
+        return RuntimePrivateLink(stack, id, network=network or self.network(stack), **given)
+
     def container(self, **given: Any) -> Container:
         given.setdefault("image", ContainerImage.from_dlc(*self.image))
         given.setdefault("data", ModelData.from_uri("s3://models/distilbert/model.tar.gz"))

@@ -12,7 +12,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
-    ClientZones,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
@@ -22,7 +21,6 @@ from low_latency_endpoint import (
     LatencyDashboard,
     MetricsPublishing,
     ShadowAlarms,
-    ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
@@ -326,9 +324,7 @@ def test_the_shadow_takes_room_in_the_subnets(stack, parts):
             )
         ],
     )
-    network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
+    network = parts.network_in(stack, vpc)
 
     def configured(id, production, shadow):
         return parts.configuration(

@@ -24,6 +24,16 @@ from tests.refusals import refused
 from .conftest import Parts
 
 INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
+PORTS = pytest.mark.parametrize(
+    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
+)
+# As DescribeVpcEndpoints lists them (AWS: "Access an AWS service using an interface VPC endpoint"),
+# behind the ID of the hosted zone, as CloudFormation's DnsEntries has them.
+REGIONAL = "vpce-0123-abcd.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
+FIPS = "vpce-0123-abcd.runtime-fips.sagemaker.us-east-1.vpce.amazonaws.com"
+KINDS = pytest.mark.parametrize(
+    ("fips", "regional", "label"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
+)
 
 
 def link_group(template):
@@ -53,9 +63,7 @@ def test_nobody_gets_in_until_allowed(stack, parts, template_of):
     assert template.interface()["SecurityGroupIds"] != [model_group]
 
 
-@pytest.mark.parametrize(
-    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
-)
+@PORTS
 def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), **given)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
@@ -65,9 +73,7 @@ def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     ] == [("10.1.0.0/16", "tcp", port, port) for port in ports]
 
 
-@pytest.mark.parametrize(
-    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
-)
+@PORTS
 def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, given, ports):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, **given)
@@ -311,9 +317,7 @@ def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, par
     RuntimePrivateLink(stack, "Fips", network=network, fips=True)
     for place, vpc_id in enumerate(("vpc-0123456789abcdef0", "vpc-0123456789abcdef1")):
         vpc = parts.vpc(stack, f"Vpc{place}", vpc_id=vpc_id)
-        RuntimePrivateLink(
-            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
-        )
+        parts.link(stack, parts.network_in(stack, vpc, f"Network{place}"), id=f"Link{place}")
     # The same logical ID in another stack is another VPC.
     other = new_stack(app=cdk.App.of(stack), name="Other")
     RuntimePrivateLink(other, "Link", network=parts.network(other))
@@ -326,9 +330,7 @@ def test_lookups_that_are_pending_are_no_second_one(stack, parts):
     # CDK stands in the same ID for every VPC on the first run; the second run tells them apart.
     for place in (1, 2):
         vpc = ec2.Vpc.from_lookup(stack, f"Vpc{place}", vpc_name=f"vpc-{place}")
-        RuntimePrivateLink(
-            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
-        )
+        parts.link(stack, parts.network_in(stack, vpc, f"Network{place}"), id=f"Link{place}")
 
 
 @pytest.mark.parametrize("off", ["enable_dns_support", "enable_dns_hostnames"])
@@ -343,22 +345,36 @@ def test_private_dns_needs_the_vpcs_dns(stack, parts, off):
         RuntimePrivateLink(stack, "Link", network=parts.network_in(stack, vpc))
 
 
-def adopted(stack, network, **given):
-    group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
-    endpoint = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+def adopted(stack, *, network=None, endpoint=None, groups=None, **given):
+    """A link of an endpoint that is made elsewhere, by default not in the app."""
+    network = network or Parts().network_in(stack)
+    endpoint = endpoint or ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
         stack,
         "Existing",
         vpc_endpoint_id="vpce-0123456789abcdef0",
         port=443,
-        security_groups=[group],
+        security_groups=groups,
     )
     return RuntimePrivateLink.from_interface_endpoint(
         stack, "Link", network=network, interface_endpoint=endpoint, **given
     )
 
 
-def test_an_existing_one_is_adopted_and_left_as_it_is(stack, parts, template_of):
-    link = adopted(stack, parts.network_in(stack), bidirectional_streaming=True)
+def made_in(stack, network, service="sagemaker.runtime", **given):
+    """An interface endpoint in the network's VPC by CDK's own construct."""
+    return ec2.InterfaceVpcEndpoint(
+        stack,
+        "Made",
+        vpc=network.vpc,
+        subnets=network.subnet_selection,
+        service=ec2.InterfaceVpcEndpointAwsService(service),
+        **given,
+    )
+
+
+def test_an_existing_one_is_adopted_and_left_as_it_is(stack, template_of):
+    group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
+    link = adopted(stack, groups=[group], bidirectional_streaming=True)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     link.serve("sentiment")
     template = template_of(stack)
@@ -373,26 +389,10 @@ def test_an_existing_one_is_adopted_and_left_as_it_is(stack, parts, template_of)
 
 def test_one_made_elsewhere_in_the_app_is_adopted(stack, parts, template_of):
     network = parts.network(stack)
-    made = ec2.InterfaceVpcEndpoint(
-        stack,
-        "Made",
-        vpc=network.vpc,
-        open=False,
-        subnets=network.subnet_selection,
-        service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
-    )
-    link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=network, interface_endpoint=made
-    )
+    link = adopted(stack, network=network, endpoint=made_in(stack, network, open=False))
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     (rule,) = link_group(template_of(stack))["SecurityGroupIngress"]
     assert (rule["CidrIp"], rule["FromPort"]) == ("10.1.0.0/16", 443)
-
-
-# As DescribeVpcEndpoints lists them (AWS: "Access an AWS service using an interface VPC endpoint"),
-# behind the ID of the hosted zone, as CloudFormation's DnsEntries has them.
-REGIONAL = "vpce-0123-abcd.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
-FIPS = "vpce-0123-abcd.runtime-fips.sagemaker.us-east-1.vpce.amazonaws.com"
 
 
 def evaluate(value: Any, attributes: dict[tuple[str, str], Any]) -> Any:
@@ -430,37 +430,23 @@ def deployed(stack, template, regional):
     return attributes
 
 
-@pytest.mark.parametrize(
-    ("fips", "regional", "service"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
-)
-def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional, service):
+@KINDS
+def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional, label):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), fips=fips)
     names = stack.resolve(link.zonal_dns_names)
     regional_name = stack.resolve(link.regional_dns_name)
     attributes = deployed(stack, template_of(stack), regional)
     assert evaluate(regional_name, attributes) == regional
-    tail = f"{service}.sagemaker.us-east-1.vpce.amazonaws.com"
+    tail = f"{label}.sagemaker.us-east-1.vpce.amazonaws.com"
     assert {zone: evaluate(name, attributes) for zone, name in names.items()} == {
         "use1-az1": f"vpce-0123-abcd-us-east-1c.{tail}",
         "use1-az2": f"vpce-0123-abcd-us-east-1a.{tail}",
     }
 
 
-def existing(stack):
-    return ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-        stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
-    )
-
-
 @pytest.mark.parametrize(("regional", "service"), [(REGIONAL, "runtime"), (FIPS, "runtime-fips")])
 def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
-    link = RuntimePrivateLink.from_interface_endpoint(
-        stack,
-        "Link",
-        network=Parts().network_in(stack),
-        interface_endpoint=existing(stack),
-        regional_dns_name=regional,
-    )
+    link = adopted(stack, regional_dns_name=regional)
     tail = f"{service}.sagemaker.us-east-1.vpce.amazonaws.com"
     assert stack.resolve(link.zonal_dns_names) == {
         "us-east-1a": f"vpce-0123-abcd-us-east-1a.{tail}",
@@ -476,16 +462,8 @@ def test_one_made_in_the_app_tells_its_names_when_adopted(
     stack, parts, template_of, service, regional, label
 ):
     network = parts.network(stack)
-    made = ec2.InterfaceVpcEndpoint(
-        stack,
-        "Made",
-        vpc=network.vpc,
-        subnets=network.subnet_selection,
-        service=ec2.InterfaceVpcEndpointAwsService(service),
-    )
-    link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=network, interface_endpoint=made, hosted_zone_vpcs=[other_vpc(stack)]
-    )
+    made = made_in(stack, network, service)
+    link = adopted(stack, network=network, endpoint=made, hosted_zone_vpcs=[other_vpc(stack)])
     names = stack.resolve(link.zonal_dns_names)
     template = template_of(stack)
     attributes = deployed(stack, template, regional)
@@ -503,25 +481,15 @@ def by_vpc_id(stack, **given):
     return RuntimePrivateLink(stack, "Link", network=Parts().network_in(stack), **given)
 
 
-def adopted_existing(stack, **given):
-    return RuntimePrivateLink.from_interface_endpoint(
-        stack,
-        "Link",
-        network=Parts().network_in(stack),
-        interface_endpoint=existing(stack),
-        **given,
-    )
-
-
 @pytest.mark.parametrize(
     ("link", "label"),
     [
         (lambda stack: by_vpc_id(stack), "runtime"),
         (lambda stack: by_vpc_id(stack, fips=True), "runtime-fips"),
-        (lambda stack: adopted_existing(stack), "runtime"),
-        (lambda stack: adopted_existing(stack, fips=True), "runtime-fips"),
-        (lambda stack: adopted_existing(stack, regional_dns_name=REGIONAL), "runtime"),
-        (lambda stack: adopted_existing(stack, regional_dns_name=FIPS), "runtime-fips"),
+        (lambda stack: adopted(stack), "runtime"),
+        (lambda stack: adopted(stack, fips=True), "runtime-fips"),
+        (lambda stack: adopted(stack, regional_dns_name=REGIONAL), "runtime"),
+        (lambda stack: adopted(stack, regional_dns_name=FIPS), "runtime-fips"),
     ],
 )
 def test_the_url_is_that_which_private_dns_answers(stack, link, label):
@@ -551,16 +519,12 @@ def other_vpc(stack, id="Callers", vpc_id="vpc-0fedcba9876543210", region="eu-we
     )
 
 
-@pytest.mark.parametrize(
-    ("fips", "regional", "label"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
-)
+@KINDS
 def test_callers_in_other_vpcs_resolve_the_runtimes_name(
     stack, parts, template_of, fips, regional, label
 ):
-    RuntimePrivateLink(
+    parts.link(
         stack,
-        "Link",
-        network=parts.network(stack),
         fips=fips,
         hosted_zone_vpcs=[
             other_vpc(stack),
@@ -590,30 +554,19 @@ def test_callers_in_other_vpcs_resolve_the_runtimes_name(
 def test_the_endpoints_own_vpc_is_refused(stack, parts):
     network = parts.network(stack)
     with refused("LLE214"):
-        RuntimePrivateLink(
-            stack, "Link", network=network, hosted_zone_vpcs=[other_vpc(stack), network.vpc]
-        )
+        parts.link(stack, network, hosted_zone_vpcs=[other_vpc(stack), network.vpc])
 
 
 def test_lookups_that_are_pending_are_not_the_own_vpc(stack):
     own = ec2.Vpc.from_lookup(stack, "Own", vpc_name="own")
-    network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=own, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
+    network = Parts().network_in(stack, own)
     callers = ec2.Vpc.from_lookup(stack, "Callers", vpc_name="callers")
     RuntimePrivateLink(stack, "Link", network=network, hosted_zone_vpcs=[callers])
 
 
 def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
-    RuntimePrivateLink.from_interface_endpoint(
-        stack,
-        "Link",
-        network=Parts().network_in(stack),
-        interface_endpoint=existing(stack),
-        regional_dns_name=REGIONAL,
-        hosted_zone_id="Z7HUB22UULQXV",
-        hosted_zone_vpcs=[other_vpc(stack)],
-    )
+    zone = {"regional_dns_name": REGIONAL, "hosted_zone_id": "Z7HUB22UULQXV"}
+    adopted(stack, hosted_zone_vpcs=[other_vpc(stack)], **zone)
     template = template_of(stack)
     assert template.only("AWS::Route53::RecordSet")["AliasTarget"] == {
         "DNSName": REGIONAL,
@@ -627,11 +580,4 @@ def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
 )
 def test_an_adopted_endpoint_needs_both_names_for_it(stack, given):
     with refused("LLE215"):
-        RuntimePrivateLink.from_interface_endpoint(
-            stack,
-            "Link",
-            network=Parts().network_in(stack),
-            interface_endpoint=existing(stack),
-            hosted_zone_vpcs=[other_vpc(stack)],
-            **given,
-        )
+        adopted(stack, hosted_zone_vpcs=[other_vpc(stack)], **given)

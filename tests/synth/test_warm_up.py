@@ -13,14 +13,12 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
-    ClientZones,
     KeepWarmOptions,
     LatencyTarget,
     RuntimePrivateLink,
     WarmUp,
     WarmUpOptions,
     WarmUpPayload,
-    ZoneAlignedNetwork,
 )
 from low_latency_endpoint.facts import warm_up_rules
 from low_latency_endpoint.warm_up import warm_up as warm_up_module
@@ -507,9 +505,7 @@ def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     )
-    network = ZoneAlignedNetwork.in_vpc(
-        stack, "Theirs", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
+    network = parts.network_in(stack, vpc, "Theirs")
     endpoint = parts.endpoint(
         stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
     )
