@@ -16,29 +16,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .hosting.component_host import ComponentHost
-    from .hosting.container import Container
-    from .hosting.copy_scaling import CopyScaling
+    from .hosting.container import Container, HuggingFaceModel
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
     from .hosting.endpoint_interface import IEndpoint
-    from .hosting.hugging_face_model import HuggingFaceModel
     from .hosting.images import ContainerImage
-    from .hosting.inference_component import InferenceComponent
+    from .hosting.inference_component import ComponentHost, CopyScaling, InferenceComponent
     from .hosting.instance_type import InstanceType
     from .hosting.model import Model
     from .hosting.model_data import ModelData
     from .hosting.model_interface import IModel
     from .hosting.scaling import InvocationScaling
     from .hosting.staged_model import StagedModel
-    from .hosting.variant import InstancePool, ProductionVariant
-    from .hosting.variant_attributes import VariantAttributes
+    from .hosting.variant import InstancePool, ProductionVariant, VariantAttributes
     from .load_test_fleet.load_test_fleet import LoadTestFleet
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
-    from .monitoring.query_alarms import TokenLatencyAlarms
     from .monitoring.shadow_alarms import ShadowAlarms
+    from .monitoring.token_alarms import TokenLatencyAlarms
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
@@ -64,38 +60,34 @@ if TYPE_CHECKING:
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .options.warm_up import KeepWarmOptions, WarmUpOptions, WarmUpPayload
     from .options.written_to_s3 import CoreDump, DataCapture
-    from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
+    from .pattern.variants import FurtherVariant
     from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
     name: module
     for module, names in {
-        "hosting.component_host": "ComponentHost",
-        "hosting.container": "Container",
-        "hosting.copy_scaling": "CopyScaling",
+        "hosting.container": "Container HuggingFaceModel",
         "hosting.endpoint": "Endpoint",
         "hosting.endpoint_configuration": "EndpointConfiguration IEndpointConfiguration",
         "hosting.endpoint_interface": "IEndpoint",
-        "hosting.hugging_face_model": "HuggingFaceModel",
         "hosting.images": "ContainerImage",
-        "hosting.inference_component": "InferenceComponent",
+        "hosting.inference_component": "ComponentHost CopyScaling InferenceComponent",
         "hosting.instance_type": "InstanceType",
         "hosting.model": "Model",
         "hosting.model_data": "ModelData",
         "hosting.model_interface": "IModel",
         "hosting.scaling": "InvocationScaling",
         "hosting.staged_model": "StagedModel",
-        "hosting.variant": "InstancePool ProductionVariant",
-        "hosting.variant_attributes": "VariantAttributes",
+        "hosting.variant": "InstancePool ProductionVariant VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
-        "monitoring.query_alarms": "TokenLatencyAlarms",
         "monitoring.shadow_alarms": "ShadowAlarms",
+        "monitoring.token_alarms": "TokenLatencyAlarms",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
         "options.alarms": "AlarmOptions SlowRequests TokenAlarmOptions",
@@ -110,10 +102,10 @@ _MODULE_OF = {
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.warm_up": "KeepWarmOptions WarmUpOptions WarmUpPayload",
         "options.written_to_s3": "CoreDump DataCapture",
-        "pattern.further_variant": "FurtherVariant",
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
         "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
+        "pattern.variants": "FurtherVariant",
         "warm_up.warm_up": "WarmUp",
     }.items()
     for name in names.split()

@@ -21,7 +21,7 @@ from low_latency_endpoint import (
     ProductionVariant,
     ShadowAlarms,
 )
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from tests.deploy.small_stacks import (
     endpoint_in,
     model_in,

@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.hugging_face.file_choice import choose_files
 from low_latency_endpoint.hugging_face.hub_reading import HubReader
 from low_latency_endpoint.hugging_face.lock_file import pinned_model, read_lock
-from low_latency_endpoint.hugging_face.pinning import pin
+from low_latency_endpoint.hugging_face.pinning import choose_files, pin
 from tests.hub_of_files import FakeHub, FakeModel
 
 pytest.importorskip("huggingface_hub")

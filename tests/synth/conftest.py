@@ -35,6 +35,7 @@ from low_latency_endpoint import (
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    IEndpoint,
     InferenceAmi,
     InstancePool,
     InstanceType,
@@ -234,6 +235,21 @@ def warnings_in(scope: Construct, part: str = "") -> list[str]:
     ]
 
 
+def alarms_on(
+    stack: cdk.Stack,
+    endpoint: IEndpoint,
+    id: str = "Alarms",
+    *,
+    new_fleet_only: bool = False,
+    **watched: Any,
+) -> LatencyAlarms:
+    """Alarms on what is stated, and on nothing else."""
+    options = replace(AlarmOptions.none(), **watched)
+    return LatencyAlarms(
+        stack, id, endpoint=endpoint, options=options, new_fleet_only=new_fleet_only
+    )
+
+
 def _text(value: Any) -> str:
     """A property's text, with a word for what CloudFormation puts in."""
     if isinstance(value, dict):
@@ -276,6 +292,16 @@ class Parts:
     def network(self, stack: cdk.Stack, id: str = "Network", **given: Any) -> ZoneAlignedNetwork:
         given.setdefault("client_zones", ClientZones.of_ids("use1-az1", "use1-az2"))
         return ZoneAlignedNetwork(stack, id, **given)
+
+    def link(
+        self,
+        stack: cdk.Stack,
+        network: ZoneAlignedNetwork | None = None,
+        id: str = "Link",
+        **given: Any,
+    ) -> RuntimePrivateLink:
+        """In this network, by default in a new one."""
+        return RuntimePrivateLink(stack, id, network=network or self.network(stack), **given)
 
     def container(self, **given: Any) -> Container:
         given.setdefault("image", ContainerImage.from_dlc(*self.image))
@@ -501,14 +527,13 @@ def _variants(stack: cdk.Stack, parts: Parts) -> None:
 
 def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
     endpoint = parts.endpoint(stack, deployment=DeploymentPolicy.linear(), tags={"team": "search"})
-    alarms = LatencyAlarms(
+    alarms = alarms_on(
         stack,
+        endpoint,
         "Rollback",
-        endpoint=endpoint,
         new_fleet_only=True,
-        options=replace(
-            AlarmOptions.none(), error_rate=0.01, model_latency={"p99": Duration.millis(200)}
-        ),
+        error_rate=0.01,
+        model_latency={"p99": Duration.millis(200)},
     )
     endpoint.roll_back_on(*alarms.alarms.values())
     endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
@@ -516,16 +541,12 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
     ).track_concurrency(max_concurrency_per_instance=4).on_schedule(
         "morning", schedule=appscaling.Schedule.cron(hour="7", minute="30"), min_instances=8
     )
-    LatencyAlarms(
+    alarms_on(
         stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(
-            AlarmOptions.none(),
-            model_latency={"p99": Duration.millis(200)},
-            overhead_latency={"Average": Duration.millis(20)},
-            error_rate=0.01,
-        ),
+        endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        overhead_latency={"Average": Duration.millis(20)},
+        error_rate=0.01,
     )
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     endpoint.grant_invoke(caller)

@@ -64,7 +64,7 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.options.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.options.deployment import AllAtOnce
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy

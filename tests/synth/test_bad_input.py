@@ -63,7 +63,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, rules
 from low_latency_endpoint.hosting.container import container_on
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.plan.pinned_model import PinnedFile
 from tests.pinned_models import QWEN, written_lock
 
@@ -753,24 +753,18 @@ ELSEWHERE = {
     "tests/hugging_face/test_staging.py": "LLE313 LLE357 LLE398",
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",
-    "tests/synth/test_deployment.py": "LLE521",
+    "tests/synth/test_endpoint.py": "LLE508 LLE512 LLE521",
     "tests/plan/test_serving_containers.py": "LLE392",
     "tests/facts/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",
     "tests/plan/test_scaling_pace.py": "LLE609",
-    "tests/synth/test_private_link.py": "LLE211 LLE212 LLE217",
-    "tests/synth/test_private_link_names.py": "LLE214 LLE215",
-    "tests/synth/test_images.py": "LLE328",
-    "tests/synth/test_model_data.py": "LLE318",
-    "tests/synth/test_s3_gateway_policy.py": "LLE340",
-    "tests/synth/test_hugging_face_model.py": "LLE314 LLE368",
-    "tests/synth/test_staged_model.py": "LLE352 LLE359 LLE399",
+    "tests/synth/test_private_link.py": "LLE211 LLE212 LLE214 LLE215 LLE217",
+    "tests/synth/test_container.py": "LLE318 LLE328",
+    "tests/synth/test_s3_access.py": "LLE340",
+    "tests/synth/test_hugging_face_model.py": "LLE314 LLE352 LLE359 LLE368 LLE399",
     "tests/synth/test_names_and_rights.py": "LLE378 LLE736",
     "tests/synth/test_endpoint_configuration.py": "LLE336 LLE424",
-    "tests/synth/test_pools_of_the_pattern.py": "LLE432 LLE433",
-    "tests/synth/test_variants_of_the_pattern.py": "LLE434 LLE435 LLE436",
-    "tests/synth/test_endpoint.py": "LLE508",
-    "tests/synth/test_keeping_counts.py": "LLE512",
+    "tests/synth/test_pattern.py": "LLE432 LLE433 LLE434 LLE435 LLE436",
     "tests/synth/test_scaling.py": "LLE623",
 }
 # The warm-up's: tried in tests/synth/warm_up.

@@ -1,7 +1,4 @@
-"""Every app that a reader starts from synthesises as they would run it, and warns of nothing.
-
-`cdk synth --strict` ends with an error where a warning stands in the assembly: these are looked for.
-"""
+"""Every app that a reader starts from synthesises as they would run it, and warns of nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +7,13 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
+import pytest
+from jsii._kernel.providers import process
+
+from low_latency_endpoint import LowLatencyEndpoint
 from tests.pinned_models import QWEN, written_lock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,3 +99,84 @@ def test_examples_synthesise_without_a_warning(tmp_path: Path):
         *(tmp_path / f"{name}.py" for name in texts),
         *(_written(tmp_path / name, name, *model) for name, model in MODELS.items()),
     )
+
+
+PAGE = (ROOT / "docs" / "how-to" / "in-your-app.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.S | re.M)
+
+
+@pytest.fixture(scope="module")
+def written():
+    """What the page's Python makes, from the repository's own endpoint.yaml."""
+    space: dict[str, object] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        for block in BLOCKS:
+            exec(compile(block, "docs/how-to/in-your-app.md", "exec"), space)
+    return space
+
+
+def test_all_of_the_page_synthesises(written):
+    stacks = {each.stack_name: each.template for each in written["app"].synth().stacks}
+    endpoints = {
+        name: sorted(
+            str(each["Properties"]["EndpointName"])
+            for each in template["Resources"].values()
+            if each["Type"] == "AWS::SageMaker::Endpoint"
+        )
+        for name, template in stacks.items()
+    }
+    assert endpoints["Shop"] == ["sentiment"]
+    assert endpoints["Serving"] == ["churn", "fraud"]
+    assert endpoints["OnCall"] == []
+    assert endpoints["Models"] == ["models"]
+    assert len(endpoints["FromSettings"]) == 1
+    rules = [each for each in stacks["Orders"]["Resources"].values() if "Ingress" in each["Type"]]
+    assert len(rules) == 1  # in the caller's stack, as the comment says
+
+
+def test_what_endpoints_share_belongs_to_none_of_them(written):
+    """An endpoint that is retired takes along what it made."""
+    every = [
+        each for each in written["app"].node.find_all() if isinstance(each, LowLatencyEndpoint)
+    ]
+    for shared in ("network", "private_link"):
+        used = Counter(getattr(each, shared) for each in every)
+        assert max(used.values()) > 1  # the page has a case
+        for part, users in used.items():
+            owners = [one for one in part.node.scopes if isinstance(one, LowLatencyEndpoint)]
+            assert users == 1 or not owners, part.node.path
+
+
+def test_the_parameters_are_those_of_the_table(written):
+    template = next(
+        each.template for each in written["app"].synth().stacks if each.stack_name == "Shop"
+    )
+    names = {
+        re.sub(r"us-east-1.", "<zone>", each["Properties"]["Name"])
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::SSM::Parameter"
+    }
+    assert names == set(re.findall(r"^\| `(/shop/[^`]*)`", PAGE, flags=re.M))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    made, send = Counter(), process._NodeProcess.send
+
+    def counted(self, request, response_type):
+        made[getattr(request, "method", "") or getattr(request, "fqn", type(request).__name__)] += 1
+        return send(self, request, response_type)
+
+    monkeypatch.setattr(process._NodeProcess, "send", counted)
+    return made
+
+
+def test_a_pattern_makes_few(stack, parts, calls):
+    """By hand, ``benchmarks/handwritten_l1_app.py`` makes as many resources in 211 calls."""
+    pattern = parts.pattern(stack)
+    assert sum(calls.values()) < 310
+    assert not calls["fromVpcAttributes"]  # loads CDK's table of Regions, as long as 150 calls
+    assert pattern.network.vpc is pattern.network.vpc
+    assert pattern.network.subnets is pattern.network.subnets
+    assert calls["fromVpcAttributes"] == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import aws_cdk as cdk
 import pytest
@@ -14,14 +13,12 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sagemaker as sagemaker
 
 from low_latency_endpoint import (
-    AlarmOptions,
     Container,
     ContainerImage,
     DataCapture,
     Endpoint,
     EndpointConfiguration,
     InstanceType,
-    LatencyAlarms,
     LatencyDashboard,
     Model,
     ModelData,
@@ -33,7 +30,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError
 
-from .conftest import warnings_in
+from .conftest import alarms_on, warnings_in
 
 ARN = "arn:aws:sagemaker:eu-west-1:210987654321:endpoint/sentiment"
 PACKAGE = "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"
@@ -112,16 +109,12 @@ def test_variants_that_were_stated_are_all_there_are(new_stack):
 
 def test_alarms_and_dashboard_watch_an_imported_endpoint(stack, template_of):
     endpoint = imported(stack)
-    alarms = LatencyAlarms(
+    alarms = alarms_on(
         stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(
-            AlarmOptions.none(),
-            model_latency={"p99": Duration.millis(200)},
-            cpu_utilization=50,
-            error_rate=0.01,
-        ),
+        endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        cpu_utilization=50,
+        error_rate=0.01,
     )
     LatencyDashboard(stack, "Dashboard", endpoint=endpoint, alarms=alarms)
     template = template_of(stack)
@@ -141,9 +134,7 @@ def test_alarms_and_dashboard_watch_an_imported_endpoint(stack, template_of):
 
 def test_an_imported_variant_of_unknown_type_is_alarmed_on_as_one_vcpu(stack, template_of):
     endpoint = imported(stack, variants=[VariantAttributes(name="AllTraffic")])
-    LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, options=replace(AlarmOptions.none(), cpu_utilization=50)
-    )
+    alarms_on(stack, endpoint, cpu_utilization=50)
     assert template_of(stack).only("AWS::CloudWatch::Alarm")["Threshold"] == 50
 
 
@@ -379,9 +370,7 @@ def test_constructs_of_one_resource_have_it_as_default_child(stack, parts):
     network = endpoint.configuration.variants[0].model.network
     link = RuntimePrivateLink(stack, "Link", network=network)
     scaling = endpoint.scale("primary", min_instances=2, max_instances=4)
-    alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, options=replace(AlarmOptions.none(), error_rate=0.1)
-    )
+    alarms = alarms_on(stack, endpoint, error_rate=0.1)
     types = {
         type(each).__name__: each.node.default_child.cfn_resource_type
         for each in (

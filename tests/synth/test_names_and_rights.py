@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from aws_cdk import aws_iam as iam
 
 from fuzzing.agreement import miscounted_policies, synthesised
 from fuzzing.cases import bases
-from low_latency_endpoint import AlarmOptions, LatencyAlarms, ModelData, Safeguards
+from low_latency_endpoint import ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.settings import load_settings, parse_settings
 from low_latency_endpoint.settings.loading import settings_of
 
-from .conftest import FLAGS, Synthesised
+from .conftest import FLAGS, Synthesised, alarms_on
 from .names_and_rights import (
     alarm_rules,
     endpoint_policies,
@@ -228,14 +227,10 @@ def alarmed(stack, parts, variants):
     endpoint = parts.endpoint(
         stack, variants=[parts.variant(stack, name=f"variant{n}") for n in range(variants)]
     )
-    LatencyAlarms(
+    alarms_on(
         stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(
-            AlarmOptions.none(),
-            model_latency={f"p{n}": Duration.millis(200 + n) for n in (50, 80, 90, 95, 98, 99)},
-        ),
+        endpoint,
+        model_latency={f"p{n}": Duration.millis(200 + n) for n in (50, 80, 90, 95, 98, 99)},
     )
 
 

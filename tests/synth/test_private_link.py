@@ -1,8 +1,9 @@
-"""The interface endpoint: in which subnets, who gets in, what may be done through it."""
+"""The private link: service, group, policy and its names."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -20,7 +21,19 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
+from .conftest import Parts
+
 INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
+PORTS = pytest.mark.parametrize(
+    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
+)
+# As DescribeVpcEndpoints lists them (AWS: "Access an AWS service using an interface VPC endpoint"),
+# behind the ID of the hosted zone, as CloudFormation's DnsEntries has them.
+REGIONAL = "vpce-0123-abcd.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
+FIPS = "vpce-0123-abcd.runtime-fips.sagemaker.us-east-1.vpce.amazonaws.com"
+KINDS = pytest.mark.parametrize(
+    ("fips", "regional", "label"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
+)
 
 
 def link_group(template):
@@ -50,9 +63,7 @@ def test_nobody_gets_in_until_allowed(stack, parts, template_of):
     assert template.interface()["SecurityGroupIds"] != [model_group]
 
 
-@pytest.mark.parametrize(
-    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
-)
+@PORTS
 def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), **given)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
@@ -62,9 +73,7 @@ def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     ] == [("10.1.0.0/16", "tcp", port, port) for port in ports]
 
 
-@pytest.mark.parametrize(
-    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
-)
+@PORTS
 def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, given, ports):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, **given)
@@ -308,9 +317,7 @@ def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, par
     RuntimePrivateLink(stack, "Fips", network=network, fips=True)
     for place, vpc_id in enumerate(("vpc-0123456789abcdef0", "vpc-0123456789abcdef1")):
         vpc = parts.vpc(stack, f"Vpc{place}", vpc_id=vpc_id)
-        RuntimePrivateLink(
-            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
-        )
+        parts.link(stack, parts.network_in(stack, vpc, f"Network{place}"), id=f"Link{place}")
     # The same logical ID in another stack is another VPC.
     other = new_stack(app=cdk.App.of(stack), name="Other")
     RuntimePrivateLink(other, "Link", network=parts.network(other))
@@ -323,9 +330,7 @@ def test_lookups_that_are_pending_are_no_second_one(stack, parts):
     # CDK stands in the same ID for every VPC on the first run; the second run tells them apart.
     for place in (1, 2):
         vpc = ec2.Vpc.from_lookup(stack, f"Vpc{place}", vpc_name=f"vpc-{place}")
-        RuntimePrivateLink(
-            stack, f"Link{place}", network=parts.network_in(stack, vpc, f"Network{place}")
-        )
+        parts.link(stack, parts.network_in(stack, vpc, f"Network{place}"), id=f"Link{place}")
 
 
 @pytest.mark.parametrize("off", ["enable_dns_support", "enable_dns_hostnames"])
@@ -340,22 +345,36 @@ def test_private_dns_needs_the_vpcs_dns(stack, parts, off):
         RuntimePrivateLink(stack, "Link", network=parts.network_in(stack, vpc))
 
 
-def adopted(stack, network, **given):
-    group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
-    endpoint = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+def adopted(stack, *, network=None, endpoint=None, groups=None, **given):
+    """A link of an endpoint that is made elsewhere, by default not in the app."""
+    network = network or Parts().network_in(stack)
+    endpoint = endpoint or ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
         stack,
         "Existing",
         vpc_endpoint_id="vpce-0123456789abcdef0",
         port=443,
-        security_groups=[group],
+        security_groups=groups,
     )
     return RuntimePrivateLink.from_interface_endpoint(
         stack, "Link", network=network, interface_endpoint=endpoint, **given
     )
 
 
-def test_an_existing_one_is_adopted_and_left_as_it_is(stack, parts, template_of):
-    link = adopted(stack, parts.network_in(stack), bidirectional_streaming=True)
+def made_in(stack, network, service="sagemaker.runtime", **given):
+    """An interface endpoint in the network's VPC by CDK's own construct."""
+    return ec2.InterfaceVpcEndpoint(
+        stack,
+        "Made",
+        vpc=network.vpc,
+        subnets=network.subnet_selection,
+        service=ec2.InterfaceVpcEndpointAwsService(service),
+        **given,
+    )
+
+
+def test_an_existing_one_is_adopted_and_left_as_it_is(stack, template_of):
+    group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
+    link = adopted(stack, groups=[group], bidirectional_streaming=True)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     link.serve("sentiment")
     template = template_of(stack)
@@ -370,17 +389,195 @@ def test_an_existing_one_is_adopted_and_left_as_it_is(stack, parts, template_of)
 
 def test_one_made_elsewhere_in_the_app_is_adopted(stack, parts, template_of):
     network = parts.network(stack)
-    made = ec2.InterfaceVpcEndpoint(
-        stack,
-        "Made",
-        vpc=network.vpc,
-        open=False,
-        subnets=network.subnet_selection,
-        service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
-    )
-    link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=network, interface_endpoint=made
-    )
+    link = adopted(stack, network=network, endpoint=made_in(stack, network, open=False))
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     (rule,) = link_group(template_of(stack))["SecurityGroupIngress"]
     assert (rule["CidrIp"], rule["FromPort"]) == ("10.1.0.0/16", 443)
+
+
+def evaluate(value: Any, attributes: dict[tuple[str, str], Any]) -> Any:
+    """What CloudFormation makes of the functions that a DNS name needs."""
+    if isinstance(value, list):
+        return [evaluate(item, attributes) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((function, argument),) = value.items()
+    if function == "Fn::GetAtt":
+        return attributes[tuple(argument)]
+    parts = evaluate(argument, attributes)
+    if function == "Fn::Join":
+        return parts[0].join(parts[1])
+    if function == "Fn::Select":
+        return parts[1][int(parts[0])]
+    if function == "Fn::Split":
+        return parts[1].split(parts[0])
+    raise AssertionError(f"{function} is not expected in a DNS name")
+
+
+def deployed(stack, template, regional):
+    """Attributes after a deployment into an account whose use1-az1 is us-east-1c."""
+    zone_names = {"use1-az1": "us-east-1c", "use1-az2": "us-east-1a"}
+    attributes: dict[tuple[str, str], Any] = {
+        (logical_id, "AvailabilityZone"): zone_names[subnet["AvailabilityZoneId"]]
+        for logical_id, subnet in template.of_type("AWS::EC2::Subnet").items()
+    }
+    for logical_id in template.of_type("AWS::EC2::VPCEndpoint"):
+        attributes[logical_id, "DnsEntries"] = [
+            f"Z7HUB22UULQXV:{regional}",
+            "Z7HUB22UULQXV:" + regional.replace("abcd.", "abcd-us-east-1c.", 1),
+            "Z2NK98O4T3SQ1V:runtime.sagemaker.us-east-1.amazonaws.com",
+        ]
+    return attributes
+
+
+@KINDS
+def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional, label):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), fips=fips)
+    names = stack.resolve(link.zonal_dns_names)
+    regional_name = stack.resolve(link.regional_dns_name)
+    attributes = deployed(stack, template_of(stack), regional)
+    assert evaluate(regional_name, attributes) == regional
+    tail = f"{label}.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert {zone: evaluate(name, attributes) for zone, name in names.items()} == {
+        "use1-az1": f"vpce-0123-abcd-us-east-1c.{tail}",
+        "use1-az2": f"vpce-0123-abcd-us-east-1a.{tail}",
+    }
+
+
+@pytest.mark.parametrize(("regional", "service"), [(REGIONAL, "runtime"), (FIPS, "runtime-fips")])
+def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
+    link = adopted(stack, regional_dns_name=regional)
+    tail = f"{service}.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert stack.resolve(link.zonal_dns_names) == {
+        "us-east-1a": f"vpce-0123-abcd-us-east-1a.{tail}",
+        "us-east-1b": f"vpce-0123-abcd-us-east-1b.{tail}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "regional", "label"),
+    [("sagemaker.runtime", REGIONAL, "runtime"), ("sagemaker.runtime-fips", FIPS, "runtime-fips")],
+)
+def test_one_made_in_the_app_tells_its_names_when_adopted(
+    stack, parts, template_of, service, regional, label
+):
+    network = parts.network(stack)
+    made = made_in(stack, network, service)
+    link = adopted(stack, network=network, endpoint=made, hosted_zone_vpcs=[other_vpc(stack)])
+    names = stack.resolve(link.zonal_dns_names)
+    template = template_of(stack)
+    attributes = deployed(stack, template, regional)
+    tail = f"{label}.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert {zone: evaluate(name, attributes) for zone, name in names.items()} == {
+        "use1-az1": f"vpce-0123-abcd-us-east-1c.{tail}",
+        "use1-az2": f"vpce-0123-abcd-us-east-1a.{tail}",
+    }
+    assert link.url.startswith(f"https://{label}.sagemaker.us-east-1.")
+    alias = evaluate(template.only("AWS::Route53::RecordSet")["AliasTarget"]["DNSName"], attributes)
+    assert alias == regional
+
+
+def by_vpc_id(stack, **given):
+    return RuntimePrivateLink(stack, "Link", network=Parts().network_in(stack), **given)
+
+
+@pytest.mark.parametrize(
+    ("link", "label"),
+    [
+        (lambda stack: by_vpc_id(stack), "runtime"),
+        (lambda stack: by_vpc_id(stack, fips=True), "runtime-fips"),
+        (lambda stack: adopted(stack), "runtime"),
+        (lambda stack: adopted(stack, fips=True), "runtime-fips"),
+        (lambda stack: adopted(stack, regional_dns_name=REGIONAL), "runtime"),
+        (lambda stack: adopted(stack, regional_dns_name=FIPS), "runtime-fips"),
+    ],
+)
+def test_the_url_is_that_which_private_dns_answers(stack, link, label):
+    made = link(stack)
+    assert made.fips is (label == "runtime-fips")
+    # The suffix is amazonaws.com, and amazonaws.com.cn in China.
+    name = {"Fn::Join": ["", [f"{label}.sagemaker.us-east-1.", {"Ref": "AWS::URLSuffix"}]]}
+    assert stack.resolve(made.private_dns_name) == name
+    name["Fn::Join"][1][0] = f"https://{label}.sagemaker.us-east-1."
+    assert stack.resolve(made.url) == name
+
+
+@pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
+def test_callers_are_told_the_links_url(stack, parts, template_of, fips, label):
+    network = parts.network(stack)
+    link = RuntimePrivateLink(stack, "Link", network=network, fips=fips)
+    parts.pattern(stack, network=network, private_link=link).output_settings_for_callers()
+    (output,) = [
+        value for name, value in template_of(stack)["Outputs"].items() if "RegionalUrl" in name
+    ]
+    assert output["Value"]["Fn::Join"][1][0] == f"https://{label}.sagemaker.us-east-1."
+
+
+def other_vpc(stack, id="Callers", vpc_id="vpc-0fedcba9876543210", region="eu-west-1"):
+    return ec2.Vpc.from_vpc_attributes(
+        stack, id, vpc_id=vpc_id, region=region, availability_zones=["eu-west-1a"]
+    )
+
+
+@KINDS
+def test_callers_in_other_vpcs_resolve_the_runtimes_name(
+    stack, parts, template_of, fips, regional, label
+):
+    parts.link(
+        stack,
+        fips=fips,
+        hosted_zone_vpcs=[
+            other_vpc(stack),
+            other_vpc(stack, "More", "vpc-0123456789abcdef1", "us-east-1"),
+        ],
+    )
+    template = template_of(stack)
+    name = {"Fn::Join": ["", [f"{label}.sagemaker.us-east-1.", {"Ref": "AWS::URLSuffix"}]]}
+    zone = template.only("AWS::Route53::HostedZone")
+    assert zone["Name"] == name
+    assert zone["VPCs"] == [
+        {"VPCId": "vpc-0fedcba9876543210", "VPCRegion": "eu-west-1"},
+        {"VPCId": "vpc-0123456789abcdef1", "VPCRegion": "us-east-1"},
+    ]
+    record = template.only("AWS::Route53::RecordSet")
+    assert record["Name"] == name
+    assert record["Type"] == "A"
+    assert record["HostedZoneId"] == {"Ref": template.only_id("AWS::Route53::HostedZone")}
+    alias = {
+        key: evaluate(value, deployed(stack, template, regional))
+        for key, value in record["AliasTarget"].items()
+    }
+    assert alias["DNSName"] == regional
+    assert alias["HostedZoneId"] == "Z7HUB22UULQXV"
+
+
+def test_the_endpoints_own_vpc_is_refused(stack, parts):
+    network = parts.network(stack)
+    with refused("LLE214"):
+        parts.link(stack, network, hosted_zone_vpcs=[other_vpc(stack), network.vpc])
+
+
+def test_lookups_that_are_pending_are_not_the_own_vpc(stack):
+    own = ec2.Vpc.from_lookup(stack, "Own", vpc_name="own")
+    network = Parts().network_in(stack, own)
+    callers = ec2.Vpc.from_lookup(stack, "Callers", vpc_name="callers")
+    RuntimePrivateLink(stack, "Link", network=network, hosted_zone_vpcs=[callers])
+
+
+def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
+    zone = {"regional_dns_name": REGIONAL, "hosted_zone_id": "Z7HUB22UULQXV"}
+    adopted(stack, hosted_zone_vpcs=[other_vpc(stack)], **zone)
+    template = template_of(stack)
+    assert template.only("AWS::Route53::RecordSet")["AliasTarget"] == {
+        "DNSName": REGIONAL,
+        "HostedZoneId": "Z7HUB22UULQXV",
+        "EvaluateTargetHealth": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"regional_dns_name": REGIONAL}, {"hosted_zone_id": "Z7HUB22UULQXV"}]
+)
+def test_an_adopted_endpoint_needs_both_names_for_it(stack, given):
+    with refused("LLE215"):
+        adopted(stack, hosted_zone_vpcs=[other_vpc(stack)], **given)

@@ -99,9 +99,7 @@ def test_a_vpc_of_the_same_app_is_an_existing_one(stack, template_of):
     ],
 )
 def test_narrowing_is_a_choice(stack, parts, template_of, network, narrow_policy, wide):
-    link = RuntimePrivateLink(
-        stack, "Link", network=(network or parts.network)(stack), narrow_policy=narrow_policy
-    )
+    link = parts.link(stack, (network or parts.network)(stack), narrow_policy=narrow_policy)
     link.serve("sentiment")
     template = template_of(stack)
     assert lets_through(template, INVOKE, f"{STEM}:endpoint/sentiment")
@@ -123,9 +121,7 @@ def test_narrowing_is_a_choice(stack, parts, template_of, network, narrow_policy
 def test_bidirectional_calls_pass_whatever_their_action_is_called(
     stack, parts, template_of, action
 ):
-    link = RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), bidirectional_streaming=True
-    )
+    link = parts.link(stack, bidirectional_streaming=True)
     link.serve("sentiment")
     template = template_of(stack)
     assert lets_through(template, action, f"{STEM}:endpoint/sentiment")
@@ -207,9 +203,7 @@ def test_what_is_redirected_and_refused_follows_what_is_made(stack, given, said,
 @pytest.mark.parametrize("network", [existing_network, None])
 @pytest.mark.parametrize("private_dns", [True, False])
 def test_who_says_it_on_purpose_is_not_warned(stack, parts, network, private_dns):
-    RuntimePrivateLink(
-        stack, "Link", network=(network or parts.network)(stack), private_dns=private_dns
-    )
+    parts.link(stack, (network or parts.network)(stack), private_dns=private_dns)
     assert takeover_warnings(stack) == []
 
 
@@ -263,9 +257,7 @@ def test_it_needs_no_dns_settings_of_the_vpc(stack):
     vpc = ec2.Vpc(
         stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], enable_dns_hostnames=False
     )
-    network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-    )
+    network = Parts().network_in(stack, vpc)
     RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
 
 

@@ -1,4 +1,4 @@
-"""What endpoints share: the plan's table against what is deployed, and by hand."""
+"""What endpoints of a stack share, and what each has: functions, tags."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 import yaml
+from aws_cdk import Tags
+from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
-from low_latency_endpoint import LowLatencyEndpointStack
+from low_latency_endpoint import (
+    EndpointOptions,
+    FurtherVariant,
+    LowLatencyEndpointStack,
+    RuntimePrivateLink,
+)
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.settings import Settings, load_settings, shared_resources
+from release.stack_changes import Effect, changes_of
+
+from .stack_changes import those
+from .team_apps import an_app, serve, stack_of
 
 ENDPOINT = {
     "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
@@ -106,3 +117,115 @@ def test_the_command_says_it_once_for_the_whole_file(tmp_path: Path) -> None:
         assert not {"subnets", "subnet_size", "addresses_per_subnet"} & {
             decision["name"] for decision in each["decisions"]
         }
+
+
+NEWEST = {"python3.14", "arm64"}
+ELSEWHERE = {"python3.13", "x86_64"}
+PARTITIONS = [
+    ("us-east-1", NEWEST),
+    ("eu-central-1", NEWEST),
+    (None, NEWEST),
+    ("cn-north-1", ELSEWHERE),
+    ("cn-northwest-1", ELSEWHERE),
+    ("us-gov-west-1", ELSEWHERE),
+]
+
+
+@pytest.mark.parametrize(("region", "wanted"), PARTITIONS)
+def test_a_function_has_what_its_partition_has(new_stack, parts, template_of, region, wanted):
+    stack = new_stack(region=region)
+    parts.model(stack)
+    functions = template_of(stack).of_type("AWS::Lambda::Function")
+    assert len(functions) == 3  # of the default group, the interfaces, and the former names
+    for function in functions.values():
+        assert {function["Runtime"], *function["Architectures"]} == wanted
+
+
+# The interface endpoint's service has another name in China, the S3 gateway has not: as CDK's own
+# tables have them (InterfaceVpcEndpointAwsService, GatewayVpcEndpointAwsService of 2.275.0).
+@pytest.mark.parametrize(
+    ("region", "prefix"),
+    [
+        ("us-east-1", "com.amazonaws"),
+        ("cn-north-1", "cn.com.amazonaws"),
+        ("cn-northwest-1", "cn.com.amazonaws"),
+        ("us-gov-west-1", "com.amazonaws"),
+    ],
+)
+def test_the_services_are_called_as_they_are_there(new_stack, parts, template_of, region, prefix):
+    stack = new_stack(region=region)
+    model = parts.model(stack)
+    RuntimePrivateLink(stack, "Link", network=model.network)
+    endpoints = template_of(stack).of_type("AWS::EC2::VPCEndpoint").values()
+    names = {each["VpcEndpointType"]: each["ServiceName"] for each in endpoints}
+    assert names == {
+        "Interface": f"{prefix}.{region}.sagemaker.runtime",
+        "Gateway": {"Fn::Join": ["", ["com.amazonaws.", {"Ref": "AWS::Region"}, ".s3"]]},
+    }
+
+
+HOSTED = {"AWS::SageMaker::Model", "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Endpoint"}
+
+
+def template_with(tags, own, *, others=None):
+    """The template of the pattern with a model of its own for a variant, or for a shadow."""
+    stack = stack_of(an_app(), "Ml")
+    pattern = serve(stack, endpoint=EndpointOptions(endpoint_name="sentiment", tags=tags), **own)
+    for key, value in (others or {}).items():
+        Tags.of(pattern).add(key, value)
+    return Template.from_stack(stack).to_json()
+
+
+def tags_of_hosted(template):
+    """Type and tags of each, in the order of the template."""
+    return [
+        (each["Type"], {tag["Key"]: tag["Value"] for tag in each["Properties"].get("Tags", ())})
+        for each in template["Resources"].values()
+        if each["Type"] in HOSTED
+    ]
+
+
+@pytest.fixture(params=["variants", "shadow"])
+def own(request, parts):
+    """A second model."""
+    further = FurtherVariant(name="b", containers=[parts.container()])
+    return {request.param: [further] if request.param == "variants" else further}
+
+
+def test_tags_of_the_endpoint_are_those_of_configuration_and_models_too(own):
+    found = tags_of_hosted(template_with({"team": "search", "cost-centre": "42"}, own))
+    assert {kind for kind, _ in found} == HOSTED
+    assert len(found) == 4  # two models
+    assert all(tags == {"team": "search", "cost-centre": "42"} for _, tags in found)
+
+
+def test_without_tags_there_are_none(own):
+    assert all(not tags for _, tags in tags_of_hosted(template_with({}, own)))
+
+
+def test_aspects_add_tags_and_win(own):
+    others = {"team": "platform", "tier": "1"}
+    found = tags_of_hosted(
+        template_with({"team": "search", "cost-centre": "42"}, own, others=others)
+    )
+    wanted = {"team": "platform", "tier": "1", "cost-centre": "42"}
+    assert [tags for _, tags in found] == [wanted] * 4
+
+
+@pytest.mark.parametrize("before", [{}, {"team": "search"}], ids=["first tags", "other tags"])
+def test_other_tags_replace_nothing(own, before):
+    changes = changes_of(template_with(before, own), template_with({"team": "nlp"}, own))
+    updated = those(changes, Effect.UPDATED)
+    assert set(updated.values()) == HOSTED
+    assert len(updated) == 4
+    assert all(changes[name].properties == {"Tags"} for name in updated)
+    assert len(those(changes, Effect.LEFT)) == len(changes) - 4
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [("model", "AWS::SageMaker::Model"), ("configuration", "AWS::SageMaker::EndpointConfig")],
+)
+def test_a_part_alone(stack, parts, template_of, part, kind):
+    getattr(parts, part)(stack, tags={"team": "search"})
+    assert template_of(stack).only(kind)["Tags"] == [{"Key": "team", "Value": "search"}]

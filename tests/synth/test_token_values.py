@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import aws_cdk as cdk
 import pytest
@@ -16,7 +15,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import (
-    AlarmOptions,
     ContainerImage,
     CoreDump,
     DataCapture,
@@ -24,7 +22,6 @@ from low_latency_endpoint import (
     InferenceAmi,
     InstancePool,
     InstanceType,
-    LatencyAlarms,
     LatencyDashboard,
     MeasuredThroughput,
     MetricsPublishing,
@@ -34,10 +31,10 @@ from low_latency_endpoint import (
     VariantOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from low_latency_endpoint.hosting.scaling import ScalingStep
 from tests.refusals import refused
 
-from .conftest import warnings_in
+from .conftest import alarms_on, warnings_in
 from .iam_decisions import text as text_of
 
 
@@ -105,12 +102,7 @@ def step_on_metric(stack, parts, **given):
 
 
 def alarms(stack, parts, **given):
-    LatencyAlarms(
-        stack,
-        "Alarms",
-        endpoint=parts.endpoint(stack),
-        options=replace(AlarmOptions.none(), error_rate=0.01, **given),
-    )
+    alarms_on(stack, parts.endpoint(stack), error_rate=0.01, **given)
 
 
 def made_of(value, stack, parts, make, given):
@@ -290,12 +282,7 @@ def test_numbers_of_instances_and_their_type_as_parameters(new_stack, parts, tem
     endpoint.scale(
         "primary", min_instances=parameter("Least"), max_instances=parameter("Most")
     ).track_invocations(max_tps_per_instance=50)
-    LatencyAlarms(
-        stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(AlarmOptions.none(), error_rate=0.01, capacity_at_maximum=True),
-    )
+    alarms_on(stack, endpoint, error_rate=0.01, capacity_at_maximum=True)
     LatencyDashboard(stack, "Dashboard", endpoint=endpoint)
     template = template_of(stack)
     assert "e+2" not in json.dumps(template["Resources"])
@@ -315,12 +302,7 @@ def test_the_alarm_on_the_last_instance_knows_a_maximum_that_is_a_parameter(
     """CloudFormation does not subtract: half an instance below the maximum is added instead."""
     endpoint = parts.endpoint(stack)
     endpoint.scale("primary", min_instances=2, max_instances=number(stack))
-    LatencyAlarms(
-        stack,
-        "Alarms",
-        endpoint=endpoint,
-        options=replace(AlarmOptions.none(), capacity_at_maximum=True),
-    )
+    alarms_on(stack, endpoint, capacity_at_maximum=True)
     (alarm,) = (
         properties
         for properties in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()

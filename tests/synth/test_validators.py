@@ -1,20 +1,28 @@
-"""Whole stacks before three judges: cfn-lint, cdk-nag's AwsSolutions and CDK's own rules."""
+"""What validators say of our templates: cdk-nag, cfn-lint, security checks, our own warnings."""
 
 from __future__ import annotations
 
 import json
+import re
 import runpy
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import aws_cdk as cdk
+import cdk_nag
 import pytest
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import DataCapture, LoadTestFleetStack, LowLatencyEndpointStack, ModelData
 from low_latency_endpoint.settings import load_settings
 
-from .conftest import WHOLE_STACKS
+from .conftest import WHOLE_STACKS, alarms_on, warnings_in
 from .judges import REGION, cfn_lint, judged
 
 ROOT = Path(__file__).parents[2]
@@ -137,14 +145,14 @@ def test_the_endpoints_stack_does_not_need_the_fleets(both_stacks):
     assert "Fn::GetStackOutput" in json.dumps(stacks["Testing"].template)
 
 
-EXAMPLES = [
+EXAMPLE_APPS = [
     path
     for path in sorted((ROOT / "examples").glob("*.py"))
     if "app.synth()" in path.read_text(encoding="utf-8")
 ]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLE_APPS, ids=lambda path: path.stem)
 def test_nothing_to_find_in_an_example(tmp_path, monkeypatch, path):
     app = judged_app(tmp_path)
     monkeypatch.setattr(cdk, "App", lambda: app)
@@ -182,3 +190,202 @@ def test_the_judges_are_awake(stack):
     for kind, name in (("AWS::S3::Bucket", "BucketNam"), ("AWS::EC2::Subnet", "Zone")):
         resource = {"Type": kind, "Properties": {name: "x"}}
         assert cfn_lint(json.dumps({"Resources": {"R": resource}}))
+
+
+PACKS = (
+    cdk_nag.AwsSolutionsChecks,
+    cdk_nag.NIST80053R5Checks,
+    cdk_nag.PCIDSS321Checks,
+    cdk_nag.HIPAASecurityChecks,
+)
+SETTINGS = [
+    "endpoint.yaml",
+    *(f"examples/{path.name}" for path in sorted((ROOT / "examples").glob("*.yaml"))),
+]
+EXAMPLES = [
+    f"examples/{path.name}"
+    for path in sorted((ROOT / "examples").glob("*.py"))
+    if "app.synth()" in path.read_text(encoding="utf-8")
+]
+
+
+class Row(NamedTuple):
+    finding: str
+    where: str
+    gone_with: str
+    why: str
+
+
+def rows():
+    text = (ROOT / "docs/reference/security-checks.md").read_text(encoding="utf-8")
+    section = text.partition("## What the packs find")[2].partition("\n## ")[0]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in section.splitlines()
+        if line.startswith("| `")
+    ]
+    return [
+        Row(finding.strip("` "), where.strip("`"), gone_with, why)
+        for finding, where, gone_with, why in cells
+    ]
+
+
+def found_in(name, folder):
+    """Pairs of a rule, without its pack's name, and the path of a construct below its stack."""
+    app = cdk.App(outdir=str(folder), context=FLAGS, analytics_reporting=False)
+    cdk.Validations.of(app).add_plugins(*(pack(app) for pack in PACKS))
+    if name.endswith(".yaml"):
+        settings = load_settings(str(ROOT / name))
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        serving = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
+        LoadTestFleetStack(app, "Fleet", serving=serving, env=env)
+        synthesise = app.synth
+    else:
+        synthesise = partial(runpy.run_path, str(ROOT / name), run_name="__main__")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cdk, "App", lambda: app)  # an example makes its own, and synthesises
+        with pytest.raises(RuntimeError, match="ValidationFailed"):
+            synthesise()
+    report = json.loads((folder / "validation-report.json").read_text(encoding="utf-8"))
+    return {
+        (
+            re.sub(r"^(NIST\.800\.53\.R5|PCI\.DSS\.321|HIPAA\.Security)-", "", each["ruleName"]),
+            construct["constructPath"],
+        )
+        for plugin in report["pluginReports"]
+        for each in plugin.get("violations", [])
+        for construct in each["violatingConstructs"]
+        if not each["ruleName"].startswith("Annotation")
+    }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return {name: found_in(name, tmp_path_factory.mktemp("out")) for name in [*SETTINGS, *EXAMPLES]}
+
+
+def explained(finding, table):
+    rule, path = finding
+    return any(rule == row.finding and fnmatch(path, row.where) for row in table)
+
+
+def test_every_finding_is_explained(found):
+    table = rows()
+    unexplained = {
+        (name, *finding)
+        for name, findings in found.items()
+        for finding in findings
+        if not explained(finding, table)
+    }
+    assert unexplained == set()
+
+
+def test_every_explanation_has_a_finding(found):
+    findings = set().union(*found.values())
+    idle = [row for row in rows() if not any(explained(each, [row]) for each in findings)]
+    assert idle == []
+
+
+def test_the_example_for_regulated_organisations_keeps_only_what_stays(found):
+    stays = [row for row in rows() if row.gone_with == "-"]
+    left = {each for each in found["examples/regulated.yaml"] if not explained(each, stays)}
+    assert left == set()
+
+
+def test_every_reason_is_one():
+    """Likewise refers to the row before, which has one."""
+    table = rows()
+    assert len(table) > 10
+    for row in table:
+        assert row.why.startswith("Likewise") or len(row.why.split()) >= 4, row
+        assert "AwsSolutions" not in row.finding  # acknowledged at the resource, or fixed
+
+
+def test_cfn_lint_finds_nothing_in_the_example_for_regulated_organisations(tmp_path):
+    app = cdk.App(outdir=str(tmp_path), context=FLAGS, analytics_reporting=False)
+    settings = load_settings(str(ROOT / "examples/regulated.yaml"))
+    LowLatencyEndpointStack(
+        app,
+        "Regulated",
+        settings=settings,
+        env=cdk.Environment(account="123456789012", region="us-east-1"),
+    )
+    app.synth()
+    template = (tmp_path / "Regulated.template.json").read_text(encoding="utf-8")
+    assert cfn_lint(template) == []
+
+
+VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
+SECRET = "low-latency-endpoint:secretInEnvironment:HF_TOKEN"
+NOBODY = "low-latency-endpoint:alarmsNotifyNobody"
+
+
+def test_a_secret_in_an_environment_warns_without_its_value(stack, parts):
+    parts.serving(stack, environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})
+    (warning,) = warnings_in(stack, "secretInEnvironment")
+    assert "HF_TOKEN" in warning
+    everything = json.dumps(
+        [
+            str(entry.data)
+            for construct in stack.node.find_all()
+            for entry in construct.node.metadata
+        ]
+    )
+    assert VALUE not in everything
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{resolve:secretsmanager:hub:SecretString:token}}",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf",
+    ],
+)
+def test_where_a_secret_is_may_be_said(stack, parts, value):
+    parts.serving(stack, environment={"HF_TOKEN": value})
+    assert not warnings_in(stack, "secretInEnvironment")
+
+
+def test_a_token_is_not_known(stack, parts):
+    value = cdk.CfnParameter(stack, "Token", no_echo=True).value_as_string
+    parts.serving(stack, environment={"HF_TOKEN": value})
+    assert not warnings_in(stack, "secretInEnvironment")
+
+
+@pytest.mark.parametrize("warned", [SECRET, NOBODY])
+def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
+    """Then the CDK CLI finds none in the assembly."""
+    left = []
+    for acknowledged in (False, True):
+        stack = new_stack()
+        model = parts.serving(stack, environment={"HF_TOKEN": VALUE})
+        endpoint = parts.endpoint(stack, variants=[parts.variant(stack, model=model)])
+        alarms = alarms_on(stack, endpoint, error_rate=0.01)
+        if acknowledged:
+            cdk.Validations.of(alarms if warned == NOBODY else model).acknowledge(
+                cdk.Acknowledgment(id=f"Annotation::{warned}", reason="Known, and meant so.")
+            )
+        text = "notify nobody" if warned == NOBODY else "looks like a secret"
+        left.append(
+            len(
+                Annotations.from_stack(stack).find_warning(
+                    "*", Match.string_like_regexp(f".*{text}.*")
+                )
+            )
+        )
+    assert left == [1, 0]
+
+
+def test_alarms_that_notify_nobody_warn(new_stack, parts):
+    for actions, expected in (([], 1), (None, 0)):
+        stack = new_stack()
+        if actions is None:
+            topic = sns.Topic.from_topic_arn(
+                stack, "Topic", "arn:aws:sns:us-east-1:123456789012:on-call"
+            )
+            actions = [cloudwatch_actions.SnsAction(topic)]
+        endpoint = parts.endpoint(stack)
+        alarms_on(stack, endpoint, error_rate=0.01, actions=actions)
+        # For rollback, which SageMaker acts on, nobody has to be notified.
+        alarms_on(stack, endpoint, "Rollback", new_fleet_only=True, error_rate=0.01)
+        assert len(warnings_in(stack, "alarmsNotifyNobody")) == expected

@@ -1,28 +1,116 @@
-"""A container of a model: what serves, what is served, and its environment."""
+"""A container of a model: what serves, what is served (also a model of the Hugging Face Hub), its
+environment, and how CloudFormation takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors.findings import Finding, finding
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..errors.findings import Finding, finding, located
 from ..errors.frozen import dataclass
 from ..facts.rules import IMAGE_OR_PACKAGE
 from ..hugging_face import HUB
+from ..hugging_face.hub_options import HubModelOptions
 from ..hugging_face.lock_file import LOCK_NAME
 from ..options.argument_kinds import checked_arguments
-from ..options.container import ContainerOptions
+from ..options.container import ContainerOptions, rules_of_containers
+from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.pinned_model import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
-from ..plan.serving_containers import OFFLINE
-from .hugging_face_model import HuggingFaceModel, served_on, serving_image
+from ..plan.secrets import secret_warning
+from ..plan.serving_containers import OFFLINE, ServingContainer
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_of, region_of
+from ..synthesis.template_values import is_token
 from .images import ContainerImage
 from .instance_type import InstanceType
-from .model_data import ModelData
+from .model_data import ModelData, container_property
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_secretsmanager as secretsmanager
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceModel(HubModelOptions):
+    """A model of the Hub that ``low-latency pin`` has pinned, and how it is to be served.
+
+    :meth:`Container.from_hugging_face` makes one of its arguments.
+
+    Args:
+        model: Its name on the Hub: ``Qwen/Qwen3-8B``.
+        lock: The lock file; by default ``models.lock.yaml`` in the working directory.
+        accept_license: The model's licence by its name, which you have read. By default only permissive licences such as ``apache-2.0`` and ``mit`` are taken.
+        server: By default the one for its task and the accelerator.
+        context_length: Tokens of the longest request together with its answer; by default the model's own, or as many as one request has room for.
+        trust_remote_code: Whether Python code that comes with the model runs; has to be said where there is some.
+        bucket: For the model's files; several stacks may share it. By default one that the stack makes.
+        token: With the Hub's token, for gated and private models. By default none.
+        hub_endpoint: The Hub, or a mirror of it, which gets the token. By default ``https://huggingface.co``.
+
+    Raises:
+        ConfigurationError: LLE391 for the context and LLE807 for values of another
+            kind; when it is used, LLE343 to LLE346 for lock file and licence, LLE359
+            for the Hub's address.
+
+    Examples:
+        >>> from low_latency_endpoint import HuggingFaceModel
+        >>> HuggingFaceModel(model="Qwen/Qwen3-8B").hub_model.pinned.commit  # doctest: +SKIP
+        'b968826d9c46dd6066d109eabc6255188de91218'
+    """
+
+    bucket: s3.IBucket | None = None
+    token: secretsmanager.ISecret | None = None
+    serving: HubServing | None = field(default=None, init=False, repr=False)
+
+    @property
+    def data(self) -> ModelData:
+        """Its files in S3, staged at deployment."""
+        return ModelData.from_hugging_face(
+            self.hub_model.pinned,
+            bucket=self.bucket,
+            token=self.token,
+            hub_endpoint=self.hub_endpoint,
+        )
+
+
+def _served_on(
+    model: HuggingFaceModel, instance_types: Sequence[str], volume_gib: int | None, where: str
+) -> HuggingFaceModel:
+    """The same model, held against the types that it runs on."""
+    served = replace(model)
+    serving = hub_serving(model.hub_model, instance_types, volume_gib=volume_gib, where=where)
+    object.__setattr__(served, "serving", serving)
+    return served
+
+
+def _serving_image(container: ServingContainer) -> ContainerImage:
+    """The image of a serving container."""
+    if container.registry == "dlc":
+        return ContainerImage.from_dlc(container.repository, container.tag)
+    return _ImageOfSageMaker(container.repository, container.tag, container)
+
+
+@dataclass(frozen=True)
+class _ImageOfSageMaker(ContainerImage):
+    """An image in SageMaker's own registries, whose accounts differ from Region to Region."""
+
+    repository: str
+    tag: str
+    container: ServingContainer = field(hash=False)
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        region = region_of(scope)
+        account = self.container.account("" if is_token(region) else region, path_of(scope))
+        return ContainerImage.from_dlc(self.repository, self.tag, account=account).bind(scope)
 
 
 @checked_arguments
@@ -163,7 +251,7 @@ class Container(ContainerOptions):
             >>> from low_latency_endpoint import Container
             >>> Container.from_hugging_face("Qwen/Qwen3-8B")  # doctest: +SKIP
         """
-        made = cls(
+        container = cls(
             hugging_face=HuggingFaceModel(
                 model=model,
                 lock=lock,
@@ -177,7 +265,7 @@ class Container(ContainerOptions):
             ),
             environment=environment or {},
         )
-        return made if instance_type is None else container_on(made, [str(instance_type)])
+        return container if instance_type is None else container_on(container, [str(instance_type)])
 
     @property
     def model_data(self) -> ModelData | None:
@@ -201,13 +289,69 @@ def container_on(
         raise INSTANCE_TYPE_NEEDED.error(
             got=f"{hub.model} without an instance type", allowed="instance_type", where=where
         )
-    served = served_on(hub, instance_types, volume_gib, where)
+    served = _served_on(hub, instance_types, volume_gib, where)
     assert served.serving is not None
     serving = served.serving.container
     return replace(
         container,
         hugging_face=served,
-        image=serving_image(serving),
+        image=_serving_image(serving),
         data=served.data,
         environment={**serving.environment, **container.environment},
     )
+
+
+def check_containers(
+    containers: Sequence[Container], inference_mode: str | None, where: str
+) -> None:
+    """The same as of a settings file's."""
+    for _, error in rules_of_containers(containers, inference_mode):
+        raise located(error, where)
+
+
+def container_definition(
+    scope: Construct, container: Container
+) -> tuple[sagemaker.CfnModel.ContainerDefinitionProperty, list[dict[str, Any]]]:
+    """The container as CloudFormation takes it, and what the model's role must be allowed."""
+    package, image, data = container.model_package, container.image, container.model_data
+    properties: dict[str, Any] = {}
+    statements: list[dict[str, Any]] = []
+    if image is not None:
+        uri, statements = image.bind(scope)
+        if package is None:
+            properties = {"image": uri, **image.registry_access}
+    if data is not None:
+        uri, needed = data.bind(scope)
+        statements = [*statements, *needed]
+        if package is None:
+            properties |= container_property(data, uri, multi_model=container.multi_model)
+    if package is not None:
+        properties["model_package_name"] = package
+        if image is None or data is None:
+            warn(
+                scope,
+                "modelPackageRights",
+                "What the model package holds is not known at synth: allow the model's role to "
+                "pull its image (ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, "
+                "ecr:GetDownloadUrlForLayer) and to read its data (s3:GetObject), or say them "
+                "with image= and data= beside model_package.",
+            )
+    if container.environment:
+        properties["environment"] = dict(container.environment)
+    if container.hostname:
+        properties["container_hostname"] = container.hostname
+    if container.multi_model:
+        properties["mode"] = "MultiModel"
+    if container.model_cache is not None:
+        properties["multi_model_config"] = sagemaker.CfnModel.MultiModelConfigProperty(
+            model_cache_setting="Enabled" if container.model_cache else "Disabled"
+        )
+    return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
+
+
+def warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
+    """Say which values of an environment look like secrets, and not what they are."""
+    for name, value in environment.items():
+        text = None if is_token(value) else secret_warning(name, value)
+        if text is not None:
+            warn(model, f"secretInEnvironment:{name}", text)

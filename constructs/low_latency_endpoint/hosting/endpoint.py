@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..facts.limits import ENDPOINT_NAME
-from ..facts.rules import COUNTS_OF_A_SCALED_FLEET
+from ..facts.deployments import check_guardrails
+from ..facts.limits import ENDPOINT_NAME, ROLLBACK_ALARM_COUNT
+from ..facts.rules import COUNTS_OF_A_SCALED_FLEET, ROLLING_NEEDS_ONE_VARIANT
 from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
-from ..synthesis.asked_once import path_below
-from ..synthesis.findings import warn
-from ..synthesis.physical_names import name_of
-from ..synthesis.validation import check
-from .deployment import deployment_property
-from .endpoint_configuration import IEndpointConfiguration
-from .endpoint_interface import IEndpoint
-from .imported_endpoint import ImportedEndpoint
-from .serving_check import ServingCheck
-from .shadow import ROLLING_WITH_SHADOW
-from .tags import cfn_tags
-from .variant_attributes import VariantAttributes
+from ..plan.rights import looking_at_endpoint, looking_at_stack
+from ..synthesis.annotations import warn
+from ..synthesis.arns import endpoint_arn
+from ..synthesis.construct_tree import TreePart, name_of, path_below
+from ..synthesis.lambda_functions import shared_function
+from ..synthesis.template_values import cfn_tags, check, in_seconds
+from .endpoint_configuration import ROLLING_WITH_SHADOW, IEndpointConfiguration
+from .endpoint_interface import IEndpoint, ImportedEndpoint
+from .variant import VariantAttributes
+
+_TIMEOUT_SECONDS = 300  # for a scaling action that is under way
 
 
 @checked_arguments
@@ -101,7 +103,7 @@ class Endpoint(IEndpoint):
         self._keep_counts = keep_instance_counts
         self._after_scaling()
         self.confirmation: Construct | None = (
-            ServingCheck(
+            _ServingCheck(
                 self,
                 "ServingCheck",
                 endpoint_name=self.endpoint_name,
@@ -119,7 +121,7 @@ class Endpoint(IEndpoint):
         make none that does.
         """
         self._rollback_alarms += alarms
-        self.cfn_endpoint.deployment_config = deployment_property(
+        self.cfn_endpoint.deployment_config = _deployment_property(
             self._deployment, self.variants, self._rollback_alarms, self._path, shadow=self.shadow
         )
 
@@ -218,15 +220,12 @@ class Endpoint(IEndpoint):
             )
 
     def _after_scaling(self) -> None:
-        """Say what an update does with the numbers of instances.
-
-        No form of these properties is right both for a fleet that scales and for one of a fixed
-        size: retained, a changed initial count never arrives; not retained, an update throws a
-        scaled fleet back to the initial count. So they differ, and CloudFormation sends an
-        UpdateEndpoint when they alone change, with the configuration that serves already: refused,
-        ignored or a whole deployment, nobody has said which. Whoever turns scaling off or on
-        states ``keep_instance_counts`` and leaves them as they are.
-        """
+        """Say what an update does with the numbers of instances."""
+        # No form of these properties is right both for a fleet that scales and for one of a fixed
+        # size: retained, a changed initial count never arrives; not retained, an update throws a
+        # scaled fleet back to it. CloudFormation sends an UpdateEndpoint when they alone change,
+        # with the configuration that serves already: refused, ignored or a whole deployment, nobody
+        # has said which.
         keep = bool(self._scaled) if self._keep_counts is None else self._keep_counts
         if keep:
             self.cfn_endpoint.retain_all_variant_properties = True
@@ -242,5 +241,98 @@ def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPoli
     """All at once with inference components too, of which nothing is known."""
     if any(variant.shape == "inference-component" for variant in variants):
         return DeploymentPolicy.all_at_once()
-    types = [each.name for variant in variants for each in variant.instance_types]
+    types = [instance_type.name for variant in variants for instance_type in variant.instance_types]
     return default_deployment(types)
+
+
+def _deployment_property(
+    policy: DeploymentPolicy,
+    variants: Sequence[VariantAttributes],
+    alarms: Sequence[cloudwatch.IAlarm],
+    where: str = "",
+    *,
+    shadow: VariantAttributes | None = None,
+) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+    """Errors: LLE508, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails."""
+    kind = policy.kind
+    if kind == "ROLLING" and len(variants) > 1:
+        raise ROLLING_NEEDS_ONE_VARIANT.error(
+            got=f"{len(variants)} variants", allowed="1", where=where
+        )
+    everything = [*variants, *([shadow] if shadow else [])]
+    types = [
+        instance_type.name for variant in everything for instance_type in variant.instance_types
+    ]
+    check_guardrails(kind, types, rolls_back=bool(alarms), where=where)
+    wait = in_seconds(policy.wait, where)
+    termination, maximum = (
+        None if stated is None else in_seconds(stated, where)
+        for stated in (policy.termination_wait, policy.maximum_execution)
+    )
+    endpoint = sagemaker.CfnEndpoint
+    size = endpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=policy.percent)
+    properties: dict[str, Any] = {}
+    if kind == "ROLLING":
+        properties["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
+            maximum_batch_size=size,
+            rollback_maximum_batch_size=size,  # see facts.deployments.instances_in_update
+            wait_interval_in_seconds=wait,
+            maximum_execution_timeout_in_seconds=maximum,
+        )
+    else:
+        part = {"CANARY": "canary_size", "LINEAR": "linear_step_size"}.get(kind)
+        properties["blue_green_update_policy"] = endpoint.BlueGreenUpdatePolicyProperty(
+            traffic_routing_configuration=endpoint.TrafficRoutingConfigProperty(
+                type=kind, wait_interval_in_seconds=wait, **({part: size} if part else {})
+            ),
+            termination_wait_in_seconds=termination,
+            maximum_execution_timeout_in_seconds=maximum,
+        )
+    if alarms:
+        ROLLBACK_ALARM_COUNT.check(len(alarms), where)
+        properties["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
+            alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
+        )
+    return endpoint.DeploymentConfigProperty(**properties)
+
+
+class _ServingCheck(TreePart):
+    """Fails a deployment after which the endpoint does not serve its configuration."""
+
+    # After an update that SageMaker gives up (a rollback alarm, a container that fails, no
+    # capacity) the endpoint is in service as before, with the former configuration. Whether
+    # CloudFormation takes that for a success is not known; Terraform's provider did
+    # (hashicorp/terraform-provider-aws#46663, #48997), and deleted the configuration that served.
+    # This resource comes before CloudFormation's clean-up: the stack goes back while that exists.
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str,
+        name_at_synth: str,
+        configuration_name: str,
+    ) -> None:
+        super().__init__(scope, id)
+        function = shared_function(
+            self,
+            "EndpointServingCheck",
+            "check_endpoint",
+            description="Confirms that endpoints serve the configuration they were given",
+            statements=[looking_at_stack(Aws.STACK_ID)],
+            timeout_seconds=_TIMEOUT_SECONDS,
+        )
+        rights = function.role.also(
+            "Policy", looking_at_endpoint(endpoint_arn(self, name_at_synth)), scope=self
+        )
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::EndpointServingCheck",
+            service_token=function.arn,
+            # A function that dies must not hold the stack for CloudFormation's hour.
+            service_timeout=Duration.seconds(_TIMEOUT_SECONDS + 60),
+            properties={"EndpointName": endpoint_name, "EndpointConfigName": configuration_name},
+        )
+        resource.node.add_dependency(rights)

@@ -1,12 +1,13 @@
-"""The endpoint configuration: production variants, data capture, encryption, metrics."""
+"""The endpoint configuration: variants, a shadow, data capture, encryption, metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from aws_cdk import Resource
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
@@ -16,25 +17,31 @@ from ..facts.rules import (
     ALL_WEIGHTS_ZERO,
     KMS_WITH_LOCAL_STORAGE,
     ONE_COMPONENT_HOST,
+    SHADOW_OF_ONE_VARIANT,
     VARIANT_NAMED_TWICE,
 )
 from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import MetricsPublishing
-from ..options.written_to_s3 import DataCapture
+from ..options.written_to_s3 import DataCapture, WrittenToS3
 from ..plan.hub_serving import also_on
-from ..synthesis.asked_once import path_below, path_of
-from ..synthesis.findings import warn
+from ..synthesis.annotations import warn
+from ..synthesis.arns import key_by_arn
+from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import check, in_seconds, is_token
+from ..synthesis.template_values import cfn_tags, check, in_seconds, is_token
 from .instance_type import InstanceType
-from .shadow import check_shadow
-from .tags import cfn_tags
-from .variant import ProductionVariant
-from .variant_attributes import VariantAttributes
-from .written_to_s3 import capture_property, with_key
+from .variant import ProductionVariant, VariantAttributes
 
-if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+_EXCLUSIONS = (
+    "AWS excludes it from shadow tests (shadow-tests-exclusions), and does not say whether an "
+    "endpoint configuration with a shadow variant is refused"
+)
+ROLLING_WITH_SHADOW = (
+    "AWS excludes endpoints with several variants from rolling updates "
+    "(deployment-guardrails-exclusions), and does not say whether a shadow variant counts. Take "
+    "canary, linear or all_at_once, or try it in a test account."
+)
+_Written = TypeVar("_Written", bound=WrittenToS3)
 
 
 class IEndpointConfiguration(Resource):
@@ -112,7 +119,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         _check_variants(variants, path)
         _check_hosts(variants, shadow, path)
         if shadow is not None:
-            check_shadow(self, variants, shadow, path)
+            _check_shadow(self, variants, shadow, path)
             variants = [*variants, shadow]
             check_names([variant.name for variant in variants], path)
         if encryption_key is not None and not kms_key_with_local_storage:
@@ -123,19 +130,21 @@ class EndpointConfiguration(IEndpointConfiguration):
         if kms_key_with_local_storage or not any(_with_local_storage(variants)):
             encryption_key = encryption_key or guarding
         if data_capture is not None:
-            data_capture = with_key(self, "CaptureKey", data_capture, guarding)
+            data_capture = _with_key(self, "CaptureKey", data_capture, guarding)
         variants = [
-            replace(each, core_dump=with_key(self, f"CoreDumpKey{at}", each.core_dump, guarding))
-            if each.core_dump
-            else each
-            for at, each in enumerate(variants)
+            replace(
+                variant, core_dump=_with_key(self, f"CoreDumpKey{at}", variant.core_dump, guarding)
+            )
+            if variant.core_dump
+            else variant
+            for at, variant in enumerate(variants)
         ]
         granted = _granted(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:
             optional["kms_key_id"] = encryption_key.key_arn
         if data_capture is not None:
-            optional["data_capture_config"] = capture_property(data_capture)
+            optional["data_capture_config"] = _capture_property(data_capture)
         if shadow is not None:
             *variants, shadow = variants
             optional["shadow_production_variants"] = [shadow.to_cfn()]
@@ -206,14 +215,14 @@ class EndpointConfiguration(IEndpointConfiguration):
             ...         stack, "Approved", "fraud-2026-11-20",
             ...         variants=[VariantAttributes(name="AllTraffic", instance_count=2)]))
         """
-        made = _ImportedConfiguration(scope, id)
-        path = path_below(made, scope, id)
+        imported = _ImportedConfiguration(scope, id)
+        path = path_below(imported, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         check_names([variant.name for variant in variants], path)
-        made.endpoint_config_name = check(ENDPOINT_CONFIG_NAME, endpoint_config_name, path)
-        made.variant_attributes = tuple(variants)
-        made.enhanced_metrics = enhanced_metrics
-        return made
+        imported.endpoint_config_name = check(ENDPOINT_CONFIG_NAME, endpoint_config_name, path)
+        imported.variant_attributes = tuple(variants)
+        imported.enhanced_metrics = enhanced_metrics
+        return imported
 
     def variant(self, name: str) -> ProductionVariant | None:
         """The variant of that name, or None; the shadow too."""
@@ -341,3 +350,77 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):
                     warn(scope, f"image:{variant.name}", message)
+
+
+def _check_shadow(
+    configuration: Construct,
+    variants: Sequence[ProductionVariant],
+    shadow: ProductionVariant,
+    where: str,
+) -> None:
+    """Refuse a shadow beside several production variants; warn of what may not work."""
+    if len(variants) != 1:
+        raise SHADOW_OF_ONE_VARIANT.error(
+            got=f"{shadow.name} beside {', '.join(variant.name for variant in variants)}",
+            allowed="one production variant and one shadow variant",
+            where=where,
+        )
+    production = variants[0]
+    if not (is_token(shadow.weight) or is_token(production.weight)) and not (
+        0 < shadow.weight <= production.weight
+    ):
+        warn(
+            configuration,
+            f"shadowWeight:{shadow.name}",
+            f"The shadow variant's weight is {shadow.weight:g}, the production variant's "
+            f"{production.weight:g}. Over the production variant's weight it is taken for the "
+            "share of requests that are copied, so it should be above 0 and at most "
+            f"{production.weight:g}; AWS documents an example with equal weights only.",
+        )
+    for feature in sorted(set(_excluded(production, shadow))):
+        warn(configuration, f"shadowExclusion:{feature}", f"{feature}: {_EXCLUSIONS}.")
+
+
+def _excluded(*variants: ProductionVariant) -> Iterator[str]:
+    for variant in variants:
+        for model in variant.models:
+            if model.shape == "multi-model":
+                yield "multi-model endpoint"
+            elif model.shape == "pipeline":
+                yield "several containers"
+        if any(
+            instance_type.name.startswith("ml.inf1.") for instance_type in variant.instance_types
+        ):
+            yield "Inf1"
+
+
+def _with_key(scope: Construct, id: str, written: _Written, default: kms.IKey | None) -> _Written:
+    """The same, with the key that its ARN names, or a default."""
+    key = written.key or key_by_arn(scope, id, written.kms_key_arn) or default
+    return written if key is None else replace(written, key=key, kms_key_arn=None)
+
+
+def _capture_property(
+    capture: DataCapture,
+) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
+    config = sagemaker.CfnEndpointConfig
+    types = {
+        f"{kind}_content_types": list(stated)
+        for kind, stated in (
+            ("csv", capture.csv_content_types),
+            ("json", capture.json_content_types),
+        )
+        if stated
+    }
+    return config.DataCaptureConfigProperty(
+        enable_capture=True,
+        initial_sampling_percentage=capture.sampling_percentage,
+        destination_s3_uri=capture.s3,
+        capture_options=[
+            config.CaptureOptionProperty(capture_mode=mode.capitalize()) for mode in capture.capture
+        ],
+        kms_key_id=capture.key.key_arn if capture.key else None,
+        capture_content_type_header=config.CaptureContentTypeHeaderProperty(**types)
+        if types
+        else None,
+    )

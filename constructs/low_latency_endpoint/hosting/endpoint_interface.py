@@ -1,30 +1,34 @@
-"""What every endpoint offers, whether made here or elsewhere."""
+"""What every endpoint offers, and endpoints that are made elsewhere: in another stack or app, by a
+pipeline or a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from aws_cdk import Resource
+from aws_cdk import ArnFormat, Resource
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..facts.limits import MAX_INSTANCES
+from ..facts.limits import ENDPOINT_ARN, ENDPOINT_NAME, MAX_INSTANCES
 from ..facts.rules import (
     COMPONENTS_ARE_BY_THEMSELVES,
+    NAME_OR_ARN,
     UNKNOWN_VARIANT,
     VARIANT_SCALED_TWICE,
     VARIANTS_NOT_KNOWN,
 )
-from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
+from ..network.vpc_endpoints import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_of
-from ..synthesis.validation import check
+from ..synthesis.arns import endpoint_arn as arn_of
+from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.template_values import check, is_token
+from .endpoint_configuration import check_names
 from .endpoint_metrics import EndpointVariant, MetricSource
 from .scaling import InvocationScaling
-from .variant_attributes import VariantAttributes
+from .variant import VariantAttributes
 
 
 @checked_arguments
@@ -156,14 +160,14 @@ class IEndpoint(MetricSource, Resource):
         elif not self.all_variants:
             attributes = VariantAttributes(name=name)
         else:
-            found = [each for each in self.all_variants if each.name == name]
-            if not found:
+            named = [variant for variant in self.all_variants if variant.name == name]
+            if not named:
                 raise UNKNOWN_VARIANT.error(
                     got=repr(name),
-                    allowed=", ".join(each.name for each in self.all_variants),
+                    allowed=", ".join(variant.name for variant in self.all_variants),
                     where=path_of(self),
                 )
-            attributes = found[0]
+            attributes = named[0]
         return EndpointVariant(
             attributes,
             endpoint_name=self.name_at_synth,
@@ -237,3 +241,41 @@ def _refuse_components(variants: Sequence[VariantAttributes], where: str) -> Non
                 allowed="a variant with a model, or a component",
                 where=where,
             )
+
+
+class ImportedEndpoint(IEndpoint):
+    """What ``Endpoint.from_*`` return; it makes nothing by itself."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str | None = None,
+        endpoint_arn: str | None = None,
+        variants: Sequence[VariantAttributes] = (),
+        endpoint_config_name: str | None = None,
+        enhanced_metrics: bool = False,
+    ) -> None:
+        where = f"{path_of(scope)}/{id}".lstrip("/")
+        if endpoint_name is None and endpoint_arn is None:
+            raise NAME_OR_ARN.error(got="neither", allowed="one or both", where=where)
+        check(ENDPOINT_NAME, endpoint_name, where)
+        check(ENDPOINT_ARN, endpoint_arn, where)
+        super().__init__(scope, id, environment_from_arn=endpoint_arn)
+        path = path_below(self, scope, id)
+        check_names([variant.name for variant in variants], path)
+        self.endpoint_name = endpoint_name or _name_in(self, str(endpoint_arn))
+        self.name_at_synth = self.endpoint_name
+        self.endpoint_arn = endpoint_arn or arn_of(self, self.endpoint_name)
+        self.variants = tuple(variants)
+        self.endpoint_config_name = endpoint_config_name
+        self.enhanced_metrics = enhanced_metrics
+        self._scaled = {}
+
+
+def _name_in(scope: Construct, endpoint_arn: str) -> str:
+    if not is_token(endpoint_arn):
+        return endpoint_arn.rpartition("/")[2]
+    parts = stack_of(scope).split_arn(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME)
+    return str(parts.resource_name)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk.aws_cloudwatch import Metric
 
 from ..facts.durations import seconds_of
 from ..facts.metrics import check_statistic, metric_facts
@@ -16,7 +16,7 @@ from ..facts.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.published_metrics import check_published
-from .variant_attributes import VariantAttributes
+from .variant import VariantAttributes
 
 _NEW_FLEET = "EndpointConfigName"
 
@@ -38,7 +38,7 @@ class MetricSource:
         period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
-    ) -> cloudwatch.Metric:
+    ) -> Metric:
         """A metric by its name in CloudWatch, such as ``ModelLatency``.
 
         Parameters
@@ -63,117 +63,85 @@ class MetricSource:
             endpoint does not publish it, with the reason.
         """
 
-    def metric_invocations(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+    def metric_invocations(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Requests sent to the variant."""
         return self.metric("Invocations", statistic=statistic, **options)
 
-    def metric_invocations_per_instance(
-        self, statistic: str = "Sum", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_invocations_per_instance(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Requests per instance: each counts 1/n with n instances. Scaling tracks it."""
         return self.metric("InvocationsPerInstance", statistic=statistic, **options)
 
-    def metric_model_latency(self, statistic: str = "p99", **options: Any) -> cloudwatch.Metric:
+    def metric_model_latency(self, statistic: str = "p99", **options: Any) -> Metric:
         """Time in the model's container as SageMaker sees it, in microseconds."""
         return self.metric("ModelLatency", statistic=statistic, **options)
 
-    def metric_overhead_latency(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_overhead_latency(self, statistic: str = "Average", **options: Any) -> Metric:
         """Time that SageMaker adds, in microseconds; CloudWatch lists no percentiles."""
         return self.metric("OverheadLatency", statistic=statistic, **options)
 
-    def metric_invocation_4xx_errors(
-        self, statistic: str = "Sum", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_invocation_4xx_errors(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Requests answered with a 4xx; ``Average`` is their share."""
         return self.metric("Invocation4XXErrors", statistic=statistic, **options)
 
-    def metric_invocation_5xx_errors(
-        self, statistic: str = "Sum", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_invocation_5xx_errors(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Requests answered with a 5xx; ``Average`` is their share."""
         return self.metric("Invocation5XXErrors", statistic=statistic, **options)
 
-    def metric_invocation_model_errors(
-        self, statistic: str = "Sum", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_invocation_model_errors(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Requests that the model did not answer with 2xx; ``Average`` is their share."""
         return self.metric("InvocationModelErrors", statistic=statistic, **options)
 
-    def metric_mid_stream_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+    def metric_mid_stream_errors(self, statistic: str = "Sum", **options: Any) -> Metric:
         """Streamed responses that broke off."""
         return self.metric("MidStreamErrors", statistic=statistic, **options)
 
     def metric_concurrent_requests_per_model(
         self, statistic: str = "Maximum", **options: Any
-    ) -> cloudwatch.Metric:
+    ) -> Metric:
         """Requests in flight, those queued in the container too, every 10 seconds."""
         return self.metric("ConcurrentRequestsPerModel", statistic=statistic, **options)
 
-    def metric_cpu_utilization(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_cpu_utilization(self, statistic: str = "Average", **options: Any) -> Metric:
         """CPU in percent of one vCPU: 0 to 100 times the vCPUs."""
         return self.metric("CPUUtilization", statistic=statistic, **options)
 
-    def metric_memory_utilization(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_memory_utilization(self, statistic: str = "Average", **options: Any) -> Metric:
         """Memory in percent."""
         return self.metric("MemoryUtilization", statistic=statistic, **options)
 
-    def metric_disk_utilization(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_disk_utilization(self, statistic: str = "Average", **options: Any) -> Metric:
         """Disk in percent."""
         return self.metric("DiskUtilization", statistic=statistic, **options)
 
-    def metric_gpu_utilization(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_gpu_utilization(self, statistic: str = "Average", **options: Any) -> Metric:
         """GPU in percent of one GPU: 0 to 100 times the GPUs."""
         return self.metric("GPUUtilization", statistic=statistic, **options)
 
-    def metric_gpu_memory_utilization(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_gpu_memory_utilization(self, statistic: str = "Average", **options: Any) -> Metric:
         """GPU memory in percent of one GPU: 0 to 100 times the GPUs."""
         return self.metric("GPUMemoryUtilization", statistic=statistic, **options)
 
-    def metric_model_loading_wait_time(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_model_loading_wait_time(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: wait for a model to be loaded, in microseconds."""
         return self.metric("ModelLoadingWaitTime", statistic=statistic, **options)
 
-    def metric_model_unloading_time(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_model_unloading_time(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: time to unload a model, in microseconds."""
         return self.metric("ModelUnloadingTime", statistic=statistic, **options)
 
-    def metric_model_downloading_time(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_model_downloading_time(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: time to fetch a model from S3, in microseconds."""
         return self.metric("ModelDownloadingTime", statistic=statistic, **options)
 
-    def metric_model_loading_time(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_model_loading_time(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: time to load a model, in microseconds."""
         return self.metric("ModelLoadingTime", statistic=statistic, **options)
 
-    def metric_model_cache_hit(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_model_cache_hit(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: share of requests that found their model loaded."""
         return self.metric("ModelCacheHit", statistic=statistic, **options)
 
-    def metric_loaded_model_count(
-        self, statistic: str = "Average", **options: Any
-    ) -> cloudwatch.Metric:
+    def metric_loaded_model_count(self, statistic: str = "Average", **options: Any) -> Metric:
         """Multi-model: models loaded."""
         return self.metric("LoadedModelCount", statistic=statistic, **options)
 
@@ -212,7 +180,7 @@ class EndpointVariant(MetricSource):
         period: Lasting | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
-    ) -> cloudwatch.Metric:
+    ) -> Metric:
         facts = metric_facts(name, where=self._where)
         check_statistic(name, statistic, self._where)
         further = dict(dimensions or {})
@@ -229,11 +197,11 @@ class EndpointVariant(MetricSource):
             shape=self.attributes.shape,
             further=frozenset(further),
             enhanced=self._enhanced,
-            instance_types=[each.name for each in self.attributes.instance_types],
+            instance_types=[instance_type.name for instance_type in self.attributes.instance_types],
             of=f"{self._endpoint_name}/{self.name}",
             where=self._where,
         )
-        return cloudwatch.Metric(
+        return Metric(
             namespace=facts.namespace,
             metric_name=name,
             dimensions_map={

@@ -1,4 +1,5 @@
-"""The execution role of what SageMaker hosts in the network's subnets, with its policies."""
+"""The role of what SageMaker hosts in the network's subnets; on delete it stays until SageMaker's
+network interfaces have gone."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsii
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -15,22 +17,91 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..plan.rights import (
     Own,
+    allow,
     by_service,
+    calling_function,
     encrypting_volumes,
     hosting,
+    looking_at_interfaces,
+    looking_at_stack,
     making_interfaces,
     writing_with,
 )
-from ..synthesis.findings import acknowledge_wildcard_resources, pseudo_parameters, warn
-from ..synthesis.iam_documents import allow, for_hosting
-from ..synthesis.rights_before import RightsBefore
-from ..synthesis.role_rights import RoleRights
-from ..synthesis.s3_locations import written_objects
-from .drained_interfaces import DrainedInterfaces
+from ..synthesis.annotations import acknowledge_wildcard_resources, warn
+from ..synthesis.arns import written_objects
+from ..synthesis.construct_tree import TreePart, path_of, stack_of
+from ..synthesis.lambda_functions import shared_function
+from ..synthesis.policy_documents import for_hosting
+from ..synthesis.role_rights import RightsBefore, RoleRights
+from ..synthesis.template_values import pseudo_parameters
 from .model_interface import IModel
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
+
+
+_LONGEST_RUN = 900
+"""Seconds, the most by Lambda's guide
+(https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html); its API model in botocore
+1.44.8 says 1,800. For its hour the function invokes itself four times; Lambda stops a chain after
+about sixteen invocations
+(https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html)."""
+_LONGEST_WAIT = 3600
+"""Seconds; the most that CloudFormation takes for a custom resource."""
+
+
+class _DrainedInterfaces(TreePart):
+    """Deleted between a model and what its network interfaces need: waits until they have gone."""
+
+    # They outlive endpoint and model by minutes
+    # (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327). Meanwhile
+    # EC2 refuses to delete their groups and subnets, and SageMaker may need the role's rights.
+    # Whose an interface is cannot be told. Where the groups go along with the whole stack, so do
+    # all of its models: the function waits for the interfaces to the end, 57 minutes, and then
+    # fails. Otherwise (an update, a group of another stack) others may stay in the groups: it waits
+    # 20 minutes at most.
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        security_groups: Sequence[ec2.ISecurityGroup],
+        subnets: Sequence[ec2.ISubnet],
+        needed: Sequence[IDependable],
+    ) -> None:
+        super().__init__(scope, id)
+        stack = stack_of(self)
+        function = shared_function(
+            self,
+            "LowLatencyEndpointDrain",
+            "wait_for_interfaces",
+            description="Waits on delete until SageMaker's network interfaces have gone",
+            statements=[looking_at_interfaces(), looking_at_stack(Aws.STACK_ID)],
+            wildcards="ec2:DescribeNetworkInterfaces takes no resource.",
+            timeout_seconds=_LONGEST_RUN,
+        )
+        # Beside the role: one that names the function which has the role would be a circle.
+        may_invoke_itself = function.role.also("GoesOn", calling_function(function.arn), fixed=True)
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::DrainedInterfaces",
+            service_token=function.arn,
+            service_timeout=Duration.seconds(_LONGEST_WAIT),
+            properties={
+                "GroupIds": [group.security_group_id for group in security_groups],
+                "OwnGroupIds": [
+                    group.security_group_id
+                    for group in security_groups
+                    if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
+                    and path_of(stack_of(group)) == path_of(stack)
+                ],
+            },
+        )
+        # Of subnets only the subnet: what else is below them is none of the interfaces' matter.
+        places = [subnet.node.default_child for subnet in subnets]
+        resource.node.add_dependency(may_invoke_itself, *needed, *filter(None, places))
 
 
 class Groups(NamedTuple):
@@ -51,32 +122,11 @@ def groups_in(
 
 
 class ExecutionRole:
-    """A role that may make network interfaces in these subnets, and what else is stated.
+    """A role that may make network interfaces in these subnets, and what else is stated."""
 
-    What one version of a model needs, and each place that it writes to, is in a policy whose name
-    follows its content: an update adds the new version's and takes the old one's away after the
-    endpoint has changed. On a role that is given, what several models need stands once. All of it
-    is there before SageMaker asks for it, and goes after SageMaker's network interfaces have gone.
-
-    Parameters
-    ----------
-    scope : Construct
-        Its parts become children of.
-    network : ZoneAlignedNetwork
-    placed : Groups
-    role : aws_iam.IRole, optional
-        By default a new one. With that of a :class:`ComponentHost` nothing waits for interfaces:
-        they are the host's, and stay when a component goes.
-    statements : sequence of mapping
-        Beside those for the network interfaces.
-
-    Attributes
-    ----------
-    role : aws_iam.IRole
-    connections : aws_ec2.Connections
-    needed : list of IDependable
-        What SageMaker needs when the hosted thing is made.
-    """
+    # A policy's name follows its content: an update adds the new version's and takes the old one's
+    # away after the endpoint has changed. All that SageMaker asks for is in ``needed``. With the
+    # role of a ComponentHost nothing waits for interfaces: they are the host's.
 
     def __init__(
         self,
@@ -116,7 +166,7 @@ class ExecutionRole:
         self.needed += network.data_path
         self._waiting: list[Construct] = []
         if role is None or getattr(role.node.scope, "shape", "") != "inference-component":
-            drained = DrainedInterfaces(
+            drained = _DrainedInterfaces(
                 scope,
                 "Drained",
                 security_groups=placed.groups,

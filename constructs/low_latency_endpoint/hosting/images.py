@@ -19,17 +19,18 @@ from ..facts.images import (
 )
 from ..facts.limits import IMAGE_URI
 from ..options.argument_kinds import checked_arguments
-from ..plan.rights import pulling
-from ..synthesis.asked_once import path_of, stack_of
-from ..synthesis.findings import pseudo_parameters, warn
-from ..synthesis.iam_documents import allow
-from ..synthesis.token_text import masked
-from ..synthesis.validation import check, is_token
+from ..plan.rights import allow, pulling
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.template_values import check, is_token, masked, pseudo_parameters
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ecr as ecr
     from aws_cdk import aws_ecr_assets as ecr_assets
     from aws_cdk import aws_lambda as lambda_
+
+_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
+_MAPPING = "DeepLearningContainerAccounts"
 
 
 @checked_arguments
@@ -234,9 +235,6 @@ class _PrivateRegistryImage(ContainerImage):
         }
 
 
-_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
-
-
 @dataclass(frozen=True)
 class _AssetImage(ContainerImage):
     directory: str
@@ -290,9 +288,6 @@ class _DeepLearningContainer(ContainerImage):
         arn = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{account}:repository/{self.repository}"
         uri = f"{account}.dkr.ecr.{Aws.REGION}.{Aws.URL_SUFFIX}/{self.repository}:{self.tag}"
         return uri, pulling(arn)
-
-
-_MAPPING = "DeepLearningContainerAccounts"
 
 
 def _dlc_account(scope: Construct) -> str:

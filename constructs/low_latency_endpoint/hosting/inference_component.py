@@ -1,12 +1,15 @@
-"""A model with a number of copies on the instances of an endpoint, beside other models."""
+"""Inference components: instances that hold several models, each model with a number of copies, and
+the scaling of these copies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from aws_cdk import Resource, Size
+from aws_cdk import Duration, Resource, Size
+from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -18,29 +21,309 @@ from ..facts.limits import (
     COMPONENT_MEMORY,
     COMPONENT_NAME,
     CONTAINER_STARTUP_SECONDS,
+    COOLDOWN_SECONDS,
     COPIES,
+    MANAGED_INSTANCES,
+    MAX_INSTANCES,
     MODEL_DOWNLOAD_SECONDS,
+    SCALED_COPIES,
+    SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts
-from ..facts.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
-from ..network.private_link_policy import INVOKE_ACTIONS
+from ..facts.rules import (
+    COMPONENTS_NEED_A_HOST,
+    COPIES_DO_NOT_FIT,
+    INITIAL_OUTSIDE_RANGE,
+    METRIC_NOT_PUBLISHED,
+)
+from ..network.vpc_endpoints import INVOKE_ACTIONS
+from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from ..synthesis.findings import warn
-from ..synthesis.iam_documents import arn
-from ..synthesis.physical_names import name_of
-from ..synthesis.validation import check, check_seconds, is_token
-from .copy_scaling import CopyScaling
+from ..synthesis.annotations import warn
+from ..synthesis.arns import arn
+from ..synthesis.construct_tree import name_of, path_below, path_of, stack_of
+from ..synthesis.template_values import check, check_seconds, is_token
 from .endpoint import Endpoint
 from .endpoint_configuration import EndpointConfiguration, check_images
 from .endpoint_interface import IEndpoint
 from .endpoint_metrics import checked_period
+from .execution_role import ExecutionRole, HostedInNetwork, groups_in
+from .images import ContainerImage
 from .model_interface import IModel
-from .variant import ProductionVariant
-from .variant_attributes import VariantAttributes
+from .scaling import ScalingStep, check_order, step_policy, tracking_policy
+from .variant import ProductionVariant, VariantAttributes
 
+_DESIRED_COPIES = "sagemaker:inference-component:DesiredCopyCount"
+_INVOCATIONS = "SageMakerInferenceComponentInvocationsPerCopy"
+_CONCURRENCY = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
 _DIMENSION = "InferenceComponentName"
+
+
+@checked_arguments
+class ComponentHost(HostedInNetwork):
+    """Stands in a model's place in a variant, whose instances then hold inference components.
+
+    SageMaker adds and removes the instances by itself, as the copies of the components need them.
+    What a component needs, it asks for: :class:`InferenceComponent`. How AWS treats components is
+    taken from its pages and from reports; none of it was seen on AWS yet.
+
+    Components are for many models on few accelerators, and for models that may be at zero. A model
+    that has to hold a latency is better on instances of its own (:class:`Model`): neighbours share
+    CPUs and memory bandwidth, and there are no plan, no guarded deployment, no warm-up.
+
+    Attributes
+    ----------
+    role, grant_principal : aws_iam.IRole
+    connections : aws_ec2.Connections
+    min_instances, max_instances : int
+    network : ZoneAlignedNetwork
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Size, Stack
+    >>> from low_latency_endpoint import *
+    >>> stack = Stack(App(), "Models")
+    >>> network = ZoneAlignedNetwork(
+    ...     stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    >>> host = ComponentHost(stack, "Host", network=network, min_instances=1, max_instances=4)
+    >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
+    ...     ProductionVariant(model=host, instance_type="ml.g5.12xlarge",
+    ...                       initial_instance_count=1)])
+    >>> endpoint = Endpoint(stack, "Endpoint", configuration=configuration)
+    >>> model = Model(stack, "Llama", network=network, role=host.role, containers=[
+    ...     Container.from_dlc("djl-inference", "0.36.0-lmi28.0.0-cu130",
+    ...                        data="s3://models/llama-3-8b/")])
+    >>> llama = InferenceComponent(stack, "Component", endpoint=endpoint, model=model,
+    ...                            accelerators=1, memory=Size.gibibytes(32), copies=1)
+    >>> scaling = llama.scale(min_copies=1, max_copies=8).track_concurrency(
+    ...     max_concurrency_per_copy=4)
+    """
+
+    role: iam.IRole
+    network: ZoneAlignedNetwork
+    max_instances: int
+    images: Sequence[ContainerImage] = ()
+    shape: str = "inference-component"
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        max_instances: int,
+        min_instances: int = 2,
+        role: iam.IRole | None = None,
+        network_isolation: bool = False,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+    ) -> None:
+        """Stands in a model's place in a variant, whose instances then hold inference components.
+
+        Args:
+            scope: The construct in which this one is made.
+            id: The construct's ID in its scope.
+            network: Where the instances run.
+            min_instances: The fewest instances; by default 2, so that two zones serve. With 0, SageMaker lets the last instance go, and requests fail for minutes until one is there again; a warning says so. It was seen to be refused in one Region (eu-west-3).
+            max_instances: The most instances, which the subnets keep room for.
+            role: Execution role of the endpoint configuration, which such an endpoint needs; by default a new one. Give the components' models the same one, ``Model(role=host.role)``: AWS does not say which of the two fetches images and data.
+            network_isolation: No network calls from or to the containers; by default off. The models' should be the same.
+            security_groups: By default the network's ``model_security_group``.
+
+        Raises:
+            ConfigurationError: LLE106 and LLE444 for the numbers of instances, LLE621 for a
+                minimum above the maximum, LLE310, LLE807.
+        """
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        check(MANAGED_INSTANCES, min_instances, path)
+        check(MAX_INSTANCES, max_instances, path)
+        check_order(min_instances, max_instances, path)
+        if not is_token(min_instances) and min_instances == 0:
+            warn(
+                self,
+                "noInstance",
+                "SageMaker lets the last instance go when no component has a copy, and requests "
+                "then fail for several minutes until one is there again: no latency holds.",
+            )
+        placed = groups_in(network, security_groups, path)
+        self._execution = ExecutionRole(
+            self, network=network, placed=placed, role=role, statements=[]
+        )
+        self.role = self._execution.role
+        self.needed = self._execution.needed
+        self.min_instances, self.max_instances = min_instances, max_instances
+        self.network = network
+        self.model_name = None
+        self.configuration_properties = {
+            "ExecutionRoleArn": self.role.role_arn,
+            "EnableNetworkIsolation": network_isolation,
+            "VpcConfig": {"SecurityGroupIds": placed.group_ids, "Subnets": placed.subnet_ids},
+        }
+        self.variant_properties = {
+            "ManagedInstanceScaling": {
+                "Status": "ENABLED",
+                "MinInstanceCount": min_instances,
+                "MaxInstanceCount": max_instances,
+            }
+        }
+
+
+@checked_arguments
+class CopyScaling(Construct):
+    """An inference component as a scalable target; what :meth:`InferenceComponent.scale` returns.
+
+    Attributes
+    ----------
+    cfn_scalable_target : aws_applicationautoscaling.CfnScalableTarget
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        component: Construct,
+        component_name: str,
+        initial_copies: int,
+        min_copies: int,
+        max_copies: int,
+        no_capacity: cloudwatch.IMetric,
+    ) -> None:
+        """An inference component as a scalable target; what :meth:`InferenceComponent.scale` returns."""
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        check(COPIES, initial_copies, path)
+        check(SCALED_COPIES, min_copies, path)
+        check(SCALED_COPIES, max_copies, path)
+        check_order(min_copies, max_copies, path)
+        counts = (min_copies, initial_copies, max_copies)
+        if not any(map(is_token, counts)) and sorted(counts) != list(counts):
+            raise INITIAL_OUTSIDE_RANGE.error(
+                got=f"{initial_copies} copies", allowed=f"{min_copies} to {max_copies}", where=path
+            )
+        self._no_capacity = no_capacity
+        self._of = component_name
+        self.cfn_scalable_target = appscaling.CfnScalableTarget(
+            self,
+            "Target",
+            service_namespace="sagemaker",
+            scalable_dimension=_DESIRED_COPIES,
+            resource_id=f"inference-component/{component_name}",
+            min_capacity=min_copies,
+            max_capacity=max_copies,
+        )
+        # CloudFormation has no attribute with the component's name that would order the two.
+        self.cfn_scalable_target.node.add_dependency(component)
+        self.node.default_child = self.cfn_scalable_target
+
+    def track_invocations(
+        self,
+        *,
+        target_invocations_per_copy: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+        disable_scale_in: bool = False,
+    ) -> CopyScaling:
+        """Hold invocations per copy and minute at a target.
+
+        Args:
+            target_invocations_per_copy: May be a token.
+            scale_in_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            disable_scale_in: Only ever add copies; by default they are removed again.
+
+        Raises:
+            ConfigurationError: LLE602, LLE605.
+        """
+        return self._track(
+            "Invocations",
+            _INVOCATIONS,
+            target_invocations_per_copy,
+            (scale_in_cooldown, scale_out_cooldown),
+            disable_scale_in,
+        )
+
+    def track_concurrency(
+        self,
+        *,
+        max_concurrency_per_copy: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+        disable_scale_in: bool = False,
+    ) -> CopyScaling:
+        """Hold requests in flight per copy, measured every 10 seconds.
+
+        Args:
+            max_concurrency_per_copy: Requests in flight at a copy that scaling aims at.
+            scale_in_cooldown: As for :meth:`track_invocations`.
+            scale_out_cooldown: As for :meth:`track_invocations`.
+            disable_scale_in: As for :meth:`track_invocations`.
+
+        Raises:
+            ConfigurationError: LLE602, LLE605.
+        """
+        return self._track(
+            "Concurrency",
+            _CONCURRENCY,
+            max_concurrency_per_copy,
+            (scale_in_cooldown, scale_out_cooldown),
+            disable_scale_in,
+        )
+
+    def from_zero(self, *, copies: int = 1, cooldown: Duration | None = None) -> cloudwatch.Alarm:
+        """Bring copies back when a request finds none.
+
+        Target tracking does not: without a copy there are no invocations per copy. Requests fail
+        until the first copy serves, for minutes where an instance has to start. Source:
+        https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling-zero-instances.html
+
+        Args:
+            copies: How many to begin with; by default 1.
+            cooldown: By default 60 seconds.
+
+        Raises:
+            ConfigurationError: LLE605.
+        """
+        path = path_of(self)
+        return step_policy(
+            self,
+            "FromZero",
+            self.cfn_scalable_target,
+            of=self._of,
+            metric=self._no_capacity,
+            threshold=1,
+            steps=[ScalingStep(lower=0, change=copies)],
+            evaluation_periods=1,
+            cooldown_seconds=check_seconds(
+                COOLDOWN_SECONDS, cooldown or Duration.seconds(60), path
+            ),
+            scale_in=False,
+            description="A request found no copy of the inference component",
+        )
+
+    def _track(
+        self,
+        policy_name: str,
+        metric: str,
+        target: float,
+        cooldowns: tuple[Duration | None, Duration | None],
+        disable_scale_in: bool,
+    ) -> CopyScaling:
+        path = path_of(self)
+        inward, outward = (check_seconds(COOLDOWN_SECONDS, wait, path) for wait in cooldowns)
+        tracking_policy(
+            self,
+            policy_name,
+            self.cfn_scalable_target,
+            of=self._of,
+            metric=metric,
+            target=check(SCALING_TARGET, target, path),
+            scale_in_seconds=inward,
+            scale_out_seconds=outward,
+            disable_scale_in=disable_scale_in,
+        )
+        return self
 
 
 @checked_arguments
@@ -265,9 +548,8 @@ class InferenceComponent(Resource):
                 endpoint.cfn_endpoint.node.add_dependency(model)
 
 
-def _mebibytes(size: Size | None, where: str) -> int | None:
-    found: int | None = check(COMPONENT_MEMORY, size and size.to_mebibytes(), where)
-    return found
+def _mebibytes(size: Size | None, where: str) -> Any:
+    return check(COMPONENT_MEMORY, size and size.to_mebibytes(), where)
 
 
 def _variant(endpoint: IEndpoint, name: str | None, where: str) -> VariantAttributes:
@@ -290,17 +572,17 @@ def _check_room(variant: VariantAttributes, needs: dict[str, Any], copies: int, 
         if instance_type.facts is None:
             continue
         for what, need, has in _needs(needs, instance_type.facts):
-            each = int(has // need)
-            if each and (
+            fitting = int(has // need)
+            if fitting and (
                 variant.max_instances is None
                 or is_token(variant.max_instances)
                 or is_token(copies)
-                or copies <= each * variant.max_instances
+                or copies <= fitting * variant.max_instances
             ):
                 continue
-            fleet = "" if not each else f" on {variant.max_instances} instances at most"
+            fleet = f" on {variant.max_instances} instances at most" if fitting else ""
             raise COPIES_DO_NOT_FIT.error(
-                got=f"{copies if each else 1} copies with {need:g} {what} each",
+                got=f"{copies if fitting else 1} copies with {need:g} {what} each",
                 allowed=f"{has:g} {what} on an {instance_type.name}{fleet}",
                 where=where,
             )

@@ -6,7 +6,7 @@ from ..errors.frozen import dataclass
 from ..facts.instance_types import InstanceFacts, instance_facts
 from ..facts.limits import INSTANCE_TYPE
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.validation import check, is_token
+from ..synthesis.template_values import check, is_token
 
 
 @checked_arguments

@@ -16,16 +16,19 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..plan.published_metrics import endpoint_shape
 from ..plan.rights import reading
-from ..synthesis.asked_once import path_below
-from ..synthesis.s3_locations import bucket_arn, split_s3_uri
-from ..synthesis.validation import check
-from .container import Container, container_on
-from .container_definition import check_containers, container_definition, warn_of_secrets
+from ..synthesis.arns import bucket_arn, split_s3_uri
+from ..synthesis.construct_tree import path_below
+from ..synthesis.template_values import cfn_tags, check
+from .container import (
+    Container,
+    check_containers,
+    container_definition,
+    container_on,
+    warn_of_secrets,
+)
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
-from .imported_model import ImportedModel, model_of_cfn
-from .model_interface import IModel
-from .tags import cfn_tags
+from .model_interface import IModel, ImportedModel, model_of_cfn
 
 
 @checked_arguments
@@ -142,7 +145,9 @@ class Model(HostedInNetwork):
                 if several
                 else None
             ),
-            enable_network_isolation=all(each.hugging_face is not None for each in containers)
+            enable_network_isolation=all(
+                container.hugging_face is not None for container in containers
+            )
             if network_isolation is None
             else network_isolation,
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
@@ -156,11 +161,13 @@ class Model(HostedInNetwork):
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self.containers = tuple(containers)
-        self.images = tuple(each.image for each in containers if each.image is not None)
+        self.images = tuple(
+            container.image for container in containers if container.image is not None
+        )
         self.hub_servings = tuple(
-            each.hugging_face.serving
-            for each in containers
-            if each.hugging_face and each.hugging_face.serving
+            container.hugging_face.serving
+            for container in containers
+            if container.hugging_face and container.hugging_face.serving
         )
         self.shape = endpoint_shape(
             len(containers), multi_model=any(container.multi_model for container in containers)

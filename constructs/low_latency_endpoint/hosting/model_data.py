@@ -16,9 +16,9 @@ from ..hugging_face import HUB
 from ..options.argument_kinds import checked_arguments
 from ..plan.pinned_model import PinnedModel
 from ..plan.rights import decrypting, reading
-from ..synthesis.findings import warn
-from ..synthesis.s3_locations import bucket_arn, split_s3_uri
-from ..synthesis.validation import check, is_token
+from ..synthesis.annotations import warn
+from ..synthesis.arns import bucket_arn, split_s3_uri
+from ..synthesis.template_values import check, is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms

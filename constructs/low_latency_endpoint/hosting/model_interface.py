@@ -1,21 +1,33 @@
-"""What a variant asks of a model, whether made here or elsewhere."""
+"""What a variant asks of a model, and models that are made elsewhere: by other code of the app, a
+pipeline, a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
-from constructs import IDependable
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, IDependable
 
+from ..facts.limits import IMAGE_URI, MODEL_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.hub_serving import HubServing
+from ..plan.published_metrics import endpoint_shape
+from ..plan.rights import allow, encrypting_volumes, writing_with
+from ..synthesis.annotations import warn
+from ..synthesis.arns import written_objects
+from ..synthesis.construct_tree import path_below
+from ..synthesis.role_rights import RoleRights
+from ..synthesis.template_values import check, is_token
 from .images import ContainerImage
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
+
+_IMPORTED = "@FromCfnModel"
 
 
 class IModel(Resource):
@@ -60,3 +72,89 @@ class IModel(Resource):
     def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
         """Let the role hand a key on to the instances' volumes; what they have to depend on."""
         raise NotImplementedError
+
+
+class ImportedModel(IModel):
+    """What ``Model.from_*`` return; it makes nothing but rights, for a role that is known."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        model_name: str,
+        role: iam.IRole | None = None,
+        images: Sequence[ContainerImage] = (),
+        shape: str = "single-model",
+        network: ZoneAlignedNetwork | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        self.model_name = check(MODEL_NAME, model_name, path)
+        self.role = role
+        self.images = tuple(images)
+        self.shape = shape
+        self.network = network
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
+        resource = written_objects(s3_uri)
+        statements = [] if resource is None else [allow(["s3:PutObject"], resource)]
+        if key is not None:
+            statements.append(writing_with(key.key_arn))
+        return self._allow(statements, f"to write to {s3_uri}", complete=resource is not None)
+
+    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
+        return self._allow(
+            encrypting_volumes(key.key_arn), "to use the volumes' key", complete=True
+        )
+
+    def _allow(
+        self, statements: Sequence[Mapping[str, Any]], what: str, *, complete: bool
+    ) -> list[IDependable]:
+        if self.role is None or not complete:
+            warn(
+                self,
+                "importedModelRights",
+                f"The role of this model needs to be allowed {what}: state role= (and a bucket "
+                "that is known) when it is imported, or allow it where the role is made.",
+            )
+        if self.role is None or not statements:
+            return []
+        return [RoleRights.given(self, self.role).allow("Granted", *statements, owner=self)]
+
+
+def model_of_cfn(
+    cfn_model: sagemaker.CfnModel, *, role: iam.IRole | None, network: ZoneAlignedNetwork | None
+) -> IModel:
+    """The model of an L1 construct, once however often it is asked for."""
+    imported = cfn_model.node.try_find_child(_IMPORTED)
+    if imported is not None:
+        return cast(IModel, imported)
+    containers = _containers(cfn_model)
+    uris = [uri for uri in (_part(container, "image") for container in containers) if uri]
+    return ImportedModel(
+        cfn_model,
+        _IMPORTED,
+        model_name=cfn_model.attr_model_name,
+        role=role,
+        images=[ContainerImage.from_uri(uri) for uri in uris if _is_known(uri)],
+        shape=endpoint_shape(
+            len(containers),
+            multi_model=any(_part(container, "mode") == "MultiModel" for container in containers),
+        ),
+        network=network,
+    )
+
+
+def _containers(cfn_model: sagemaker.CfnModel) -> list[Any]:
+    if isinstance(cfn_model.containers, Sequence):
+        return list(cfn_model.containers)
+    return [cfn_model.primary_container]
+
+
+def _part(container: Any, name: str) -> Any:
+    return container.get(name) if isinstance(container, Mapping) else getattr(container, name, None)
+
+
+def _is_known(uri: Any) -> bool:
+    return isinstance(uri, str) and not is_token(uri) and bool(IMAGE_URI.holds(uri))

@@ -1,16 +1,21 @@
-"""A pinned model of the Hugging Face Hub, copied into S3 when the stack is deployed."""
+"""A pinned model of the Hugging Face Hub, copied into S3 by a function when the stack is deployed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
+from .. import hugging_face
 from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..options.argument_kinds import checked_arguments
+from ..options.safeguards import Safeguards
 from ..plan.pinned_model import (
     CALLS_AT_ONCE,
     HUB_ENDPOINT,
@@ -19,20 +24,31 @@ from ..plan.pinned_model import (
     staging_calls,
 )
 from ..plan.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.private_bucket import private_bucket
-from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import is_token
-from .staging_function import TIMEOUT_SECONDS, StagingFunction
+from ..synthesis.annotations import acknowledge_wildcard_resources
+from ..synthesis.construct_tree import TreePart, only_child, path_below, stack_of
+from ..synthesis.lambda_functions import function_runtime, package_asset
+from ..synthesis.safeguards import (
+    FunctionRole,
+    log_group,
+    private_bucket,
+    safeguards_of,
+    writing_logs,
+)
+from ..synthesis.template_values import is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_secretsmanager as secretsmanager
 
 _BUCKET = "HubModels"
+_STAGING = "HubModelStaging"
+_PACKAGE = "staging_function"
+_TIMEOUT_SECONDS = 900  # as Lambda's guide; see plan.staging_calls.SECONDS_OF_A_CALL
+_MEMORY_MIB = 1792
+"""With which Lambda gives one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+Parts in memory take 160 MiB of it at most."""
 # Lambda runs a function that was killed twice more, one and two minutes later:
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-_SERVICE_TIMEOUT = 3 * TIMEOUT_SECONDS + 300
+_SERVICE_TIMEOUT = 3 * _TIMEOUT_SECONDS + 300
 
 
 @checked_arguments
@@ -100,14 +116,14 @@ class StagedModel(Construct):
         calls = staging_calls(pinned, staged_before=bucket is not None)
         self.pinned = pinned
         self.bucket: s3.IBucket = bucket or _bucket_of_stack(self, removal_policy)
-        self._function = StagingFunction.of_stack(self)
+        self._function = _StagingFunction.of_stack(self)
         self._whose: dict[str, Any] = {
             "Model": pinned.model,
             "Commit": pinned.commit,
             "FileList": pinned.file_list,
             "Bucket": self.bucket.bucket_name,
         }
-        paths = [each.path for each in pinned.files]
+        paths = [file.path for file in pinned.files]
         use = self._resource("Use", removal_policy=removal_policy, Paths=paths)
         use.node.add_dependency(*self._rights(token))
         if self.bucket.policy is not None:
@@ -116,8 +132,8 @@ class StagedModel(Construct):
         for number, files in enumerate(calls):
             copy = self._resource(
                 f"Files{number}",
-                Part=str(number),
-                Files=[f"{each.sha256} {each.size} {each.path}" for each in files],
+                TreePart=str(number),
+                Files=[f"{file.sha256} {file.size} {file.path}" for file in files],
                 LargestFile=str(LARGEST_FILE),
                 HubEndpoint=endpoint,
                 TokenSecretArn=token.secret_arn if token else None,
@@ -190,17 +206,17 @@ def staged_for(
     hub_endpoint: str,
 ) -> StagedModel:
     """The staged model of the scope's stack, made where there is none of these files and bucket."""
-    function = StagingFunction.of_stack(scope)
+    function = _StagingFunction.of_stack(scope)
     name = f"{pinned.model.replace('/', '-')}-{pinned.commit[:12]}-{pinned.file_list}"
     if bucket is not None:
         name += f"-{bucket.node.addr[-8:]}"
-    found = function.node.try_find_child(name)
-    if found is None:
+    staged = function.node.try_find_child(name)
+    if staged is None:
         return StagedModel(
             function, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
         )
-    assert isinstance(found, StagedModel)
-    return found
+    assert isinstance(staged, StagedModel)
+    return staged
 
 
 def _checked(endpoint: str, where: str) -> str:
@@ -216,10 +232,10 @@ def _checked(endpoint: str, where: str) -> str:
 
 def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBucket:
     stack = stack_of(scope)
-    found = stack.node.try_find_child(_BUCKET)
-    if found is not None:
-        assert isinstance(found, s3.Bucket)
-        return found
+    bucket = stack.node.try_find_child(_BUCKET)
+    if bucket is not None:
+        assert isinstance(bucket, s3.Bucket)
+        return bucket
     return private_bucket(
         stack,
         _BUCKET,
@@ -232,3 +248,44 @@ def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBuc
         removal_policy=removal_policy,
         safeguards=safeguards_of(scope),
     )
+
+
+class _StagingFunction(TreePart):
+    """Copies files from the Hub into buckets. Runs outside the VPC: the Hub is in the internet."""
+
+    def __init__(self, stack: Stack, guards: Safeguards) -> None:
+        super().__init__(stack, _STAGING)
+        guards.apply_to(self)  # and so to the models below it
+        code = package_asset(self, Path(hugging_face.__file__).parent / _PACKAGE)
+        group = log_group(self, guards, days=30)
+        self._role = FunctionRole(self, guards, "log", writing_logs(guards, group))
+        function = lambda_.CfnFunction(
+            self,
+            "Function",
+            code=lambda_.CfnFunction.CodeProperty(
+                s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key
+            ),
+            description="Copies pinned models from the Hugging Face Hub into S3",
+            handler=f"{_PACKAGE}.handler.handler",
+            role=self._role.arn,
+            memory_size=_MEMORY_MIB,
+            timeout=_TIMEOUT_SECONDS,
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
+            **function_runtime(self),
+        )
+        if self._role.before:
+            function.node.add_dependency(*self._role.before)
+        self.arn: str = function.attr_arn
+
+    @classmethod
+    def of_stack(cls, scope: Construct) -> _StagingFunction:
+        """The one of the scope's stack, made where there is none."""
+        stack = stack_of(scope)
+        function: _StagingFunction = only_child(
+            stack, _STAGING, lambda: cls(stack, safeguards_of(scope))
+        )
+        return function
+
+    def also(self, *statements: Mapping[str, Any]) -> Construct:
+        """Let the function do this, too: what several models need stands once."""
+        return self._role.also("Rights", *statements)

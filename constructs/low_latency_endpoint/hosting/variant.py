@@ -1,9 +1,10 @@
-"""Production variants: one model on one instance type behind the endpoint."""
+"""Production variants: one model on one instance type behind the endpoint; and what metrics, alarms
+and scaling know of a variant, wherever it was made."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from aws_cdk import aws_sagemaker as sagemaker
 
@@ -15,19 +16,59 @@ from ..facts.limits import (
     INITIAL_INSTANCE_COUNT,
     INSTANCE_POOL_COUNT,
     INSTANCE_POOL_PRIORITY,
+    MAX_INSTANCES,
     MODEL_DOWNLOAD_SECONDS,
     PROVISION_SECONDS,
     TPS_PER_INSTANCE,
+    VARIANT_NAME,
 )
 from ..facts.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
+from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..options.variant import VariantOptions
-from ..synthesis.validation import check, check_seconds
+from ..options.written_to_s3 import CoreDump
+from ..synthesis.template_values import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
-from .variant_attributes import VariantAttributes
-from .written_to_s3 import core_dump_property
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class VariantAttributes:
+    """What is known of a variant, for :meth:`Endpoint.from_endpoint_attributes`.
+
+    Args:
+        name: The SageMaker Python SDK calls it ``AllTraffic``, this library ``primary``.
+        instance_types: By default not known: utilization is then alarmed on as if there were one vCPU and one GPU, with a warning.
+        shape: What it serves, which decides which metrics there are; by default a single model.
+        instance_count: Its initial number of instances, which a scaling range has to hold; by default not known.
+        max_instances: The most instances that SageMaker scales it to by itself, of a variant that holds inference components; by default not known.
+        network: Where its instances run: then scaling is held against the room there, and the zones of ``zone_imbalance`` are known. By default neither.
+
+    Raises:
+        ConfigurationError: LLE402 for the name, LLE403 and LLE106 for the counts,
+            LLE807 for values of another kind.
+
+    Examples:
+        >>> from low_latency_endpoint import InstanceType, VariantAttributes
+        >>> VariantAttributes(name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")]).shape
+        'single-model'
+    """
+
+    name: str
+    instance_types: Sequence[InstanceType] = ()
+    shape: Literal["single-model", "multi-model", "pipeline", "inference-component"] = (
+        "single-model"
+    )
+    instance_count: int | None = None
+    max_instances: int | None = None
+    network: ZoneAlignedNetwork | None = None
+
+    def __post_init__(self) -> None:
+        check(VARIANT_NAME, self.name)
+        check(INITIAL_INSTANCE_COUNT, self.instance_count, self.name)
+        check(MAX_INSTANCES, self.max_instances, self.name)
 
 
 @checked_arguments
@@ -151,8 +192,8 @@ class ProductionVariant(VariantOptions):
                 for instance_type, model in self.placements
             ]
         )
-        of_hub = (each.container.inference_ami for each in self.model.hub_servings)
-        return asked or next((each for each in of_hub if each), None)
+        amis_of_hub = (serving.container.inference_ami for serving in self.model.hub_servings)
+        return asked or next((ami for ami in amis_of_hub if ami), None)
 
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds.
@@ -201,7 +242,7 @@ class ProductionVariant(VariantOptions):
         They go into the template by override, so that a release is as good as CloudFormation.
         """
         routing, dump = self.routing, self.core_dump
-        found: dict[str, Any] = {
+        properties: dict[str, Any] = {
             "InferenceAmiVersion": self.inference_ami_version,
             "InstancePools": [_pool(pool) for pool in self.instance_pools] or None,
             "VariantInstanceProvisionTimeoutInSeconds": check_seconds(
@@ -210,20 +251,30 @@ class ProductionVariant(VariantOptions):
             **self.model.variant_properties,
         }
         if routing is not None and routing.prefix_length is not None:
-            found["RoutingConfig.PrefixAwareRoutingConfig"] = {
+            properties["RoutingConfig.PrefixAwareRoutingConfig"] = {
                 "PrefixLength": routing.prefix_length,
                 "ConcurrencyThreshold": routing.concurrency_threshold,
             }
         if self.capacity_reservation_arn is not None:
-            found["CapacityReservationConfig"] = {
+            properties["CapacityReservationConfig"] = {
                 "CapacityReservationPreference": "capacity-reservations-only",
                 "MlReservationArn": self.capacity_reservation_arn,
             }
         if dump is not None:
-            found["CoreDumpConfig"] = core_dump_property(dump)
-        return {name: value for name, value in found.items() if value is not None}
+            properties["CoreDumpConfig"] = _core_dump_property(dump)
+        return {name: value for name, value in properties.items() if value is not None}
 
 
 def _pool(pool: InstancePool) -> dict[str, Any]:
-    stated = {"InstanceType": pool.instance_type.name, "Priority": pool.priority}
-    return stated if pool.model is None else {**stated, "ModelNameOverride": pool.model.model_name}
+    properties = {"InstanceType": pool.instance_type.name, "Priority": pool.priority}
+    return (
+        properties
+        if pool.model is None
+        else {**properties, "ModelNameOverride": pool.model.model_name}
+    )
+
+
+def _core_dump_property(dump: CoreDump) -> dict[str, Any]:
+    """As CloudFormation has it: older releases of aws-cdk-lib do not know it."""
+    key = {"KmsKeyId": dump.key.key_arn} if dump.key else {}
+    return {"DestinationS3Uri": dump.s3, **key}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import jsii
 from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy
@@ -29,23 +29,33 @@ from ..facts.load_test_fleet_rules import (
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.images import ContainerImage
 from ..network.private_link import RuntimePrivateLink
-from ..network.s3_gateway_policy import let_out_to_s3
-from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
+from ..network.s3_access import let_out_to_s3
+from ..network.zone_aligned_network import (
+    ZoneAlignedNetwork,
+    interface_endpoint_in,
+    security_group_in,
+)
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.iam_documents import arn, endpoint_arn
-from ..synthesis.physical_names import name_of
-from ..synthesis.private_bucket import private_bucket
-from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
-from ..synthesis.validation import check, is_token
-from .interface_endpoints import make_interface_endpoints
+from ..plan.rights import allow, document
+from ..synthesis.arns import arn, endpoint_arn
+from ..synthesis.construct_tree import name_of, path_below, stack_of
+from ..synthesis.safeguards import log_group, private_bucket, safeguards_of, writing_logs
+from ..synthesis.template_values import check, is_token
 from .roles import execution_role, master_role, worker_role
 
 _HTTPS = 443
 
 _ENTRY_POINT = ["python", "-m", "low_latency_endpoint.load_test.fleet.task"]
 """What the image runs; the role follows as the command."""
+
+_PULL_ACTIONS = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
+_LOG_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
 @checked_arguments
@@ -158,7 +168,7 @@ class LoadTestFleet(Construct):
         if isinstance(interface_endpoints, LoadTestFleet):
             self._endpoints_group = interface_endpoints._endpoints_group
         elif interface_endpoints:
-            self._endpoints_group = make_interface_endpoints(self, self.network)
+            self._endpoints_group = _make_interface_endpoints(self, self.network)
         if self._endpoints_group is not None:
             self._enter(self._endpoints_group, "IntoEndpoints")
         self.results_bucket = results_bucket or _results_bucket(self, kept)
@@ -434,3 +444,47 @@ def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:
 def _days(duration: Lasting, where: str) -> int:
     days = seconds_of(duration, where) / 86_400
     return int(RESULTS_RETENTION.check(int(days) if days == int(days) else days, where))
+
+
+def _services_of_tasks() -> dict[str, tuple[tuple[str, ...], str]]:
+    """Service -> what may be done through its endpoint, and with what: no push, no other log."""
+    # ECR needs both of its endpoints (and S3), the awslogs driver needs Logs:
+    # https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
+    return {
+        "ecr.api": (_PULL_ACTIONS, "*"),
+        "ecr.dkr": (_PULL_ACTIONS, "*"),
+        "logs": (_LOG_ACTIONS, arn("logs", "log-group:*")),
+    }
+
+
+def _make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
+    """Make what tasks in isolated subnets need; the group that lets them in."""
+    group = security_group_in(
+        network,
+        scope,
+        "EndpointsSecurityGroup",
+        "Interface endpoints of the load-test tasks: only these tasks",
+    )
+    for service, (actions, resources) in _services_of_tasks().items():
+        endpoint = interface_endpoint_in(
+            network,
+            scope,
+            f"Endpoint-{service}",
+            ec2.InterfaceVpcEndpointAwsService(service),
+            group,
+        )
+        resource = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        resource.policy_document = _policy_for_account(actions, resources)
+    return group
+
+
+def _policy_for_account(actions: tuple[str, ...], resources: str) -> dict[str, Any]:
+    """These actions for this account's principals; other fleets of the VPC come through too."""
+    return document(
+        allow(
+            actions,
+            resources,
+            principal={"AWS": "*"},
+            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+        )
+    )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..network.private_link_policy import INVOKE_ACTIONS
-from ..plan.rights import decrypting, writing_with
-from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.iam_documents import allow, for_tasks, trust
+from ..network.vpc_endpoints import INVOKE_ACTIONS
+from ..plan.rights import allow, decrypting, writing_with
+from ..synthesis.annotations import acknowledge_wildcard_resources
+from ..synthesis.policy_documents import for_tasks, trust
 from ..synthesis.role_rights import RoleRights
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..hosting.instance_type import InstanceType
 from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
 from ..options.option import Lasting
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
-from ..synthesis.validation import is_token
+from ..synthesis.template_values import is_token
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
@@ -36,6 +36,39 @@ _UTILIZATIONS = {
     "gpu_utilization": ("GPUUtilization", "GPUs are saturated"),
     "gpu_memory_utilization": ("GPUMemoryUtilization", "GPU memory is about to run out"),
 }
+
+_OF_TYPE = "InstanceType"
+_LATENCY_TEXTS = {
+    "ModelLatency": (
+        "requests take longer in the model's container than they may",
+        "utilization and invocations per instance against the scaling target; then the container",
+    ),
+    "OverheadLatency": (
+        "SageMaker adds more than it may: payload size, request frequency, authorization, or new "
+        "instances",
+        "payload sizes, and recent deployments and scaling activities",
+    ),
+}
+ERROR_TEXTS = (
+    (
+        "error_rate",
+        "Invocation5XXErrors",
+        "the model or its instances fail",
+        "the container's log, memory, and whether the fleet is saturated",
+    ),
+    (
+        "client_error_rate",
+        "Invocation4XXErrors",
+        "callers send what the model refuses",
+        "recent changes of callers; payload size and content type",
+    ),
+    (
+        "model_error_rate",
+        "InvocationModelErrors",
+        "the container answers with errors or not at all",
+        "the container's log",
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,24 +257,26 @@ class _Watch:
             )
 
     def _pool_types(self) -> Sequence[InstanceType]:
-        """The types of several pools, for each of which SageMaker publishes metrics of its own.
-
-        None for the new fleet alone: AWS lists no set of dimensions with both the type and the
-        configuration. None where a type is a token: it is not known which of them differ.
-        """
+        """The types of several pools, for each of which SageMaker publishes metrics of its own."""
+        # None for the new fleet: AWS lists no set of dimensions with type and configuration. None
+        # where a type is a token: which of them differ is not known.
         types = self._variant.attributes.instance_types
-        if len(types) < 2 or self._fleet == "new" or any(is_token(each.name) for each in types):
+        if (
+            len(types) < 2
+            or self._fleet == "new"
+            or any(is_token(instance_type.name) for instance_type in types)
+        ):
             return ()
         return types
 
     def _highest(self, metric: str) -> float | None:
         """The metric's value on a full instance, for the smallest type of the variant."""
-        found = [
+        highest_by_type = [
             highest_utilization(metric, instance_type.name)
             for instance_type in self._variant.attributes.instance_types
         ]
-        known = [value for value in found if value]
-        return min(known) if known and len(known) == len(found) else None
+        known = [value for value in highest_by_type if value]
+        return min(known) if known and len(known) == len(highest_by_type) else None
 
     def multi_model(self) -> Iterator[AlarmSpecification]:
         rate = self._options.cache_miss_rate
@@ -366,37 +401,3 @@ def _may_have_gpus(instance_type: InstanceType) -> bool:
     """Whether a type publishes GPU metrics; one that is not known may."""
     facts = instance_type.facts
     return facts is None or facts.accelerator == "nvidia"
-
-
-_OF_TYPE = "InstanceType"
-_LATENCY_TEXTS = {
-    "ModelLatency": (
-        "requests take longer in the model's container than they may",
-        "utilization and invocations per instance against the scaling target; then the container",
-    ),
-    "OverheadLatency": (
-        "SageMaker adds more than it may: payload size, request frequency, authorization, or new "
-        "instances",
-        "payload sizes, and recent deployments and scaling activities",
-    ),
-}
-ERROR_TEXTS = (
-    (
-        "error_rate",
-        "Invocation5XXErrors",
-        "the model or its instances fail",
-        "the container's log, memory, and whether the fleet is saturated",
-    ),
-    (
-        "client_error_rate",
-        "Invocation4XXErrors",
-        "callers send what the model refuses",
-        "recent changes of callers; payload size and content type",
-    ),
-    (
-        "model_error_rate",
-        "InvocationModelErrors",
-        "the container answers with errors or not at all",
-        "the container's log",
-    ),
-)

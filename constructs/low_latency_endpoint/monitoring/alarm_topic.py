@@ -13,7 +13,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ..options.argument_kinds import checked_arguments
-from ..synthesis.iam_documents import arn
+from ..synthesis.arns import arn
 from ..synthesis.safeguards import safeguards_of
 
 

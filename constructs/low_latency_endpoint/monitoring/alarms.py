@@ -1,10 +1,11 @@
-"""Alarms on latency, errors, saturation and silence, with thresholds as durations."""
+"""Alarms on latency, errors, saturation and silence, and composite alarms that page for several."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -15,10 +16,12 @@ from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import warn
+from ..plan.stack_limits import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, stack_of
+from ..synthesis.policy_documents import least_stack_name
+from ..synthesis.template_values import masked, tokens
 from .alarm_specifications import AlarmSpecification, specifications
-from .composite import all_of, any_of, composite_alarm, is_on
 
 # A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
 # EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
@@ -127,7 +130,7 @@ class LatencyAlarms(Construct):
                 else:
                     rules.setdefault(specification.severity, []).append(rule)
             for group in groups.values():
-                rules.setdefault("", []).append(all_of(group))
+                rules.setdefault("", []).append(_all_of(group))
             for name, statistic in options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
                 rules.setdefault("", []).append(is_on(anomaly))
@@ -212,28 +215,16 @@ class LatencyAlarms(Construct):
                 f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
                 "most. "
             )
-        if not self.options.actions:
-            warn(
-                self,
-                "alarmsNotifyNobody",
-                f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
-                "acknowledge this warning if you add actions to .composites later.",
-            )
-        for severity, parts in rules.items():
-            composite = composite_alarm(
-                self,
-                f"Composite{severity}",
-                rule=any_of(parts),
-                description=(
-                    f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
-                    f"more of its alarms are on. {held_back}"
-                    f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
-                ),
-                actions=self.options.actions,
-                suppression=suppressed_by(self.actions_suppressor),
-            )
-            self.composites[severity] = composite
+        self.composites = paging_alarms(
+            self,
+            rules,
+            endpoint_name=self._endpoint.name_at_synth,
+            says=f"one or more of its alarms are on. {held_back}",
+            actions=self.options.actions,
+            suppressor=self.actions_suppressor,
+        )
         if len(self.composites) == 1:
+            (composite,) = self.composites.values()
             self.node.default_child = composite.node.default_child
 
     def _too_long(self) -> tuple[int, int]:
@@ -265,10 +256,10 @@ class LatencyAlarms(Construct):
                     "longer held back",
                 )
             )
-        return composite_alarm(
+        return _composite_alarm(
             self,
             "Quiet",
-            rule=all_of([any_of(deploying), f"(NOT ({any_of(too_long)}))"]),
+            rule=_all_of([_any_of(deploying), f"(NOT ({_any_of(too_long)}))"]),
             description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
         )
 
@@ -304,12 +295,93 @@ class LatencyAlarms(Construct):
         return is_on(alarm)
 
 
-def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
-    """What a composite alarm is made with so that this one holds its actions back."""
-    if alarm is None:
-        return {}
+def paging_alarms(
+    scope: Construct,
+    rules: Mapping[str, Sequence[str]],
+    *,
+    endpoint_name: str,
+    says: str,
+    actions: Sequence[cloudwatch.IAlarmAction],
+    suppressor: cloudwatch.IAlarm | None,
+) -> dict[str, cloudwatch.CompositeAlarm]:
+    """A composite alarm for each severity, which pages unless the suppressor holds it back."""
+    if not actions:
+        warn(
+            scope,
+            "alarmsNotifyNobody",
+            f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
+            "acknowledge this warning if you add actions to .composites later.",
+        )
+    suppression: dict[str, Any] = {}
+    if suppressor is not None:
+        suppression = {
+            "actions_suppressor": suppressor,
+            "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
+            "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
+        }
     return {
-        "actions_suppressor": alarm,
-        "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
-        "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
+        severity: _composite_alarm(
+            scope,
+            f"Composite{severity}",
+            rule=_any_of(parts),
+            description=f"{endpoint_name}{f', {severity}' if severity else ''}: {says}"
+            f"Run: low-latency diagnose {endpoint_name}",
+            actions=actions,
+            suppression=suppression,
+        )
+        for severity, parts in rules.items()
     }
+
+
+def is_on(alarm: cloudwatch.IAlarm) -> str:
+    """That an alarm is on; by its name, which is shorter than its ARN."""
+    return f'ALARM("{alarm_name_of(alarm)}")'
+
+
+def _any_of(rules: Sequence[str]) -> str:
+    """That one of these is true."""
+    return f"({' OR '.join(rules)})"
+
+
+def _all_of(rules: Sequence[str]) -> str:
+    """That all of these are true."""
+    return f"({' AND '.join(rules)})"
+
+
+def _composite_alarm(
+    scope: Construct,
+    id: str,
+    *,
+    rule: str,
+    description: str,
+    actions: Sequence[cloudwatch.IAlarmAction] = (),
+    suppression: Mapping[str, Any] | None = None,
+) -> cloudwatch.CompositeAlarm:
+    """A composite alarm whose name CloudFormation makes: CDK's own is of the path alone."""
+    composite = cloudwatch.CompositeAlarm(
+        scope,
+        id,
+        alarm_rule=cloudwatch.AlarmRule.from_string(rule),
+        alarm_description=description,
+        **(suppression or {}),
+    )
+    cast(CfnResource, composite.node.default_child).add_property_deletion_override("AlarmName")
+    for action in actions:
+        composite.add_alarm_action(action)
+    _check_length(scope, id, rule)
+    return composite
+
+
+def _check_length(scope: Construct, id: str, rule: str) -> None:
+    longest = len(masked(rule)[0]) + len(tokens(rule)) * LONGEST_NAME
+    if COMPOSITE_RULE_LENGTH.holds(longest):
+        return
+    stack = stack_of(scope)
+    named = least_stack_name(stack)
+    parts = stack.resolve(rule)
+    texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
+    lengths = [
+        len(text) if isinstance(text, str) else generated_name_length(named, len(text["Ref"]))
+        for text in texts
+    ]
+    COMPOSITE_RULE_LENGTH.check(sum(lengths), f"{path_of(scope)}/{id}")

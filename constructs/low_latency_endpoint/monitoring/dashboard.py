@@ -16,9 +16,8 @@ from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..plan.dashboard_panels import TokenPanels
-from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
-from ..synthesis.findings import pseudo_parameters
-from ..synthesis.validation import check_milliseconds
+from ..synthesis.construct_tree import alarm_arn_of, path_below, stack_of
+from ..synthesis.template_values import check_milliseconds, pseudo_parameters
 from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
 

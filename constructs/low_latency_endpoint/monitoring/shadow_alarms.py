@@ -15,8 +15,8 @@ from ..hosting.endpoint_metrics import checked_period
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
-from ..synthesis.asked_once import path_below
-from ..synthesis.validation import check
+from ..synthesis.construct_tree import path_below
+from ..synthesis.template_values import check
 
 
 @checked_arguments

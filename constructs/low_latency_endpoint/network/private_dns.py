@@ -16,11 +16,11 @@ from ..facts.rules import (
     OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
-from ..synthesis.asked_once import node_of, path_of, region_of, root_of, stack_of
-from ..synthesis.findings import warn
-from ..synthesis.validation import is_token
-from .made_endpoints import service_name_of, stands_in
-from .vpc_zones import LOOKUP_PENDING, vpc_stack_of
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import node_of, path_of, region_of, root_of, stack_of
+from ..synthesis.template_values import is_token
+from .subnets import LOOKUP_PENDING, vpc_stack_of
+from .vpc_endpoints import service_name_of, stands_in
 from .zone_aligned_network import ZoneAlignedNetwork
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
@@ -50,16 +50,16 @@ def _refuse_others(owner: Construct, network: ZoneAlignedNetwork, service: str) 
     if network.vpc_id == LOOKUP_PENDING:
         return
     path = path_of(owner)
-    for found in node_of(root_of(owner)).find_all():
+    for endpoint in node_of(root_of(owner)).find_all():
         if (
-            isinstance(found, ec2.CfnVPCEndpoint)
-            and found.private_dns_enabled is True
-            and not found.node.path.startswith(f"{path}/")
-            and stands_in(found, network.vpc_id, vpc_stack_of(network))
-            and service_name_of(found).endswith(f".{service}")
+            isinstance(endpoint, ec2.CfnVPCEndpoint)
+            and endpoint.private_dns_enabled is True
+            and not endpoint.node.path.startswith(f"{path}/")
+            and stands_in(endpoint, network.vpc_id, vpc_stack_of(network))
+            and service_name_of(endpoint).endswith(f".{service}")
         ):
             raise SECOND_PRIVATE_DNS.error(
-                got=f"a second one for {service}; the first is {found.node.path}",
+                got=f"a second one for {service}; the first is {endpoint.node.path}",
                 allowed="one per VPC and service",
                 where=path,
             )
@@ -67,9 +67,10 @@ def _refuse_others(owner: Construct, network: ZoneAlignedNetwork, service: str) 
 
 def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) -> bool:
     """Whether the endpoint's DNS name, or the service it was made for, says so."""
-    made = endpoint.node.default_child
+    resource = endpoint.node.default_child
     return f".{FIPS_LABEL}." in (regional_dns_name or "") or (
-        isinstance(made, ec2.CfnVPCEndpoint) and service_name_of(made).endswith(f".{FIPS_LABEL}")
+        isinstance(resource, ec2.CfnVPCEndpoint)
+        and service_name_of(resource).endswith(f".{FIPS_LABEL}")
     )
 
 
@@ -103,8 +104,8 @@ def own_name(link: Construct, label: str) -> str:
 
 def has_private_dns(endpoint: ec2.IInterfaceVpcEndpoint) -> bool:
     """Whether an adopted endpoint has private DNS; one imported by its ID is taken to have it."""
-    made = endpoint.node.default_child
-    return not (isinstance(made, ec2.CfnVPCEndpoint) and made.private_dns_enabled is False)
+    resource = endpoint.node.default_child
+    return not (isinstance(resource, ec2.CfnVPCEndpoint) and resource.private_dns_enabled is False)
 
 
 def dns_entry(endpoint: ec2.InterfaceVpcEndpoint) -> tuple[str, str]:
@@ -115,11 +116,9 @@ def dns_entry(endpoint: ec2.InterfaceVpcEndpoint) -> tuple[str, str]:
 
 
 def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str) -> dict[str, str]:
-    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name.
-
-    CloudFormation lists the zonal names too, but in no order that says which zone is which; the
-    form is AWS's ("Access an AWS service using an interface VPC endpoint").
-    """
+    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name."""
+    # CloudFormation lists these too, in no order that says which zone is which; the form is AWS's
+    # ("Access an AWS service using an interface VPC endpoint").
     if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
         raise OTHER_REGIONAL_NAME.error(
             got=repr(regional_dns_name),

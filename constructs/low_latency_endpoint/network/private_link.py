@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal, cast
 
 import jsii
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -19,8 +20,8 @@ from ..facts.rules import (
 from ..options.argument_kinds import checked_arguments
 from ..options.network import PrivateLinkOptions
 from ..options.option import made_at
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from .callers import let_in, rules_stand_with
+from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.template_values import is_token
 from .private_dns import (
     FIPS_LABEL,
     LABEL,
@@ -33,7 +34,8 @@ from .private_dns import (
     warn_of_takeover,
     zonal_names,
 )
-from .private_link_policy import LinkPolicy
+from .subnets import vpc_stack_of
+from .vpc_endpoints import LinkPolicy
 from .zone_aligned_network import ZoneAlignedNetwork, interface_endpoint_in, security_group_in
 
 _HTTPS = 443
@@ -277,12 +279,12 @@ class RuntimePrivateLink(Construct):
         text = description or "Callers of SageMaker Runtime"
         groups = caller.connections.security_groups
         beside_caller = (
-            rules_stand_with(groups, stack_of(self), self.network)
+            _rules_stand_with(groups, stack_of(self), self.network)
             if rules_in is None
             else rules_in == "caller" and bool(groups)
         )
         if beside_caller:
-            let_in(self.connections.security_groups, groups, self.ports, text)
+            _let_in(self.connections.security_groups, groups, self.ports, text)
             return
         for port in self.ports:
             self.connections.allow_from(caller, ec2.Port.tcp(port), text)
@@ -396,3 +398,58 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
 
 def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
     return (_HTTPS, _BIDIRECTIONAL) if bidirectional_streaming else (_HTTPS,)
+
+
+def _let_in(
+    link_groups: Sequence[ec2.ISecurityGroup],
+    groups: Sequence[ec2.ISecurityGroup],
+    ports: Sequence[int],
+    description: str,
+) -> None:
+    """Let groups into the link's, with the rules in the stacks of these groups."""
+    for port in map(ec2.Port.tcp, ports):
+        for group in groups:
+            for link_group in link_groups:
+                link_group.add_ingress_rule(group, port, description, remote_rule=True)
+                if not group.allow_all_outbound:  # CDK warns of a rule for one that may go anywhere
+                    group.add_egress_rule(link_group, port, description)
+
+
+def _rules_stand_with(
+    groups: Sequence[ec2.ISecurityGroup], link_stack: Stack, network: ZoneAlignedNetwork
+) -> bool:
+    """Whether the rules that let groups in stand in the stacks of these groups."""
+    # A rule names both groups, so its stack depends on the other's. Callers' stacks depend on the
+    # endpoint's for its name: there the rule makes no cycle, unless the endpoint's stack depends on
+    # theirs, as with a VPC that is made there. Groups that are known by their IDs bind no stacks.
+    bound = [stack_of(group) for group in groups if is_token(group.security_group_id)]
+    others = {path_of(stack): stack for stack in bound if path_of(stack) != path_of(link_stack)}
+    if not others:
+        return False
+    own = path_of(_outermost(link_stack))
+    vpc_stack = vpc_stack_of(network) if is_token(network.vpc_id) else link_stack
+    needed = _needed_by(_outermost(link_stack), _outermost(vpc_stack))
+    return not any(
+        path == path_of(vpc_stack)
+        if (family := path_of(_outermost(stack))) == own  # nested in the same stack
+        else family in needed
+        for path, stack in others.items()
+    )
+
+
+def _needed_by(*stacks: Stack) -> set[str]:
+    """Paths of these stacks, and of all that they are known to depend on."""
+    waiting, needed = list(stacks), set()
+    while waiting:
+        stack = waiting.pop()
+        if path_of(stack) not in needed:
+            needed.add(path_of(stack))
+            waiting += stack.dependencies
+    return needed
+
+
+def _outermost(stack: Stack) -> Stack:
+    """The stack itself, or the one that it is nested in."""
+    while (parent := stack.nested_stack_parent) is not None:
+        stack = parent
+    return stack

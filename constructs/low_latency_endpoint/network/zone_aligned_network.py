@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import jsii
-from aws_cdk import CfnTag
+from aws_cdk import CfnTag, CustomResource
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from ..facts.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
@@ -18,17 +19,17 @@ from ..facts.subnets import network_blocks
 from ..facts.zones import check_zones_in_region, zone_name_of
 from ..options.argument_kinds import checked_arguments
 from ..options.network import DEFAULT_CIDR, ClientZones
-from ..synthesis.asked_once import path_below, path_of, region_of
-from ..synthesis.findings import pseudo_parameters
-from ..synthesis.iam_documents import allow, document
-from ..synthesis.s3_locations import bucket_arn
-from ..synthesis.validation import is_token
-from .default_security_group import ClosedDefaultSecurityGroup
-from .existing_subnets import choose_subnets
-from .fleet_room import FleetRoom, shared_room
-from .flow_log import FlowLog
-from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
-from .way_to_s3 import expect_way_to_s3, reads_from_s3
+from ..plan.rights import Own, allow, closing_group, document
+from ..synthesis.annotations import acknowledge_wildcard_resources
+from ..synthesis.arns import bucket_arn
+from ..synthesis.construct_tree import TreePart, path_below, path_of, region_of
+from ..synthesis.lambda_functions import custom_resource_function
+from ..synthesis.policy_documents import for_flow_logs, trust
+from ..synthesis.role_rights import RightsBefore, RoleRights
+from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
+from ..synthesis.template_values import is_token, pseudo_parameters
+from .s3_access import S3GatewayPolicy, expect_way_to_s3, let_out_to_s3, reads_from_s3
+from .subnets import FleetRoom, choose_subnets, shared_room
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
@@ -163,11 +164,11 @@ class ZoneAlignedNetwork(Construct):
             vpc_endpoint_type="Gateway",
             route_table_ids=[table],
         )
-        ClosedDefaultSecurityGroup(
+        _ClosedDefaultSecurityGroup(
             self, "DefaultSecurityGroup", security_group_id=vpc.attr_default_security_group
         )
         if flow_logs is not None:
-            FlowLog(self, "FlowLog", vpc_id=vpc_id, traffic=flow_logs)
+            _FlowLog(self, "FlowLog", vpc_id=vpc_id, traffic=flow_logs)
         self.vpc_id, self.vpc_cidr, self.zone_names = vpc_id, cidr, [*names]
         self._refer = partial(
             ec2.Vpc.from_vpc_attributes,
@@ -270,8 +271,8 @@ class ZoneAlignedNetwork(Construct):
             self, self, f"{id}SecurityGroup", "Interface endpoint for models: only these"
         )
         endpoint = interface_endpoint_in(self, self, id, service, group)
-        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-        made.policy_document = document(
+        resource = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        resource.policy_document = document(
             allow(
                 ["*"],
                 "*",
@@ -357,11 +358,9 @@ def _vpc_of(network: ZoneAlignedNetwork) -> ec2.IVpc:
 
 @jsii.implements(ec2.IVpc, ec2.ISubnet)
 class _StandIn:
-    """For constructs of CDK that read the IDs of a VPC and its subnets, and no more.
+    """For constructs of CDK that read the IDs of a VPC and its subnets, and no more."""
 
-    The reference to the VPC takes 80 ms: CDK gives it an ARN, for which it loads its table of
-    Regions.
-    """
+    # The reference to the VPC takes 80 ms: CDK loads its table of Regions for its ARN.
 
     def __init__(self, network: ZoneAlignedNetwork) -> None:
         self._network = network
@@ -436,3 +435,73 @@ def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:
     # from your inference container", and no page asks for an endpoint of CloudWatch Logs.
     let_out_to_s3(group, network.s3_prefix_list, "HTTPS, to S3")
     return group
+
+
+class _ClosedDefaultSecurityGroup(TreePart):
+    """Removes the rules that every default security group is born with; nothing of ours uses it."""
+
+    def __init__(self, scope: Construct, id: str, *, security_group_id: str) -> None:
+        super().__init__(scope, id)
+        function = custom_resource_function(
+            self,
+            "close_default_security_group",
+            description="Removes the rules of a VPC's default security group",
+            statements=closing_group(Own(*pseudo_parameters()), security_group_id),
+            wildcards="ec2:DescribeSecurityGroups takes no resource.",
+            timeout_seconds=120,  # it waits for a minute for rights that are new
+        )
+        CustomResource(
+            self,
+            "Rules",
+            resource_type="Custom::ClosedDefaultSecurityGroup",
+            service_token=function.arn,
+            properties={"SecurityGroupId": security_group_id},
+        )
+
+
+class _FlowLog(TreePart):
+    """Records a VPC's traffic for a month: rejected packets show the group that lacks port 443."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, vpc_id: str, traffic: ec2.FlowLogTrafficType
+    ) -> None:
+        super().__init__(scope, id)
+        guards = safeguards_of(self)
+        group = log_group(self, guards, days=30)
+        rights = [
+            *writing_logs(guards, group, "logs:DescribeLogStreams"),
+            allow(["logs:DescribeLogGroups"], "*"),
+        ]
+        role_arn, carrier, before = _flow_log_role(self, guards.flow_log_role, rights)
+        acknowledge_wildcard_resources(
+            carrier, ["*"], reason="logs:DescribeLogGroups takes no single log group."
+        )
+        flow_log = ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_id=vpc_id,
+            resource_type="VPC",
+            traffic_type=traffic.value,
+            log_destination_type="cloud-watch-logs",
+            log_group_name=group.ref,
+            deliver_logs_permission_arn=role_arn,
+        )
+        if before:
+            flow_log.node.add_dependency(*before)
+
+
+def _flow_log_role(
+    scope: Construct, given: iam.IRole | None, rights: Sequence[Mapping[str, Any]]
+) -> tuple[str, Construct, list[IDependable]]:
+    """The role's ARN, what carries its rights, and what has to be there before the role is used."""
+    if given is not None:
+        policy = RoleRights.given(scope, given).allow("FlowLog", *rights, owner=scope)
+        return given.role_arn, policy, [policy, RightsBefore.of(scope, given)]
+    role, _, before = RoleRights.made(
+        scope,
+        "Role",
+        trusted=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
+        policy_name="deliver",
+        statements=rights,
+    )
+    return role.attr_arn, role, before

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Annotated
 
 from ..errors.findings import Finding
 from ..errors.frozen import dataclass
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
-#: Those that hold below a scope, by the scope.
-APPLIED: WeakKeyDictionary[Any, Safeguards] = WeakKeyDictionary()
+#: Attributes: of a scope the safeguards that hold below it, of an app whether any scope has some.
+APPLIED, APPLIED_SOMEWHERE = "_low_latency_endpoint_safeguards", "_low_latency_endpoint_safeguarded"
 _ROLE = "arn:aws:iam::123456789012:role/"
 
 
@@ -67,7 +66,8 @@ class Safeguards(Options):
         What all endpoints of a stack share (two functions) follows the first of them: apply it to
         the stack, so that there is one answer.
         """
-        APPLIED[scope] = self
+        setattr(scope, APPLIED, self)
+        setattr(scope.node.root, APPLIED_SOMEWHERE, True)
 
     def _rules(self) -> Iterator[Finding]:
         """One key, and one role of each kind."""

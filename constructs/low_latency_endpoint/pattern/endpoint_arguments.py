@@ -15,8 +15,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from ..errors.findings import Place
-from ..hosting.container import Container
-from ..hosting.hugging_face_model import HuggingFaceModel
+from ..hosting.container import Container, HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
@@ -33,8 +32,8 @@ from ..settings import (
     has_own_model,
 )
 from ..settings.endpoint import Further, FurtherSettings, container_id
-from ..synthesis.by_arn import key_by_arn, role_by_arn
-from .further_variant import FurtherVariant
+from ..synthesis.arns import key_by_arn, role_by_arn
+from .variants import FurtherVariant
 
 
 def endpoint_arguments(
@@ -55,7 +54,7 @@ def endpoint_arguments(
     return {
         "plan": plan,
         "instance_type": _placed(settings),
-        **{each.name: getattr(settings, each.name) for each in fields(LoadOptions)},
+        **{option.name: getattr(settings, option.name) for option in fields(LoadOptions)},
         "containers": _containers(scope, key, (), settings),
         "model": model,
         "variants": [made for shadow, made in further if not shadow],
@@ -111,7 +110,7 @@ def _containers(
 
 def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Container:
     bucket, token = settings.bucket, settings.token_secret_arn
-    made = taken(
+    model = taken(
         HuggingFaceModel,
         settings,
         lock=str(settings.lock),
@@ -120,7 +119,7 @@ def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Conta
         if token
         else None,
     )
-    return Container(hugging_face=made, environment=settings.environment)
+    return Container(hugging_face=model, environment=settings.environment)
 
 
 def _placed(settings: EndpointSettings) -> InstanceType | list[InstancePool]:
@@ -128,9 +127,9 @@ def _placed(settings: EndpointSettings) -> InstanceType | list[InstancePool]:
         return InstanceType(settings.instance_type)
     return [
         InstancePool(
-            InstanceType(each.instance_type), each.priority, tps_per_instance=each.tps_per_instance
+            InstanceType(pool.instance_type), pool.priority, tps_per_instance=pool.tps_per_instance
         )
-        for each in settings.instance_pools
+        for pool in settings.instance_pools
     ]
 
 

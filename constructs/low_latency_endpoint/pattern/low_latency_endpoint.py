@@ -42,28 +42,32 @@ from ..plan.decisions import PLAN_METADATA, values_in_template
 from ..plan.endpoint_request import EndpointRequest
 from ..plan.plan import Plan
 from ..plan.serving import Serving
-from ..synthesis.asked_once import path_below, region_of, stack_of
-from ..synthesis.findings import warn, warn_once
-from ..synthesis.validation import check
-from .explained import explain_beside_template
-from .for_callers import ForCallers, output, publish, values_for_callers
-from .further_variant import (
+from ..synthesis.annotations import warn, warn_once
+from ..synthesis.construct_tree import path_below, region_of, stack_of
+from ..synthesis.template_values import check
+from .alarms import shadow_alarms
+from .alarms import token_alarms as made_token_alarms
+from .network import link_of, network_of, zones_of
+from .outputs import (
+    CallerValue,
+    explain_beside_template,
+    output_values,
+    publish_values,
+    values_for_callers,
+)
+from .variants import (
     FurtherVariant,
     first_containers,
+    first_variant,
+    further_variant,
     hub_serving_in,
     images_of,
     placed_containers,
-)
-from .network import link_of, network_of, zones_of
-from .pools import planned_pools, planned_type
-from .scaling import scaled_as_planned
-from .token_alarms import token_alarms as made_token_alarms
-from .variants import (
-    first_variant,
-    further_variant,
+    planned_pools,
+    planned_type,
     plans_of,
     requests_of,
-    shadow_alarms,
+    scaled_as_planned,
     warnings_of,
 )
 
@@ -377,7 +381,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
 
     def output_settings_for_callers(self) -> None:
         """Add stack outputs with what callers need: names, URLs, client settings."""
-        output(self, self._for_callers())
+        output_values(self, self._for_callers())
 
     def publish_parameters(self, *, prefix: str) -> None:
         """Publish what callers need as SSM parameters: for stacks and programs in any language.
@@ -402,9 +406,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
         """
         PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix")
-        publish(Construct(self, "Parameters"), prefix, self._for_callers())
+        publish_values(Construct(self, "Parameters"), prefix, self._for_callers())
 
-    def _for_callers(self) -> Iterator[ForCallers]:
+    def _for_callers(self) -> Iterator[CallerValue]:
         return values_for_callers(self.endpoint.endpoint_name, self.private_link, self.plan)
 
     def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:

@@ -86,7 +86,7 @@ class LowLatencyEndpointStack(Stack):
             else []
         )
         for key, endpoint in settings.endpoints.items():
-            made = LowLatencyEndpoint(
+            low_latency_endpoint = LowLatencyEndpoint(
                 self,
                 key,
                 network=self.network,
@@ -95,12 +95,12 @@ class LowLatencyEndpointStack(Stack):
                     self, key, endpoint, list(planned_variants(settings, key)), actions
                 ),
             )
-            made.output_settings_for_callers()
+            low_latency_endpoint.output_settings_for_callers()
             if settings.parameters:
-                made.publish_parameters(prefix=f"{settings.parameters}/{key}")
-            self.endpoints[key] = made
+                low_latency_endpoint.publish_parameters(prefix=f"{settings.parameters}/{key}")
+            self.endpoints[key] = low_latency_endpoint
             for name, value in endpoint.tags.items():
-                Tags.of(made).add(name, value)
+                Tags.of(low_latency_endpoint).add(name, value)
         for name, value in settings.tags.items():
             Tags.of(self).add(name, value)
 
@@ -153,7 +153,7 @@ class LowLatencyEndpointStack(Stack):
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
                 s3_prefix_list=listed,
             )
-        made = ZoneAlignedNetwork(
+        new_network = ZoneAlignedNetwork(
             self,
             "Network",
             client_zones=zones,
@@ -167,14 +167,14 @@ class LowLatencyEndpointStack(Stack):
             narrow_s3=network.narrow_s3,
         )
         for bucket in network.s3_buckets:
-            made.allow_s3(bucket)
-        return made
+            new_network.allow_s3(bucket)
+        return new_network
 
     def _private_link(self, settings: Settings) -> RuntimePrivateLink:
-        stated = settings.private_link
-        if stated.interface_endpoint_id and stated.security_group_id:
+        options = settings.private_link
+        if options.interface_endpoint_id and options.security_group_id:
             group = ec2.SecurityGroup.from_security_group_id(
-                self, "EndpointSecurityGroup", stated.security_group_id
+                self, "EndpointSecurityGroup", options.security_group_id
             )
             link = RuntimePrivateLink.from_interface_endpoint(
                 self,
@@ -186,28 +186,28 @@ class LowLatencyEndpointStack(Stack):
                         "InterfaceEndpoint",
                         port=443,
                         security_groups=[group],
-                        vpc_endpoint_id=stated.interface_endpoint_id,
+                        vpc_endpoint_id=options.interface_endpoint_id,
                     )
                 ),
-                bidirectional_streaming=stated.bidirectional_streaming,
+                bidirectional_streaming=options.bidirectional_streaming,
             )
         else:
             link = RuntimePrivateLink(
                 self,
                 "PrivateLink",
                 network=self.network,
-                fips=stated.fips,
-                private_dns=stated.private_dns,
-                bidirectional_streaming=stated.bidirectional_streaming,
-                openai=stated.openai,
-                sagemaker_api=stated.sagemaker_api,
-                endpoint_policy=stated.endpoint_policy,
-                narrow_policy=stated.narrow_policy,
+                fips=options.fips,
+                private_dns=options.private_dns,
+                bidirectional_streaming=options.bidirectional_streaming,
+                openai=options.openai,
+                sagemaker_api=options.sagemaker_api,
+                endpoint_policy=options.endpoint_policy,
+                narrow_policy=options.narrow_policy,
                 hosted_zone_vpcs=[
-                    looked_up_vpc(self, vpc_id) for vpc_id in stated.hosted_zone_vpc_ids
+                    looked_up_vpc(self, vpc_id) for vpc_id in options.hosted_zone_vpc_ids
                 ],
             )
-        for cidr in stated.allow_cidrs or (self.network.vpc_cidr,):
+        for cidr in options.allow_cidrs or (self.network.vpc_cidr,):
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
 
@@ -240,16 +240,16 @@ def subnets_by_zone(
         for subnet in [*vpc.isolated_subnets, *vpc.private_subnets, *vpc.public_subnets]
     }
     pending = all(subnet.availability_zone.startswith("dummy") for subnet in known.values())
-    found: dict[str, ec2.ISubnet] = {}
+    by_zone: dict[str, ec2.ISubnet] = {}
     for zone, subnet_id in subnet_ids.items():
         if subnet_id in known:
-            found[zone] = known[subnet_id]
+            by_zone[zone] = known[subnet_id]
         elif pending:  # the CLI runs the app again with the VPC's real subnets
-            found[zone] = ec2.Subnet.from_subnet_attributes(
+            by_zone[zone] = ec2.Subnet.from_subnet_attributes(
                 stack, f"Subnet-{zone}", subnet_id=subnet_id, availability_zone="dummy1a"
             )
         else:
             raise SUBNET_NOT_IN_VPC.error(
                 got=subnet_id, allowed=", ".join(sorted(known)), where=f"network.subnets.{zone}"
             )
-    return found
+    return by_zone

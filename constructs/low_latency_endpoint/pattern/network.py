@@ -18,8 +18,8 @@ from ..facts.zones import is_stand_in
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.network import ClientZones
-from ..synthesis.asked_once import path_of
-from ..synthesis.findings import warn
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import path_of
 
 
 def zones_of(

@@ -1,32 +1,35 @@
-"""Inline policies on roles: named for their stack, counted, and never rewritten by an update."""
+"""Inline policies on roles: named for their stack, counted, and never rewritten by an update; and
+those that other code of the app attaches."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws, Fn, Stack
+import jsii
+from aws_cdk import Aws, CfnResource, Fn, Stack
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct, IDependable
+from constructs import Construct, Dependable, IConstruct, IDependable
 
-from ..plan.rights import ROLE_POLICIES_LENGTH, keys_apart, too_long
-from .asked_once import Part, only_child, path_of, region_of, stack_of
-from .iam_documents import document
-from .physical_names import digest, digest_of
-from .sent_length import sent_length
-from .validation import is_token
+from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
+from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
+from .policy_documents import sent_length
+from .template_values import is_token
 
 _GIVEN = "RoleRights"
 _LONGEST_STACK_NAME = 80  # of the 128 characters of a policy's name
 
+_RIGHTS_BEFORE = "RightsBefore"
+_MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
+
 
 class RoleRights:
-    """What one stack allows one role, beside what the role says itself.
+    """What one stack allows one role, beside what the role says itself."""
 
-    Each policy's logical ID follows its content. So an update makes the new policy before what
-    needs it, and CloudFormation's clean-up takes the former one away, when nothing serves with it
-    any more. The same content on the same role stands once.
-    """
+    # Each policy's logical ID follows its content: an update makes the new policy before what needs
+    # it, and CloudFormation's clean-up takes the former one away, when nothing serves with it any
+    # more.
 
     def __init__(
         self,
@@ -68,13 +71,11 @@ class RoleRights:
 
     @classmethod
     def given(cls, scope: Construct, role: iam.IRole) -> RoleRights:
-        """Those of the scope's stack on a role that is made elsewhere, and may have several users.
-
-        CloudFormation refuses a policy of a name that another stack, or another resource, has on
-        the role. A role is its account's in all Regions, so the names carry stack and Region.
-        """
+        """Those of the scope's stack on a role that is made elsewhere, maybe with several users."""
+        # CloudFormation refuses a policy of a name that another stack, or another resource, has on
+        # the role. A role is its account's in all Regions, so the names carry stack and Region.
         stack = stack_of(scope)
-        of_stack: Construct = only_child(stack, _GIVEN, lambda: Part(stack, _GIVEN))
+        of_stack: Construct = only_child(stack, _GIVEN, lambda: TreePart(stack, _GIVEN))
         holder_id = digest(stack, role.role_arn)
         holder = of_stack.node.try_find_child(holder_id) or _Given(of_stack, holder_id, role)
         assert isinstance(holder, _Given)
@@ -132,7 +133,7 @@ class RoleRights:
         return attached
 
 
-class _Given(Part):
+class _Given(TreePart):
     """Holds a stack's policies on one role that is given."""
 
     def __init__(self, scope: Construct, id: str, role: iam.IRole) -> None:
@@ -153,3 +154,65 @@ def _of_stack(stack: Stack) -> str:
 def is_ours(policy: IConstruct) -> bool:
     """Whether a policy is one of those that :meth:`RoleRights.given` makes."""
     return any(isinstance(scope, _Given) for scope in policy.node.scopes)
+
+
+class RightsBefore(Construct):
+    """Stands for all policies that other code of a stack attaches to a role, now or later."""
+
+    # Nothing that has the role depends on such an iam.Policy or iam.ManagedPolicy. One that refers
+    # to a model, an endpoint or a function is left out, since what it refers to may be what waits;
+    # so are RoleRights, which are waited for one by one.
+
+    def __init__(self, scope: Construct, role: iam.IRole) -> None:
+        super().__init__(scope, _RIGHTS_BEFORE)
+        Dependable.implement(self, _Attached(self, role))
+
+    @classmethod
+    def of(cls, scope: Construct, role: iam.IRole) -> RightsBefore:
+        """That of the scope's stack and the role, made where there is none."""
+        holder = RoleRights.given(scope, role).scope
+        rights = holder.node.try_find_child(_RIGHTS_BEFORE) or cls(holder, role)
+        assert isinstance(rights, RightsBefore)
+        return rights
+
+
+class _Attached(Dependable):
+    """Looks for the policies when CDK puts the dependencies down, after all is made."""
+
+    def __init__(self, holder: Construct, role: iam.IRole) -> None:
+        super().__init__()
+        self._holder, self._role = holder, role
+        self._found: tuple[int, list[IConstruct]] = (0, [])
+
+    @property
+    @jsii.member(jsii_name="dependencyRoots")
+    def dependency_roots(self) -> list[IConstruct]:
+        """The policies in the stack whose roles are this one; CDK asks for each dependent."""
+        constructs = stack_of(self._holder).node.find_all()
+        if self._found[0] != len(constructs):
+            self._found = (len(constructs), self._among(constructs))
+        return self._found[1]
+
+    def _among(self, constructs: Sequence[IConstruct]) -> list[IConstruct]:
+        stack = stack_of(self._holder)
+        name = stack.resolve(self._role.role_name)
+        resources = [construct for construct in constructs if isinstance(construct, CfnResource)]
+        waiting = [
+            stack.resolve(resource.logical_id)
+            for resource in resources
+            if resource.cfn_resource_type.startswith(_MAY_WAIT)
+        ]
+        return [
+            policy
+            for policy in resources
+            if isinstance(policy, (iam.CfnPolicy, iam.CfnManagedPolicy))
+            and name in (stack.resolve(policy.roles) or [])
+            and not is_ours(policy)
+            and not _mentions(stack.resolve(policy.policy_document), waiting)
+            and path_of(stack_of(policy)) == path_of(stack)
+        ]
+
+
+def _mentions(document: Any, logical_ids: Sequence[str]) -> bool:
+    text = json.dumps(document)
+    return any(f'"{name}"' in text for name in logical_ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -13,12 +13,16 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
-from ..options.safeguards import APPLIED, Safeguards
-from ..plan.rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
-from .asked_once import node_of
-from .iam_documents import allow, arn, trust
-from .rights_before import RightsBefore
-from .role_rights import RoleRights
+from ..options.safeguards import APPLIED, APPLIED_SOMEWHERE, Safeguards
+from ..plan.rights import LOG_KEY_ACTIONS, allow, on_stated_role, writing_log
+from .annotations import acknowledge
+from .arns import arn
+from .construct_tree import node_of, root_of, stack_of
+from .policy_documents import trust
+from .role_rights import RightsBefore, RoleRights
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
 
 
 def writing_logs(
@@ -43,20 +47,23 @@ def _logs_service() -> str:
 def safeguards_of(scope: IConstruct) -> Safeguards:
     """Those of the nearest scope that has some, with key and roles as the CDK knows them."""
     # Node.js is asked for the scopes only where some have safeguards.
-    for each in reversed(node_of(scope).scopes) if APPLIED else ():
-        if each in APPLIED:
-            APPLIED[each] = made = _imported(cast(Construct, each), APPLIED[each])
-            return made
+    somewhere = getattr(root_of(stack_of(scope)), APPLIED_SOMEWHERE, False)
+    for holder in reversed(node_of(scope).scopes) if somewhere else ():
+        stated: Safeguards | None = getattr(holder, APPLIED, None)
+        if stated is not None:
+            imported = _imported(cast(Construct, holder), stated)
+            setattr(holder, APPLIED, imported)
+            return imported
     return Safeguards()
 
 
 def _imported(scope: Construct, stated: Safeguards) -> Safeguards:
     """What is named by its ARN becomes an import below the scope."""
-    if key := stated.kms_key_arn:
-        made = kms.Key.from_key_arn(scope, "EncryptionKey", key)
-        stated = replace(stated, kms_key_arn=None, encryption_key=made)
-    if function := stated.function_role_arn:
-        role = iam.Role.from_role_arn(scope, "FunctionRole", function)
+    if key_arn := stated.kms_key_arn:
+        imported_key = kms.Key.from_key_arn(scope, "EncryptionKey", key_arn)
+        stated = replace(stated, kms_key_arn=None, encryption_key=imported_key)
+    if role_arn := stated.function_role_arn:
+        role = iam.Role.from_role_arn(scope, "FunctionRole", role_arn)
         stated = replace(stated, function_role_arn=None, function_role=role)
     if flow_log := stated.flow_log_role_arn:
         role = iam.Role.from_role_arn(scope, "FlowLogRole", flow_log)
@@ -141,3 +148,36 @@ class FunctionRole:
             scope=scope,
             fixed=fixed,
         )
+
+
+def private_bucket(
+    scope: Construct,
+    id: str,
+    *,
+    holds: str,
+    lifecycle_rules: Sequence[s3.LifecycleRule],
+    removal_policy: RemovalPolicy,
+    safeguards: Safeguards | None = None,
+) -> s3.Bucket:
+    """Make a bucket with the safeguards' key; ``holds`` says why access is not logged."""
+    from aws_cdk import aws_s3 as s3  # few apps have a bucket of ours
+
+    key = (safeguards or safeguards_of(scope)).encryption_key
+    bucket = s3.Bucket(
+        scope,
+        id,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+        encryption_key=key,
+        bucket_key_enabled=True if key else None,
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        lifecycle_rules=list(lifecycle_rules),
+        removal_policy=removal_policy,
+    )
+    acknowledge(
+        bucket,
+        "AwsSolutions-S1",
+        reason=f"Holds {holds}; CloudTrail data events record access where an account wants that.",
+    )
+    return bucket

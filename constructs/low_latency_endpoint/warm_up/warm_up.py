@@ -28,12 +28,11 @@ from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..options.warm_up import KeepWarmOptions, WarmUpOptions
 from ..plan.rights import calling_endpoint, calling_function, looking_at_stack, looking_at_traffic
-from ..synthesis.asked_once import path_below, path_of, stack_of
-from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import endpoint_arn
-from ..synthesis.validation import check
-from .lambda_function import DeadLetters, WarmUpFunction, function_code
-from .payload import payload_digest
+from ..synthesis.annotations import acknowledge_wildcard_resources, warn
+from ..synthesis.arns import endpoint_arn
+from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.template_values import check
+from .lambda_functions import DeadLetters, WarmUpFunction, function_code, payload_digest
 
 DEFAULT_REQUESTS = 100
 
@@ -114,11 +113,13 @@ class WarmUp(Construct):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        stated = options.requests
-        requests = check(REQUESTS, DEFAULT_REQUESTS if stated is None else stated, path)
+        stated_requests = options.requests
+        requests = check(
+            REQUESTS, DEFAULT_REQUESTS if stated_requests is None else stated_requests, path
+        )
         seconds = int(seconds_of(options.timeout))
         private_link.check_serves(network, path)
-        if any(len(each.body) > MODEL_BODY_BYTES for each in options.payloads):
+        if any(len(payload.body) > MODEL_BODY_BYTES for payload in options.payloads):
             warn(
                 self,
                 "warmUpPayloadSize",

@@ -1,0 +1,112 @@
+"""Alarms that follow from the plan: on a language model's tokens, and on a shadow variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from constructs import Construct
+
+from ..hosting.endpoint import Endpoint
+from ..monitoring.alarms import LatencyAlarms
+from ..monitoring.shadow_alarms import ShadowAlarms
+from ..options.alarms import Thresholds, TokenAlarmOptions
+from ..options.endpoint import MetricsPublishing
+from ..plan.plan import Plan
+from ..plan.token_explanations import NO_TOKEN_ALARMS
+from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
+from ..synthesis.annotations import warn
+
+if TYPE_CHECKING:
+    from ..monitoring.token_alarms import TokenLatencyAlarms
+
+
+_SHADOW_LATENCY_RATIO = 1.2
+"""How many times production's latency a shadow's may be: our choice, for want of AWS's."""
+_SHADOW_ERROR_RATE = 0.01
+"""The share of copied requests that may fail, where the alarms of production state none."""
+
+
+def token_alarms(
+    scope: Construct,
+    endpoint: Endpoint,
+    plans: Mapping[str, Plan],
+    latency_alarms: LatencyAlarms,
+    metrics: MetricsPublishing | None,
+) -> dict[str, TokenLatencyAlarms]:
+    """Alarms on tokens where the server's metrics are known; they page as latency's do."""
+    options = latency_alarms.options.tokens
+    of_server: dict[str, list[str]] = {}
+    watched: dict[str, TokenAlarmOptions] = {}
+    for name, plan in plans.items():
+        server, share = plan.request.server_of_metrics, plan.request.share
+        wanted = _watched(plan, options)
+        limits = (wanted.ttft, wanted.itl, wanted.waiting_requests, wanted.kv_cache_use)
+        watches = any(each not in (None, {}) for each in limits)
+        if server is not None and watches and not (share is not None and share.shadow):
+            of_server.setdefault(server, []).append(name)
+            watched.setdefault(server, replace(wanted, server=server))
+    if not of_server:
+        if options != TokenAlarmOptions() and not any(each.tokens for each in plans.values()):
+            warn(scope, "noTokenAlarms", f"{NO_TOKEN_ALARMS[0].upper()}{NO_TOKEN_ALARMS[1:]}.")
+        return {}
+    from ..monitoring.token_alarms import TokenLatencyAlarms  # few endpoints have them
+
+    if metrics is not None and metrics.detailed_observability is False:
+        warn(
+            scope,
+            "tokensNotPublished",
+            "The alarms on tokens find nothing, and so never alarm: containers' metrics are not "
+            "published. Leave out metrics.detailed_observability, or turn these alarms off.",
+        )
+    return {
+        server: TokenLatencyAlarms(
+            scope,
+            "TokenAlarms" if at == 0 else f"TokenAlarms-{server}",
+            endpoint=endpoint,
+            variants=names,
+            options=watched[server],
+            actions=latency_alarms.options.actions,
+            actions_suppressor=latency_alarms.actions_suppressor,
+        )
+        for at, (server, names) in enumerate(of_server.items())
+    }
+
+
+def _watched(plan: Plan, options: TokenAlarmOptions) -> TokenAlarmOptions:
+    """What is stated, and the plan's for the rest."""
+    return replace(
+        options,
+        ttft=_thresholds(plan, FIRST_TOKEN, options.ttft),
+        itl=_thresholds(plan, BETWEEN_TOKENS, options.itl),
+    )
+
+
+def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> Thresholds | None:
+    if not isinstance(stated, str):
+        return stated
+    planned = plan.tokens.thresholds if plan.tokens else ()
+    return {
+        each.percentile: timedelta(seconds=each.seconds)
+        for each in planned
+        if each.measures == measures
+    }
+
+
+def shadow_alarms(
+    scope: Construct, endpoint: Endpoint, plan: Plan, error_rate: float | None
+) -> ShadowAlarms | None:
+    """Where there is a shadow: on the statistics of the target, by default p99, and on failures."""
+    if endpoint.shadow is None:
+        return None
+    latency = plan.request.latency
+    statistics = list(latency.milliseconds if latency else ()) or ["p99"]
+    return ShadowAlarms(
+        scope,
+        "ShadowAlarms",
+        endpoint=endpoint,
+        latency_ratio=dict.fromkeys(statistics, _SHADOW_LATENCY_RATIO),
+        error_rate=_SHADOW_ERROR_RATE if error_rate is None else error_rate,
+    )
