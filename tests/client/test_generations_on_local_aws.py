@@ -13,8 +13,8 @@ from hosting_site import Site
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import LanguageModelServer
 from low_latency_endpoint.client.bearer_tokens import BearerTokens, openai_base_url
+from low_latency_endpoint.client.generation_requests import prefix_aware_id
 from low_latency_endpoint.client.generations import GenerationFailedError
-from low_latency_endpoint.client.runtime_wire import prefix_aware_id
 
 from .callers import Caller
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from .async_http import AsyncPool
 from .client_timing import CLIENT_LOOP
+from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import TaskRace
 from .runtime_calls import AsyncGeneration, AsyncResponseStream, RuntimeCalls
-from .runtime_wire import closing, opening, session_id
 
 __all__ = ["AsyncGeneration", "AsyncResponseStream", "AsyncRuntimeClient"]
 

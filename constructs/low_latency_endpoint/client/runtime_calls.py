@@ -14,21 +14,17 @@ from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from .call_attempts import Attempts
 from .client_base import ClientBase, opened_ahead
 from .event_loops import run_without_loop
-from .generations import GenerationPart, Limits, Tokens
-from .hedging import Claim, TaskRace, ThreadRace, hedged, raced
-from .http_connections import Connection, Pool
-from .runtime_wire import (
-    LONGEST_STREAM,
+from .generation_requests import (
     NEW_SESSION,
     NOT_TWICE,
     OPENED_BY_STREAM,
-    EventBuffer,
-    Operation,
-    Prepared,
-    Wire,
     generation_body,
     with_conversation,
 )
+from .generations import GenerationPart, Limits, Tokens
+from .hedging import Claim, TaskRace, ThreadRace, hedged, raced
+from .http_connections import Connection, Pool
+from .runtime_wire import LONGEST_STREAM, EventBuffer, Operation, Prepared, Wire
 from .signing import CredentialsEnded
 
 __all__ = ["AsyncGeneration", "AsyncResponseStream", "Generation", "ResponseStream"]

@@ -18,10 +18,10 @@ from botocore.response import StreamingBody
 from .blocking_http import BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
 from .event_loops import run_without_loop, start_anew_after_fork
+from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import ThreadRace
 from .runtime_calls import Generation, ResponseStream, RuntimeCalls
-from .runtime_wire import closing, opening, session_id
 
 __all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
