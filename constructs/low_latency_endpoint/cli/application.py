@@ -48,7 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "recommend": recommend.recommend,
     "optimize": optimize.optimize,
     "stage": stage.stage,
-    "schema": errors.schema,
+    "schema": init.schema,
     "errors": errors.errors,
     "diagnose": diagnose.diagnose,
     "list": deployed.list_,

@@ -1,4 +1,4 @@
-"""``low-latency errors`` and ``low-latency schema``: all codes in one place, and the settings' schema."""
+"""``low-latency errors``, and all codes in one place: ``docs/reference/errors.md``."""
 
 from __future__ import annotations
 
@@ -200,22 +200,3 @@ def errors(
     else:
         for each in chosen:
             typer.echo(f"{each.code}  {each.title}")
-
-
-def schema() -> None:
-    """Print the JSON schema of the settings file.
-
-    \b
-    Example:
-      low-latency schema > endpoint.schema.json
-    """
-    typer.echo(schema_text())
-
-
-def schema_text() -> str:
-    """The JSON schema of the settings file, which editors complete and check by."""
-    import json
-
-    from ..settings import settings_json_schema
-
-    return json.dumps(settings_json_schema(), indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""``low-latency init``: what it writes down, given by options or read from the account, and the files."""
+"""``low-latency init``: what it writes down, and the files; and ``low-latency schema``, one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import typer
 from .. import __version__
 from ..errors import LowLatencyEndpointError
 from ..errors.installation import origin
-from .errors import schema_text
 from .options import ENDPOINT_YAML, Json, Profile, Region, grouped, naming, option
 from .output import print_json
 
@@ -449,3 +448,22 @@ def init(
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(next_steps(folder, options.file, values, app))
+
+
+def schema() -> None:
+    """Print the JSON schema of the settings file.
+
+    \b
+    Example:
+      low-latency schema > endpoint.schema.json
+    """
+    typer.echo(schema_text())
+
+
+def schema_text() -> str:
+    """The JSON schema of the settings file, which editors complete and check by."""
+    import json
+
+    from ..settings import settings_json_schema
+
+    return json.dumps(settings_json_schema(), indent=2, ensure_ascii=False)
