@@ -12,7 +12,7 @@ import extract_schemas as extract
 import pytest
 from stacks_under_test import IMAGE, resource_of, variant
 
-from local_sagemaker.resources.calls import Call
+from local_sagemaker.resources.calls import OperationCall
 from local_sagemaker.resources.resource_type import Members, ResourceType, Setting
 from local_sagemaker.resources.table import TYPES
 from local_sagemaker.schemas import violations
@@ -151,7 +151,7 @@ SESSION = boto3.Session("x", "x", region_name="us-east-1")
 ROWS = [kind for kind in TYPES.values() if kind.creates or kind.parts]
 
 
-def operations(kind: ResourceType) -> Iterator[Call]:
+def operations(kind: ResourceType) -> Iterator[OperationCall]:
     yield from (each for each in (kind.creates, kind.updates, kind.deletes, *kind.reads) if each)
     for part in kind.parts:
         names = ("put", "reset") if isinstance(part, Setting) else ("add", "remove", "listed")

@@ -1,15 +1,17 @@
-"""CONTRIBUTING's table of the rooms against what they import, inside functions too."""
+"""The rooms: what they import, inside functions too, as CONTRIBUTING's table says; names and lengths."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import grimp
 import pytest
 
+ROOT = Path(__file__).parents[2]
 PACKAGE = "low_latency_endpoint"
-TABLE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", TABLE, re.M))
 CONSTRUCTS = {
     "synthesis",
@@ -50,3 +52,22 @@ def test_a_room_imports_what_its_row_says(graph: grimp.ImportGraph, room: str) -
     assert room in CONSTRUCTS or not graph.direct_import_exists(
         importer=f"{PACKAGE}.{room}", imported="aws_cdk"
     )
+
+
+@pytest.mark.parametrize("sources", ["constructs", "local_sagemaker/src"])
+def test_no_two_classes_share_a_name(sources: str) -> None:
+    modules: dict[str, list[str]] = {}
+    for path in (ROOT / sources).rglob("*.py"):
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ClassDef):
+                modules.setdefault(statement.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
+def test_no_module_is_too_long_to_read_in_one_sitting() -> None:
+    lengths = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n")
+        for sources in ("constructs", "local_sagemaker/src")
+        for path in (ROOT / sources).rglob("*.py")
+    }
+    assert {path: lines for path, lines in lengths.items() if lines > 600} == {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .metric_math import ExpressionError, Series, functions_in, parse_expression
+from .metric_math import ExpressionError, MathSeries, functions_in, parse_expression
 from .metric_store import (
     SIMPLE,
     MetricStore,
@@ -164,7 +164,7 @@ def _points(
 ) -> list[Point | None]:
     """Give the datapoints of the window, the newest first."""
     series = queries.result(main["Id"], window)
-    if not isinstance(series, Series):
+    if not isinstance(series, MathSeries):
         raise ExpressionError(f"The expression '{main['Id']}' does not give one time series.")
     uppers: dict[float, float] = {}
     lowers: dict[float, float] = {}

@@ -12,7 +12,7 @@ from moto.cloudwatch.exceptions import (
 )
 from moto.cloudwatch.models import cloudwatch_backends
 
-from .metric_math import ExpressionError, Series
+from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
     SIMPLE,
     MetricStore,
@@ -113,7 +113,7 @@ def _rounded(start: float, period: int) -> float:
     return start - start % (period if period < 60 else 60)
 
 
-def _answer(id: str, label: str, series: Series, scan_by: str | None) -> dict[str, Any]:
+def _answer(id: str, label: str, series: MathSeries, scan_by: str | None) -> dict[str, Any]:
     times = sorted(series.values, reverse=scan_by != "TimestampAscending")
     return {
         "Id": id,

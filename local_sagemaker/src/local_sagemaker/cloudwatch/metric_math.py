@@ -95,7 +95,7 @@ def functions_in(node: ast.expr) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Series:
+class MathSeries:
     """A time series: value by time (seconds since 1970), in order; without one it is missing."""
 
     values: dict[float, float]
@@ -103,7 +103,7 @@ class Series:
     period: int = 60
 
 
-Value = float | Series | list[Series]
+Value = float | MathSeries | list[MathSeries]
 Aggregate = Callable[[Sequence[float]], float]
 AGGREGATES: dict[str, Aggregate] = {
     "SUM": math.fsum,
@@ -115,14 +115,14 @@ AGGREGATES: dict[str, Aggregate] = {
 _MISSING_IS_ZERO = frozenset({"SUM", "AVG"})
 
 
-def aggregate(name: str, value: Value | list[Series | float]) -> Value:
+def aggregate(name: str, value: Value | list[MathSeries | float]) -> Value:
     """SUM, AVG, ...: of one series a number, of an array a series over all of its times."""
     function = AGGREGATES[name]
-    if isinstance(value, Series):
+    if isinstance(value, MathSeries):
         return function(list(value.values.values())) if value.values else 0.0
     if isinstance(value, float):
         raise ExpressionError(f"{name} takes a time series or an array of them")
-    series = [item for item in value if isinstance(item, Series)]
+    series = [item for item in value if isinstance(item, MathSeries)]
     if not series:
         return function([item for item in value if isinstance(item, float)])
     result = {}
@@ -135,10 +135,10 @@ def aggregate(name: str, value: Value | list[Series | float]) -> Value:
             if point is not None:
                 found.append(point)
         result[time] = function(found)
-    return Series(result, "", series[0].period)
+    return MathSeries(result, "", series[0].period)
 
 
-def union(series: Iterable[Series]) -> list[float]:
+def union(series: Iterable[MathSeries]) -> list[float]:
     """Give all times of some series, in order."""
     first, *others = (item.values for item in series)
     if all(other.keys() == first.keys() for other in others):
@@ -146,36 +146,36 @@ def union(series: Iterable[Series]) -> list[float]:
     return sorted(set().union(first, *others))
 
 
-def fill(series: Series, filler: float, grid: Sequence[float]) -> Series:
+def fill(series: MathSeries, filler: float, grid: Sequence[float]) -> MathSeries:
     times = grid if series.values.keys() <= {*grid} else sorted({*grid, *series.values})
-    return Series(dict.fromkeys(times, filler) | series.values, series.label, series.period)
+    return MathSeries(dict.fromkeys(times, filler) | series.values, series.label, series.period)
 
 
-def condition(test: Value, yes: Value, no: Value | None) -> Series:
+def condition(test: Value, yes: Value, no: Value | None) -> MathSeries:
     """IF, by the table of its page: a true point without a value is 0, a false one is dropped."""
     if isinstance(test, list) or isinstance(yes, list) or isinstance(no, list):
         raise ExpressionError("IF takes time series and numbers, not arrays")
     if isinstance(test, float):
         chosen = yes if test else no
-        if isinstance(chosen, Series):
+        if isinstance(chosen, MathSeries):
             return chosen
-        others = [v for v in (yes, no) if isinstance(v, Series)]
+        others = [v for v in (yes, no) if isinstance(v, MathSeries)]
         if not others:
             raise ExpressionError("IF needs at least one time series")
         if chosen is None:
-            return Series({}, "", others[0].period)
-        return Series(dict.fromkeys(others[0].values, chosen), "", others[0].period)
+            return MathSeries({}, "", others[0].period)
+        return MathSeries(dict.fromkeys(others[0].values, chosen), "", others[0].period)
     result = {}
     for time, value in test.values.items():
         chosen = yes if value else no
-        if isinstance(chosen, Series):
+        if isinstance(chosen, MathSeries):
             if time in chosen.values:
                 result[time] = chosen.values[time]
             elif value:
                 result[time] = 0.0
         elif chosen is not None:
             result[time] = chosen
-    return Series(result, "", test.period)
+    return MathSeries(result, "", test.period)
 
 
 def _power(base: float, exponent: float) -> float | None:
@@ -213,7 +213,7 @@ def operate(combine: Operator, left: Value, right: Value) -> Value:
     if isinstance(left, float) and isinstance(right, float):
         result = combine(left, right)
         return math.nan if result is None else float(result)
-    series = [item for item in (left, right) if isinstance(item, Series)]
+    series = [item for item in (left, right) if isinstance(item, MathSeries)]
     times = union(series)
     found = map(combine, _at(times, left), _at(times, right))
     points = {
@@ -221,10 +221,10 @@ def operate(combine: Operator, left: Value, right: Value) -> Value:
         for time, point in zip(times, found, strict=True)
         if point is not None and not math.isnan(point)
     }
-    return Series(points, series[0].label, series[0].period)
+    return MathSeries(points, series[0].label, series[0].period)
 
 
-def _at(times: Sequence[float], value: float | Series) -> Iterable[float]:
+def _at(times: Sequence[float], value: float | MathSeries) -> Iterable[float]:
     """Give a number, or a series with 0 where it is missing, at each of some times."""
     if isinstance(value, float):
         return itertools.repeat(value)

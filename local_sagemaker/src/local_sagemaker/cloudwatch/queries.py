@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import metric_math
-from .metric_math import ExpressionError, Series, Value, names_in, parse_expression
+from .metric_math import ExpressionError, MathSeries, Value, names_in, parse_expression
 from .metric_store import MetricKey, MetricStore, Sample, compute, metric_key, parse_statistic
 
 # Search expressions, as far as dashboards of fixed schemas need them.
@@ -118,7 +118,7 @@ class Queries:
     def _evaluate(self, query: Mapping[str, Any], window: Window) -> Value:
         if "MetricStat" in query:
             stat = query["MetricStat"]
-            return Series(
+            return MathSeries(
                 metric_series(
                     self.store,
                     _key(stat),
@@ -216,8 +216,8 @@ class _Evaluation:
             )
         return result
 
-    def _items(self, node: ast.List) -> list[Series | float]:
-        items: list[Series | float] = []
+    def _items(self, node: ast.List) -> list[MathSeries | float]:
+        items: list[MathSeries | float] = []
         for item in node.elts:
             value = self.value(item)
             items += value if isinstance(value, list) else [value]
@@ -242,7 +242,7 @@ class _Evaluation:
                 raise ExpressionError("SEARCH takes a search, a statistic and a period")
         store = self.queries.store
         return [
-            Series(metric_series(store, key, stat, period, self.window, None), label, period)
+            MathSeries(metric_series(store, key, stat, period, self.window, None), label, period)
             for key, label in found_metrics(store, text)
         ]
 
@@ -254,13 +254,13 @@ class _Evaluation:
 
     def _fill(self, arguments: list[ast.expr]) -> Value:
         match [self.value(argument) for argument in arguments]:
-            case [Series() as series, float(filler)]:
+            case [MathSeries() as series, float(filler)]:
                 return metric_math.fill(series, filler, self.window.grid(self.period))
         raise ExpressionError("FILL takes a time series and a number")
 
     def _period(self, arguments: list[ast.expr]) -> Value:
         match [self.value(argument) for argument in arguments]:
-            case [Series() as series]:
+            case [MathSeries() as series]:
                 return float(series.period)
         raise ExpressionError("PERIOD takes a time series")
 
@@ -274,10 +274,10 @@ class _Evaluation:
         """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
         node = arguments[0]
         width = self._number(arguments[1], "The band") if len(arguments) > 1 else 2.0
-        upper, lower = (Series({}, label, self.period) for label in ("upper", "lower"))
+        upper, lower = (MathSeries({}, label, self.period) for label in ("upper", "lower"))
         earliest = self.queries.earliest(node)
         present = self.value(node)
-        if not isinstance(present, Series):
+        if not isinstance(present, MathSeries):
             raise ExpressionError("ANOMALY_DETECTION_BAND takes one time series")
         if earliest is None or earliest >= self.window.start:
             return [upper, lower]
@@ -285,7 +285,7 @@ class _Evaluation:
         count = -int(-(self.window.start - oldest) // self.period)
         past = Window(self.window.start - count * self.period, self.window.start)
         history = _Evaluation(self.queries, past, self.period).value(node)
-        assert isinstance(history, Series)
+        assert isinstance(history, MathSeries)
         points = list(history.values.values())
         if len(points) < MINIMUM_HISTORY:
             return [upper, lower]

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Request
 from .instance_task import InstanceTask
-from .openai_format import Answer, Asked, Sessions, Wrong, error_document, read, word
+from .openai_format import (
+    AskedCompletion,
+    CompletionAnswer,
+    Sessions,
+    Wrong,
+    error_document,
+    read,
+    word,
+)
 from .specifications import LanguageModelServer
 
 BLOCK = 16  # tokens of a block, in which beginnings of prompts are found again; vLLM's default
@@ -65,7 +73,7 @@ def _blocks(tokens: Sequence[Hashable]) -> Iterable[int]:
 
 @dataclass(eq=False)
 class _Call:
-    asked: Asked
+    asked: AskedCompletion
     connection: Connection
     arrived: float
     fails_after: int | None
@@ -150,7 +158,7 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
     async def _generate(self, call: _Call) -> None:
         """Send a request's tokens, each at its time; a late one moves none of the next."""
         asked, connection = call.asked, call.connection
-        answer, loop = Answer(asked), asyncio.get_running_loop()
+        answer, loop = CompletionAnswer(asked), asyncio.get_running_loop()
         self._calls.add(call)
         try:
             if asked.stream:

@@ -48,7 +48,7 @@ def error_document(message: str, status: int, kind: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedCompletion:
     model: str
     tokens: list[Hashable]
     output_tokens: int
@@ -57,7 +57,7 @@ class Asked:
     include_usage: bool
 
 
-def read(body: bytes, settings: LanguageModelServer) -> Asked:
+def read(body: bytes, settings: LanguageModelServer) -> AskedCompletion:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -67,7 +67,7 @@ def read(body: bytes, settings: LanguageModelServer) -> Asked:
     tokens = _tokens(document.get("messages"))
     count, reason = _output(document, len(tokens), settings)
     options = document.get("stream_options")
-    return Asked(
+    return AskedCompletion(
         str(document.get("model") or "language-model"),
         tokens,
         count,
@@ -137,8 +137,8 @@ def _compact(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-class Answer:
-    def __init__(self, asked: Asked) -> None:
+class CompletionAnswer:
+    def __init__(self, asked: AskedCompletion) -> None:
         self._asked = asked
         self._said = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",

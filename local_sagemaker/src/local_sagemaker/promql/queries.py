@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .series import Labels, Point, SeriesStore, bound_of
+from .series import Labels, SeriesPoint, SeriesStore, bound_of
 
 LONGEST_QUERY = 10_000  # characters. Source: CloudWatch API reference, AlarmPromQLCriteria.
 
@@ -208,7 +208,7 @@ def _values(term: _Term, store: SeriesStore, at: float) -> dict[str, float]:
 
 
 def _numbers(
-    kind: str, labels: Mapping[str, str], points: Sequence[Point]
+    kind: str, labels: Mapping[str, str], points: Sequence[SeriesPoint]
 ) -> dict[float, list[tuple[float, float]]]:
     """Give the numbers of a series at each moment, by the bucket that they are of."""
     found: dict[float, list[tuple[float, float]]] = {}

@@ -23,7 +23,7 @@ _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
 
 
 @dataclass(frozen=True)
-class Sample:
+class SeriesSample:
     """One line; its family is the name that ``# TYPE`` gives, without ``_bucket`` and so on."""
 
     name: str
@@ -33,7 +33,7 @@ class Sample:
     family: str
 
 
-def samples_of(text: str) -> Iterator[Sample]:
+def samples_of(text: str) -> Iterator[SeriesSample]:
     """Give the samples of a page; a line that cannot be read is left out, as scrapers do not stop.
 
     Examples
@@ -65,7 +65,7 @@ def samples_of(text: str) -> Iterator[Sample]:
                 ),
                 name,
             )
-            yield Sample(name, labels, value, types.get(family, "untyped"), family)
+            yield SeriesSample(name, labels, value, types.get(family, "untyped"), family)
 
 
 def _labels(text: str) -> Labels | None:
@@ -107,7 +107,7 @@ Value = float | Mapping[float, float]
 """A number, or a histogram: measurements up to each bound, with infinity."""
 
 
-class Point(NamedTuple):
+class SeriesPoint(NamedTuple):
     """One value of a series, at seconds since 1970."""
 
     time: float
@@ -134,9 +134,9 @@ class Series:
     """The points of one metric with one set of labels, in order of time."""
 
     labels: Mapping[str, str]
-    points: list[Point] = field(default_factory=list)
+    points: list[SeriesPoint] = field(default_factory=list)
 
-    def between(self, after: float, up_to: float) -> list[Point]:
+    def between(self, after: float, up_to: float) -> list[SeriesPoint]:
         """Give the points after a moment, up to another: as Prometheus 3 takes ranges."""
         first = bisect.bisect_right(self.points, after, key=lambda point: point.time)
         last = bisect.bisect_right(self.points, up_to, key=lambda point: point.time)
@@ -156,9 +156,9 @@ class SeriesStore:
         points = kept.points
         at = bisect.bisect_left(points, time, key=lambda point: point.time)
         if at < len(points) and points[at].time == time:
-            points[at] = Point(time, value)
+            points[at] = SeriesPoint(time, value)
         else:
-            points.insert(at, Point(time, value))
+            points.insert(at, SeriesPoint(time, value))
         if points[0].time < time - 2 * LONGEST_RANGE:  # no query reaches it; cut now and then
             del points[: bisect.bisect_left(points, time - LONGEST_RANGE, key=lambda p: p.time)]
 

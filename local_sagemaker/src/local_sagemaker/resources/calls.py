@@ -122,7 +122,7 @@ class By:
         self.fields = fields
 
 
-class Call:
+class OperationCall:
     """An operation with what it is given beside the properties that have its parameters' names.
 
     An argument is text with fields, `"{RouteTableId}|{State:ENABLED}"`, where `{}` is the physical

@@ -67,7 +67,7 @@ class Role(ResourceType):
         super().delete(at, existing)
 
 
-class Policy(ResourceType):
+class PolicyResource(ResourceType):
     """An inline policy of roles. Users and groups are not emulated."""
 
     def create(self, at: Place, properties: Properties) -> Created:

@@ -14,7 +14,7 @@ from ..connections import local_client
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
-from .calls import By, Call, Known, agrees, as_text, filled, tag_list, without
+from .calls import By, Known, OperationCall, agrees, as_text, filled, tag_list, without
 
 Properties = Mapping[str, Any]
 
@@ -80,8 +80,8 @@ class Setting:
     """Properties, separated by spaces, that have an operation of their own, and one that resets them."""
 
     of: str
-    put: Call
-    reset: Call | None = None
+    put: OperationCall
+    reset: OperationCall | None = None
     """Where the first property is missing or false; without it `put` gets the default."""
     default: Any = None
     """What a missing property is set to, if AWS has no default that counts at its creation too."""
@@ -111,12 +111,14 @@ class Members:
     """A property of items, each added and removed by calls that get its fields, and `{item}`."""
 
     of: str
-    add: Call
-    remove: Call | None = None
+    add: OperationCall
+    remove: OperationCall | None = None
     identity: str = ""  # the part of an item that says which it is; by default all of it
     made: int = 0  # how many the creation has added
     adds_first: bool = False  # whether the last one cannot be removed
-    listed: Call | None = None  # what lists those to remove before the resource is deleted ...
+    listed: OperationCall | None = (
+        None  # what lists those to remove before the resource is deleted ...
+    )
     items: str = ""  # ... and where, if not in the property; "" removes none.
 
     def settle(
@@ -149,7 +151,7 @@ class Members:
                 self._run(self.remove, client, key, known, item)
 
     @staticmethod
-    def _run(operation: Call, client: Any, key: Known, known: Known, item: Any) -> None:
+    def _run(operation: OperationCall, client: Any, key: Known, known: Known, item: Any) -> None:
         fields = item if isinstance(item, dict) else {}
         operation.run(client, {**known, "item": item}, {**key, **fields})
 
@@ -161,8 +163,8 @@ class Members:
 class Tags:
     """The operations on a resource's tags: what they set or remove is `{tags}`, Tags and TagKeys."""
 
-    tag: Call
-    untag: Call
+    tag: OperationCall
+    untag: OperationCall
     of: str = "Tags"
 
     def settle(
@@ -196,16 +198,16 @@ class ResourceType:
     """Properties of what the name is unique in: where one of them differs, the name may be the same."""
     longest: int = 255  # of generated names
     lower: bool = False
-    creates: Call | None = None
+    creates: OperationCall | None = None
     ref: str | By = "{name}"
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    reads: tuple[Call, ...] = ()
-    drift: Call | None = None
+    reads: tuple[OperationCall, ...] = ()
+    drift: OperationCall | None = None
     state: str = ""
     key: Mapping[str, Any] = field(default_factory=dict)
-    updates: Call | None = None
+    updates: OperationCall | None = None
     anew: bool = False
-    deletes: Call | None = None
+    deletes: OperationCall | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[Setting | Members, ...] = ()
     tags: Tags | None = None
@@ -215,8 +217,8 @@ class ResourceType:
     def __post_init__(self) -> None:
         stated = {**vars(self)}
         if self.noun:
-            stated["creates"] = self.creates or Call(f"create_{self.noun}")
-            stated["deletes"] = self.deletes or Call(f"delete_{self.noun}")
+            stated["creates"] = self.creates or OperationCall(f"create_{self.noun}")
+            stated["deletes"] = self.deletes or OperationCall(f"delete_{self.noun}")
         name = self.name or str(self.ref).strip("{}")
         if not self.key and name.isalnum() and name != "name":
             by_id = self.ref in ("{name}", f"{{{name}}}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from .calls import By, Call, PropertyNotEmulated, without
+from .calls import By, OperationCall, PropertyNotEmulated, without
 from .resource_type import Members, ResourceType, Setting, Tags
 
 
@@ -120,18 +120,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """What the table calls `!name`."""
 
 
-class _Loader(yaml.SafeLoader):
+class _TableLoader(yaml.SafeLoader):
     """YAML with `!same name name` for `{name: "{name}"}`, and `!function field field`."""
 
 
-def _tagged(loader: _Loader, name: str, node: yaml.ScalarNode) -> Any:
+def _tagged(loader: _TableLoader, name: str, node: yaml.ScalarNode) -> Any:
     fields = node.value.split()
     if name == "same":
         return {field: f"{{{field}}}" for field in fields}
     return By(FUNCTIONS[name], *fields)
 
 
-_Loader.add_multi_constructor("!", _tagged)
+_TableLoader.add_multi_constructor("!", _tagged)
 _CALLS = (
     "add",
     "creates",
@@ -148,11 +148,11 @@ _CALLS = (
 _SETS = ("also_replaces", "in_place", "named_within")
 
 
-def _call(written: str | dict[str, dict[str, Any]]) -> Call:
+def _call(written: str | dict[str, dict[str, Any]]) -> OperationCall:
     if isinstance(written, str):
-        return Call(written)
+        return OperationCall(written)
     ((operation, arguments),) = written.items()
-    return Call(operation, **arguments)
+    return OperationCall(operation, **arguments)
 
 
 def _read(row: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _tags(row: dict[str, Any]) -> Tags:
     if "tag" in row:
         return Tags(**_read(row))
     ((operation, resource),) = row.items()
-    tag, untag = Call(operation, **resource), Call(f"un{operation}", **resource)
+    tag, untag = OperationCall(operation, **resource), OperationCall(f"un{operation}", **resource)
     return Tags(tag, untag)
 
 
@@ -186,7 +186,7 @@ def _type(type_name: str, row: dict[str, Any]) -> ResourceType:
     return made
 
 
-_TABLE = yaml.load(Path(__file__).with_name("table.yaml").read_text(), Loader=_Loader)
+_TABLE = yaml.load(Path(__file__).with_name("table.yaml").read_text(), Loader=_TableLoader)
 TYPES = {name: _type(name, row) for name, row in _TABLE.items() if name.startswith("AWS::")}
 """Every emulated type by name."""
 

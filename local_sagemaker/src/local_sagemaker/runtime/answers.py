@@ -64,7 +64,7 @@ Kind = Literal["whole", "events", "openai"]
 
 
 @dataclass(slots=True)
-class Call:
+class RuntimeCall:
     """A request on its way: what came, by which zone's listener, and who is to answer it."""
 
     request: Request
@@ -100,11 +100,11 @@ class Answers:
             "openai": self._pass_on,
         }
 
-    async def answer(self, call: Call, instance: Instance) -> tuple[int, float]:
+    async def answer(self, call: RuntimeCall, instance: Instance) -> tuple[int, float]:
         """Ask an instance and answer; gives the status and when the model had ended."""
         return await self._by_kind[call.kind](call, instance)
 
-    async def _ask(self, call: Call, instance: Instance) -> Response:
+    async def _ask(self, call: RuntimeCall, instance: Instance) -> Response:
         """Call the container; what is not 2xx becomes a ModelError."""
         endpoint, streaming = call.endpoint, call.kind != "whole"
         headers = forwarded(call.request.headers, call.kind == "events")
@@ -129,7 +129,7 @@ class Answers:
             raise ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
         return response
 
-    def _timed_out(self, call: Call, instance: Instance) -> ModelFailed:
+    def _timed_out(self, call: RuntimeCall, instance: Instance) -> ModelFailed:
         model = call.model
         if model is not None and (instance.id, model) not in self._loaded:
             # Source: SageMaker developer guide, "Invoke a multi-model endpoint".
@@ -144,7 +144,7 @@ class Answers:
             "try again.",
         )
 
-    async def _answer_at_once(self, call: Call, instance: Instance) -> tuple[int, float]:
+    async def _answer_at_once(self, call: RuntimeCall, instance: Instance) -> tuple[int, float]:
         response = await self._ask(call, instance)
         ended = time.perf_counter()
         content_type = response.headers.get("content-type", "application/octet-stream")
@@ -152,7 +152,7 @@ class Answers:
         call.connection.send(200, headers, response.body)
         return response.status, ended
 
-    async def _answer_in_parts(self, call: Call, instance: Instance) -> tuple[int, float]:
+    async def _answer_in_parts(self, call: RuntimeCall, instance: Instance) -> tuple[int, float]:
         response, connection = await self._ask(call, instance), call.connection
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.start_stream(
@@ -196,7 +196,7 @@ class Answers:
             return "StreamBroken", "The connection to the model was closed."
         return None
 
-    async def _pass_on(self, call: Call, instance: Instance) -> tuple[int, float]:
+    async def _pass_on(self, call: RuntimeCall, instance: Instance) -> tuple[int, float]:
         """Give the container's bytes to the caller: in parts when they come so, else at once."""
         response, connection = await self._ask(call, instance), call.connection
         content_type = response.headers.get("content-type", "application/json")
@@ -222,7 +222,7 @@ class Answers:
             connection.end_stream()
         return 0 if problem else response.status, ended
 
-    def _count_stream_errors(self, call: Call, broken: bool) -> None:
+    def _count_stream_errors(self, call: RuntimeCall, broken: bool) -> None:
         for dimensions in call.dimensions:
             self._meter.put(
                 call.endpoint.place,
@@ -233,7 +233,7 @@ class Answers:
             )
 
     def _returned(
-        self, call: Call, instance: Instance, response: Response
+        self, call: RuntimeCall, instance: Instance, response: Response
     ) -> list[tuple[str, str]]:
         """Give the headers that go back to the caller, and follow the container's sessions."""
         found = [

@@ -22,7 +22,7 @@ from ..permissions.evaluator import NotJudged
 from ..permissions.gate import check_invocation
 from ..permissions.judge import Denied
 from ..signatures import OPENAI_PATH, key_and_session
-from .answers import Answers, Call, Kind
+from .answers import Answers, Kind, RuntimeCall
 from .blueprints import instance_dimensions
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
@@ -134,7 +134,7 @@ class Invocations:
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
         chosen = self._choose(endpoint, headers, component)
-        call = Call(request, connection, zone, kind, endpoint, *chosen)
+        call = RuntimeCall(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
@@ -179,7 +179,7 @@ class Invocations:
                 f"The local AWS cannot judge this request: it does not know {unknown}.",
             ) from None
 
-    def _copy(self, call: Call) -> None:
+    def _copy(self, call: RuntimeCall) -> None:
         """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""
         shadow = call.fleet.shadow
         if shadow is None or not is_copied(call.variant, shadow, self._random):
@@ -270,7 +270,7 @@ class Invocations:
         self._meter.put(endpoint.place, INVOCATIONS, dimensions, self._clock.now(), [metric])
         return Refusal(400, "ValidationError", NO_COPY)
 
-    def _instance(self, call: Call, router: int) -> Instance:
+    def _instance(self, call: RuntimeCall, router: int) -> Instance:
         """Choose the instance; a session has its own."""
         if call.session is not None:
             return call.session
@@ -296,7 +296,7 @@ class Invocations:
 
     # --------------------------------------------------------------------------------- with a model
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: RuntimeCall) -> None:
         """Call the model, answer, and count."""
         router = call.connection.number % self.options.routers
         model_seconds: float | None = None
@@ -335,7 +335,7 @@ class Invocations:
             self._count(call, instance, status, model_seconds)
 
     def _count(
-        self, call: Call, instance: Instance | None, status: int, model_seconds: float | None
+        self, call: RuntimeCall, instance: Instance | None, status: int, model_seconds: float | None
     ) -> None:
         total = time.perf_counter() - call.request.received
         endpoint, variant, dimensions = call.endpoint, call.variant, call.dimensions
