@@ -132,7 +132,7 @@ class StagedModel(Construct):
         for number, files in enumerate(calls):
             copy = self._resource(
                 f"Files{number}",
-                TreePart=str(number),
+                Part=str(number),
                 Files=[f"{file.sha256} {file.size} {file.path}" for file in files],
                 LargestFile=str(LARGEST_FILE),
                 HubEndpoint=endpoint,

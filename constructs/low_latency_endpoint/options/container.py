@@ -125,7 +125,7 @@ class ImageSettings(Options):
             yield from self._needs(name, "asset", "only an asset is built")
         if self.private_registry:
             yield from self._needs("private_registry", "uri", "its images are named by their URI")
-        elif self.is_stated("credentials_function_arn"):
+        elif self._states("credentials_function_arn"):
             yield finding(
                 NEEDS_ANOTHER,
                 "credentials_function_arn",
@@ -171,7 +171,7 @@ class ModelDataSettings(Options):
 
     def _rules_of_agreement(self) -> Iterator[Finding]:
         """What is uploaded asks for no agreement."""
-        if self.accept_eula and self.is_stated("asset"):
+        if self.accept_eula and self._states("asset"):
             yield finding(EULA_OF_PREFIX, "accept_eula", got="with asset", allowed="s3, s3_prefix")
 
     def _rules(self) -> Iterator[Finding]:
@@ -267,11 +267,11 @@ class ContainerOptions(ServingOptions):
 
     def _rules_of_mode(self) -> Iterator[Finding]:
         """A package is one model, and many models have a cache."""
-        if self.multi_model and self.is_stated("model_package"):
+        if self.multi_model and self._states("model_package"):
             yield finding(
                 PACKAGE_IS_SINGLE_MODEL, "model_package", got="both", allowed="one of them"
             )
-        if not self.multi_model and self.is_stated("model_cache"):
+        if not self.multi_model and self._states("model_cache"):
             yield finding(
                 CACHE_OF_MULTI_MODEL,
                 "model_cache",
@@ -367,7 +367,7 @@ def _hostnames(names: list[str | None], mode: str | None) -> Iterator[Finding]:
 
 def rules_of_model(stated: Any, *, needed: bool) -> Iterator[Finding]:
     """Containers, or a model of the Hub: not both, and one of them where it is needed."""
-    containers = stated.is_stated("containers")
+    containers = stated._states("containers")
     if containers and stated.hugging_face is not None:
         yield finding(
             EXACTLY_ONE,

@@ -201,7 +201,7 @@ class Options:
 
     def _rules_of_alternatives(self) -> Iterator[Finding]:
         """One of several is stated, and no other."""
-        found = [name for name in self.exactly_one_of if self.is_stated(name)]
+        found = [name for name in self.exactly_one_of if self._states(name)]
         if self.exactly_one_of and len(found) != 1:
             yield finding(
                 EXACTLY_ONE,
@@ -210,7 +210,7 @@ class Options:
                 allowed="one of " + ", ".join(self.exactly_one_of),
             )
 
-    def is_stated(self, name: str) -> bool:
+    def _states(self, name: str) -> bool:
         """Whether a file states the option, right or wrong; in Python, something but the default."""
         if (stated := getattr(self, "_stated", None)) is not None:
             return name in stated
@@ -220,7 +220,7 @@ class Options:
 
     def _needs(self, name: str, other: str, why: str) -> Iterator[Finding]:
         """The finding that ``name`` is stated without ``other``."""
-        if self.is_stated(name) and not self.is_stated(other):
+        if self._states(name) and not self._states(other):
             yield finding(
                 NEEDS_ANOTHER,
                 name,
@@ -232,8 +232,8 @@ class Options:
 
     def _excludes(self, name: str, others: Iterable[str], why: str) -> Iterator[Finding]:
         """The findings that ``others`` are stated beside ``name``."""
-        for other in others if self.is_stated(name) else ():
-            if self.is_stated(other):
+        for other in others if self._states(name) else ():
+            if self._states(other):
                 yield finding(
                     EXCLUDES_ANOTHER,
                     other,

@@ -75,12 +75,12 @@ class RecommendationOptions(Options):
 
     def _rules_of_traffic(self) -> Iterator[Finding]:
         """Traffic is of one kind, and of a test of types that are named."""
-        stated = [name for name in ("phases", "stairs") if self.is_stated(name)]
+        stated = [name for name in ("phases", "stairs") if self._states(name)]
         if len(stated) > 1:
             yield finding(
                 EXCLUDES_ANOTHER, "stairs", got="stairs beside phases", allowed="one of the two"
             )
-        if stated and not self.is_stated("instance_types"):
+        if stated and not self._states("instance_types"):
             yield finding(
                 NEEDS_ANOTHER,
                 stated[0],

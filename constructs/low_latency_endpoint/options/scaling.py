@@ -262,7 +262,7 @@ class ScalingSteps(Options):
         >>> from low_latency_endpoint import ScalingSteps, StepUp
         >>> steps = ScalingSteps(adds=[StepUp(requests=8, add=2), StepUp(requests=16, add=4)])
         >>> steps.threshold, steps.steps
-        (8, (Step(lower=0, upper=8, change=2), Step(lower=8, upper=None, change=4)))
+        (8, (CapacityStep(lower=0, upper=8, change=2), CapacityStep(lower=8, upper=None, change=4)))
     """
 
     metric: Annotated[Literal["concurrency", "invocations"], Option()] = "concurrency"
@@ -420,7 +420,7 @@ class ScalingOptions(Options):
                 allowed="keep_counts: true, or enabled: false beside it",
             )
         for name in () if self.enabled else _OF_POLICIES:
-            if self.is_stated(name):
+            if self._states(name):
                 yield finding(
                     SCALING_IS_OFF,
                     name,

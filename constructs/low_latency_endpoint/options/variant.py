@@ -190,7 +190,7 @@ class RoutingStrategy:
         return cls(name, is_custom=True)
 
     @classmethod
-    def of_file(cls, stated: str | PrefixAwareRouting) -> RoutingStrategy:
+    def _of_file(cls, stated: str | PrefixAwareRouting) -> RoutingStrategy:
         """The strategy that a settings file states."""
         if isinstance(stated, str):
             return cls(stated.upper())
@@ -248,7 +248,7 @@ class InferenceAmi:
         return cls(version, is_custom=True)
 
     @classmethod
-    def of_file(cls, stated: str | CustomAmi) -> InferenceAmi:
+    def _of_file(cls, stated: str | CustomAmi) -> InferenceAmi:
         """The version that a settings file states."""
         return cls(stated) if isinstance(stated, str) else cls.custom(stated.custom)
 

@@ -186,7 +186,7 @@ def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
 def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
     """One to five pools, each with a type and a priority of its own."""
     pools = endpoint.instance_pools
-    if endpoint.is_stated("instance_pools"):
+    if endpoint._states("instance_pools"):
         yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
     for part in ("instance_type", "priority"):
         values = [getattr(each, part) for each in pools]
@@ -204,7 +204,7 @@ def rules_of_metrics(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Alarms watch what such an endpoint publishes."""
     stated, known = endpoint.alarms, {each.name for each in metrics()}
     watched: dict[Place, str] = {
-        (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated.is_stated(option)
+        (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated._states(option)
     }
     watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
     for _, containers, name in variants_and_first(endpoint):

@@ -333,7 +333,7 @@ def _read_one(kind: Any, option: Option) -> Any:
     if origin is Annotated:
         return _read_one(below[0], next(each for each in below if isinstance(each, Option)))
     if hasattr(kind, "written"):
-        return Annotated[_read(kind.written, option, None), AfterValidator(kind.of_file)]
+        return Annotated[_read(kind.written, option, None), AfterValidator(kind._of_file)]
     if kind is Lasting:
         return Annotated[timedelta, Limited(option.limit)] if option.limit else timedelta
     if kind is Path:

@@ -197,7 +197,7 @@ def rules_of_room(settings: Settings) -> Iterator[Finding]:
 def rules_of_link(settings: Settings) -> Iterator[Finding]:
     """An interface endpoint that exists lies in a VPC that exists."""
     adopted = settings.private_link.interface_endpoint_id is not None
-    if adopted and not settings.network.is_stated("vpc_id"):
+    if adopted and not settings.network._states("vpc_id"):
         yield finding(
             NEEDS_ANOTHER,
             *("private_link", "interface_endpoint_id"),
@@ -221,7 +221,7 @@ def rules_of_hosted_zones(settings: Settings) -> Iterator[Finding]:
 
 def rules_of_buckets(settings: Settings) -> Iterator[Finding]:
     """The new VPC's S3 endpoint names so many buckets."""
-    if settings.network.is_stated("vpc_id"):
+    if settings.network._states("vpc_id"):
         return
     uris: list[str | None] = []
     for endpoint in settings.endpoints.values():
