@@ -36,7 +36,7 @@ from low_latency_endpoint.errors import ConfigurationError
 
 from .model_stream_server import ROLE, STOP, USAGE, ModelStreamServer, sse, word
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "clients.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "call-a-language-model.md"
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSION/TOKEN+==")
 SPOKEN = [sse(ROLE, word("Once"), word(" upon")), sse(STOP, USAGE, "[DONE]")]
 

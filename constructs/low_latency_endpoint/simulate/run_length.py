@@ -1,4 +1,4 @@
-"""How long a run must be until its intervals hold (docs/explanation/simulation.md)."""
+"""How long a run must be until its intervals hold (docs/explanation/simulation-evidence.md)."""
 
 from __future__ import annotations
 
