@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local_sagemaker import LocalAws
-from local_sagemaker.runtime import http_server as loop_thread
+from local_sagemaker.runtime import http_server
 
 __all__ = ["JumpingLoop", "run_jumping"]
 
@@ -26,7 +26,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def become_the_runtimes(self, aws: LocalAws) -> None:
         """Be the loop in which a local AWS of this process, not yet asked, runs its endpoints."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop_thread.asyncio, "new_event_loop", lambda: self)
+            patch.setattr(http_server.asyncio, "new_event_loop", lambda: self)
             aws.runtime_url()  # the runtime's thread starts with the first question for it
         assert self.is_running(), "the runtime's thread had been started before"
 

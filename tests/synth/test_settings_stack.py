@@ -11,8 +11,7 @@ import yaml
 
 from low_latency_endpoint import LatencyTarget, LowLatencyEndpointStack
 from low_latency_endpoint.plan import latency_plan
-from low_latency_endpoint.settings import load_settings
-from low_latency_endpoint.settings import variant_plans as planned
+from low_latency_endpoint.settings import load_settings, variant_plans
 from tests.refusals import refused
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -218,7 +217,7 @@ def asked(monkeypatch):
         "_fleet",
         lambda request, *given: (requests.append(request), fleet_of(request, *given))[1],
     )
-    planned._plan_of.cache_clear()
+    variant_plans._plan_of.cache_clear()
     return requests
 
 
