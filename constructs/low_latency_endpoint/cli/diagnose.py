@@ -42,7 +42,7 @@ UNTIL_FORM = rule(
     fix="Give a time that has passed, such as 2026-11-20T03:30Z. Without Z or +01:00 it is local time.",
 )
 PAGE_WRITTEN = rule(
-    "LLD906", "the page could not be written", fix="Give --html a file in a writable folder."
+    "LLD906", "the page could not be written", fix="Name a file in a writable folder with --html."
 )
 _KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
 _SHORTEST = timedelta(minutes=5)

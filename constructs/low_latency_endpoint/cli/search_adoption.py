@@ -24,7 +24,7 @@ from ..simulate.search_goals import Candidate, Found, SearchResult
 
 NOT_MEASURED = rule(
     "LLS132",
-    "a fleet cannot be written without a measured service time",
+    "a fleet size cannot be written without a measured service time",
     fix="Pass --from-load-test with a measurement, or --service-time.",
 )
 _FLEET = (

@@ -122,14 +122,14 @@ CLIENT_CREDENTIALS = rule(
 CLIENT_PLAIN_HTTP = rule(
     "LLC110",
     "requests would leave this machine in clear text",
-    fix="Use https://. If the way is safe otherwise, pass allow_plain_http=True; whoever is on "
-    "it can read requests, answers and session tokens.",
+    fix="Use https://. If the network is trusted, pass allow_plain_http=True: anybody on it can "
+    "then read requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
 CLIENT_PROXY = rule(
     "LLC119",
-    "calls would go past the HTTP proxy that is set",
-    fix="Take runtime_client(), which goes through it; or name the host in NO_PROXY, as PrivateLink "
+    "calls would bypass the configured HTTP proxy",
+    fix="Call runtime_client(), which uses the proxy. Or add the host to NO_PROXY: PrivateLink "
     "needs no proxy.",
 )
 CLIENT_CLOSED = rule(

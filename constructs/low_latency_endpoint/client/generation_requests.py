@@ -16,17 +16,17 @@ _STREAM_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithRes
 NOT_STREAMED = rule(
     "LLC114",
     "stream() needs a streamed answer",
-    fix='Leave out "stream" or give true; for a whole answer call invoke_endpoint.',
+    fix='Set "stream" to true or leave it out. For a whole answer, call invoke_endpoint.',
 )
 ONE_IDENTIFIER = rule(
     "LLC115",
-    "the conversation cannot be told to the router",
+    "the conversation's ID for the router is not valid",
     fix="Give a text that names the conversation, or PrefixAwareId (1 to 64 characters), not both.",
     source=_STREAM_PAGE,
 )
 NOT_TWICE = rule(
     "LLC116",
-    "a generation cannot be hedged so",
+    "a generation cannot be hedged with these arguments",
     fix="Make the client with hedging=Hedging(...), and hedge only calls without a session: each "
     "hedged call makes the model begin the same generation twice.",
 )

@@ -31,8 +31,8 @@ _CRITERIA = "/AmazonCloudWatch/latest/APIReference/API_AlarmPromQLCriteria.html"
 
 EVALUATION_INTERVAL = rule(
     "LLE990",
-    "the evaluation interval is none that CloudWatch takes",
-    fix="Use 10, 20, 30 or whole minutes.",
+    "CloudWatch has no such evaluation interval",
+    fix="Use 10, 20 or 30 seconds, or whole minutes.",
     source=_ALARM,
 )
 ALARM_WAIT_SECONDS = number_range(

@@ -36,7 +36,7 @@ TASK_CPU = Choice(
     rule(
         "LLE560",
         "the task's CPU units are not a Fargate size",
-        fix="1024 units are one vCPU; more helps only if payloads take long to make.",
+        fix="1024 units are one vCPU. More vCPUs help only if payloads are slow to make.",
         source=_TASK_SIZE,
     ),
     "the CPU units of a task",

@@ -135,7 +135,8 @@ LINK_HAS_ITS_OWN_DNS = rule(
 OTHER_REGIONAL_NAME = rule(
     "LLE363",
     "the name is not the interface endpoint's regional name",
-    fix="Pass the first DNS name that the VPC console shows, and fips= as the endpoint is.",
+    fix="Pass the first DNS name that the VPC console shows. Set fips= as the interface endpoint "
+    "has it.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
@@ -182,7 +183,7 @@ PREFIX_ENDS_WITH_SLASH = rule(
 EULA_OF_PREFIX = rule(
     "LLE318",
     "accept_eula is given with data that takes no license agreement",
-    fix="Leave it out; it is for one model's data in S3.",
+    fix="Leave it out. It accepts the licence of one model's data in S3.",
     source="/sagemaker/latest/APIReference/API_S3ModelDataSource.html",
 )
 MULTI_MODEL_DATA = rule(
@@ -270,8 +271,9 @@ ALL_WEIGHTS_ZERO = rule(
 
 MODEL_WITHOUT_CONTAINERS = rule(
     "LLE436",
-    "a variant without containers has model options",
-    fix="State its containers, or leave model out: it serves the first variant's model.",
+    "model options are set on a variant that has no containers",
+    fix="Add containers to the variant, or remove model: the variant serves the first variant's "
+    "model.",
 )
 ONE_VARIANT_SIMULATED = rule(
     "LLE438",
@@ -308,8 +310,8 @@ COMPONENTS_ARE_BY_THEMSELVES = rule(
 ONE_COMPONENT_HOST = rule(
     "LLE448",
     "the variants mix models and inference components",
-    fix="Give all variants the same ComponentHost, or each a model. A host takes no instance "
-    "pools and no shadow.",
+    fix="Give every variant the same ComponentHost, or give every variant a model. A "
+    "ComponentHost takes no instance pools and no shadow variant.",
     source=API + "CreateEndpointConfig.html",
 )
 
@@ -529,7 +531,7 @@ ARGUMENT_KIND = rule(
     fix="Pass a value of an allowed kind; the error has an example.",
 )
 UNKNOWN_ARGUMENT = rule(
-    "LLE811", "there is no argument of this name", fix="Use one of the names that are allowed."
+    "LLE811", "there is no argument of this name", fix="Use one of the allowed names."
 )
 ONE_KIND_OF_RISE = rule(
     "LLE609", "from_tps and rise_tps_per_minute are both given", fix="State one of them."

@@ -14,7 +14,7 @@ _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's enc
 
 PLAN_NEEDS_VALUES = rule(
     "LLE825",
-    "the plan needs a value that is known at deployment only",
+    "the plan cannot use a value that is known only at deployment",
     fix="State a value. For a parameter, use the parts that take tokens: InstanceType(param), "
     "ProductionVariant(initial_instance_count=...), Endpoint.scale(min_instances=..., "
     "max_instances=...).",

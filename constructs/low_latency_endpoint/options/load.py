@@ -39,7 +39,7 @@ LENGTHS_FALL = rule(
 SHARED_PREFIX = Range(
     rule(
         "LLE895",
-        "the shared part of the prompts is no share",
+        "the shared part of the prompts is not a share from 0 to 1",
         fix="Give the share of a prompt's tokens that requests have in common at its beginning, "
         "such as a system prompt: 0.5 is one half.",
     ),

@@ -244,7 +244,7 @@ CHANGED_MEANWHILE = rule(
 )
 LAYOUT_NOT_KEPT = rule(
     "LLE939",
-    "no value can be written without a change of other lines of the settings file",
+    "writing the value would change other lines of the settings file",
     fix="Write the line as allowed, or the value by hand.",
 )
 SHADOW_SHARE = number_range(

@@ -30,7 +30,7 @@ POOL_NOT_MEASURED = rule(
 SIZED_FOR_ANOTHER = rule(
     "LLE433",
     "the throughput is not that of the slowest instance pool",
-    fix="State that of the slowest pool: the fleet may consist of its type alone.",
+    fix="State the slowest pool's throughput: the fleet may consist of that instance type alone.",
     source=_SOURCE,
 )
 

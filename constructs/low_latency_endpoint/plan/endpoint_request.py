@@ -29,14 +29,14 @@ from .variant_shares import VariantShare
 
 STREAM_NEEDED = rule(
     "LLE809",
-    "an endpoint that does not stream its answers has no tokens to time or to plan",
-    fix="Let it stream: leave streaming out, or state it as true. For whole answers state targets "
-    "of the whole call (p99), and no tokens.",
+    "token options are set, but streaming is off",
+    fix="Set streaming to true or leave it out. For whole answers, set a latency target of the "
+    "whole call (p99) and remove the token options.",
 )
 TOKENS_ABOVE_CONTEXT = rule(
     "LLE897",
     "prompt and answer are longer than the context that the server is given",
-    fix="State shorter ones, or a longer context_length, on a type that has room for it.",
+    fix="State shorter lengths, or a longer context_length on an instance type with enough memory.",
 )
 OVERHEAD_SHARE = number_range(
     "LLE821",

@@ -64,8 +64,8 @@ NO_SAFETENSORS = rule(
 FOREIGN_CODE = rule(
     "LLE351",
     "the model's code is in another repository",
-    fix="Choose a model that transformers knows, or with code in its own repository. The "
-    "container has no network.",
+    fix="Choose a model that the transformers library supports, or a model with code in its own "
+    "repository. The container has no network.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
 FILE_TOO_LARGE = rule(
@@ -100,13 +100,13 @@ NO_DISK = rule(
 FOREIGN_FILES = rule(
     "LLE357",
     "the model's prefix in S3 holds files that the lock file lacks",
-    fix="Remove them: the container would get them too.",
+    fix="Remove these files. SageMaker would copy them into the container too.",
     source="/sagemaker/latest/dg/large-model-inference-uncompressed.html",
 )
 HUB_UNREACHABLE = rule(
     "LLE358",
     "the Hub does not answer as it should",
-    fix="Try again later. Behind a mirror or proxy, set HF_ENDPOINT to it.",
+    fix="Try again later. To use a mirror or proxy, set HF_ENDPOINT to its address.",
     source="https://status.huggingface.co",
 )
 HUB_ENDPOINT = rule(
@@ -117,8 +117,8 @@ HUB_ENDPOINT = rule(
 FILE_DIFFERS = rule(
     "LLE313",
     "a file differs from the lock file",
-    fix="Try again; nothing of it was kept. If it still differs, pin the model again and find "
-    "out who changed it.",
+    fix="Try again: the file was discarded. If it differs again, pin the model again and find out "
+    "who changed the file.",
 )
 INSTANCE_TYPE_NEEDED = rule(
     "LLE314",
@@ -140,12 +140,12 @@ OWN_CODE = rule(
 CONTEXT_LENGTH = rule(
     "LLE391",
     "the model does not support this context length",
-    fix="Give at most the model's own, or leave it out.",
+    fix="Give at most the model's context length, or leave the option out.",
 )
 SERVER = rule(
     "LLE392",
     "this model server is not known",
-    fix="Leave it out, or name an image with Container(image=...).",
+    fix="Leave the server out, or name an image with Container(image=...).",
     source=CONTAINERS,
 )
 STAGED_FILES_GONE = rule(

@@ -365,8 +365,8 @@ ROLE_POLICIES_LENGTH = Range(
     rule(
         "LLE378",
         "the inline policies of a role are longer than IAM takes",
-        fix="Give some of them a role of their own: leave the role out, and one is made for each "
-        "model or function. Or put them into a second stack with another role.",
+        fix="Give some models or functions a role of their own: without a stated role, each gets "
+        "a new one. Or move some to a second stack with another role.",
         source="/IAM/latest/UserGuide/reference_iam-quotas.html",
     ),
     "the length of a role's inline policies",

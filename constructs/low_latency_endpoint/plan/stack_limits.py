@@ -17,8 +17,8 @@ COMPOSITE_RULE_LENGTH = Range(
     rule(
         "LLE736",
         "the rule of a composite alarm is longer than CloudWatch takes",
-        fix="Watch less (fewer percentiles, fewer thresholds), or fewer variants on one endpoint; "
-        "a shorter name of the stack makes each alarm's name shorter.",
+        fix="Watch fewer percentiles, thresholds or variants. A shorter stack name makes the name "
+        "of every alarm shorter.",
         source="/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html",
     ),
     "the length of a composite alarm's rule",

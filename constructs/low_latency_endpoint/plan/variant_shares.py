@@ -26,8 +26,8 @@ SHADOWS = GUIDE + "model-shadow-deployment.html"
 
 TPS_WITHOUT_PEAK = rule(
     "LLE434",
-    "the throughput of a further variant needs that of the endpoint",
-    fix="State the endpoint's throughput with its peak, or leave the variant's out.",
+    "a further variant has a throughput, but the endpoint has none",
+    fix="State the endpoint's throughput with its peak, or remove the variant's throughput.",
 )
 COUNTS_ARE_KEPT_BY_ALL = rule(
     "LLE435",

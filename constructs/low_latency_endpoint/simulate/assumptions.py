@@ -31,9 +31,9 @@ THROUGHPUT_NEEDED = rule(
 
 LANGUAGE_MODEL = rule(
     "LLS147",
-    "an endpoint that serves tokens is not simulated",
-    fix="low-latency plan counts its memory and its requests in flight; low-latency load-test "
-    "--find-limit measures what an instance holds.",
+    "endpoints with token targets cannot be simulated",
+    fix="low-latency plan calculates memory and requests in flight. low-latency load-test "
+    "--find-limit measures how much an instance serves.",
 )
 
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held

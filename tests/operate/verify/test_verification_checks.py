@@ -591,7 +591,7 @@ CASES = [
     fails(
         "LLV503",
         "for 160 ms it is 160000",
-        "CloudWatch's latencies are in microseconds",
+        "CloudWatch counts latencies in microseconds",
         GetMetricData=seen(40_000.0),
         DescribeAlarms=alarms("ModelLatency", Threshold=160.0),
     ),

@@ -39,8 +39,8 @@ CONVERSATIONS = Range(_CONVERSATIONS, "the number of conversations at once", 1, 
 SESSIONS = rule(
     "LLT169",
     "the sessions of a load test do not fit its conversations",
-    fix="Give turns and conversations, of these a multiple of the processes that send, such as "
-    "--tokens input=512,output=128,turns=4,conversations=50.",
+    fix="Give turns and conversations. The number of conversations must be a multiple of the "
+    "generator processes: --tokens input=512,output=128,turns=4,conversations=50.",
 )
 #: More than a language model answers in a step: by so many the next one's are numbered on.
 PROMPTS_OF_A_STEP = 1_000_000

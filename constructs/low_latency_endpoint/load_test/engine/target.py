@@ -29,7 +29,7 @@ HEADER_TEXT = Pattern(
     rule(
         "LLT106",
         "a request header is not one line of printable ASCII",
-        fix="Give it as SageMaker's API takes it.",
+        fix="Use printable ASCII characters on one line.",
         source=_INVOKE_PAGE,
     ),
     "the value",
@@ -48,8 +48,8 @@ RESPONSE_CHECK = rule(
 INVOKE, OPENAI = "invoke", "openai"
 TARGET_API = rule(
     "LLT164",
-    "SageMaker's OpenAI-compatible path takes no such request",
-    fix="Leave it out, or call the endpoint by InvokeEndpointWithResponseStream.",
+    "SageMaker's OpenAI-compatible path does not accept this request",
+    fix="Remove the option, or call the endpoint by InvokeEndpointWithResponseStream.",
     source="/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html",
 )
 

@@ -40,7 +40,7 @@ from .task import (
 ONE_FLEET = rule(
     "LLT170",
     "this endpoint has several load-test fleets",
-    fix="Delete the stacks of all but one: which of them to start nobody says.",
+    fix="Delete the stacks of all fleets but one. The command cannot tell which fleet to start.",
 )
 FLEET_DEPLOYED = rule(
     "LLT123",
@@ -71,7 +71,7 @@ WORKERS = Range(
 )
 FLEET_ANSWERS = rule(
     "LLT126",
-    "the fleet stopped before its result was there",
+    "the load-test fleet stopped before it wrote a result",
     fix="Read the end of the task's log, in the fleet's log group.",
 )
 PAYLOADS_TRAVEL = rule(

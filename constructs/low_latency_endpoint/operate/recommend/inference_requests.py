@@ -45,8 +45,8 @@ from .jobs import JobKind, JobRequest
 SAMPLE_PAYLOAD = rule(
     "LLR107",
     "a recommendation job needs a sample payload, a .tar.gz in S3",
-    fix="Pass --payload s3://bucket/payload.tar.gz. Or add --upload-to s3://bucket/prefix/ to "
-    "a local file, or to nothing for the settings' warm-up payload.",
+    fix="Pass --payload s3://bucket/payload.tar.gz. To upload a local file, add --upload-to "
+    "s3://bucket/prefix/. Without --payload, --upload-to sends the settings' warm-up payload.",
     source=API + "RecommendationJobPayloadConfig.html",
 )
 

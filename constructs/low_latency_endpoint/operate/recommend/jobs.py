@@ -60,7 +60,7 @@ NO_SUCH_RESULT = rule(
 NOT_ADOPTABLE = rule(
     "LLR109",
     "the result cannot be written into the settings",
-    fix="Choose another, or change the settings by hand.",
+    fix="Choose another result, or change the settings by hand.",
 )
 POLL_SECONDS = 30.0
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
