@@ -6,6 +6,8 @@ SETTINGS  ?= endpoint.yaml
 ARGS      ?=
 # Processes that run tests. One more than two cores: a part of the suite's time is waiting.
 WORKERS   ?= 3
+# Shuffles the tests: make test SEED=1. CI takes another seed each time and prints it.
+SEED      ?=
 # `make deploy` asks the account first whether it would work; PREFLIGHT=no leaves that out.
 PREFLIGHT ?= yes
 # What an hour costs, where the settings do not say it: PRICES="ml.g5.xlarge=1.00 ..." in USD.
@@ -98,9 +100,15 @@ node_modules/.installed: $(VENV)/.installed package.json package-lock.json
 demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS account
 	@$(OFFLINE) python -m examples.demo $(ARGS)
 
+# $(call pytest,MARKS): ARGS=--durations lists the dearest tests; the last line has the times of all.
+pytest = TIMEFORMAT="%1R s, %1U + %1S s of processor time$(if $(SEED), in the order of SEED=$(SEED))"; time \
+	$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m $(1) \
+	$(if $(SEED),-p randomly --randomly-seed=$(SEED) --randomly-dont-reset-seed) \
+	$(patsubst --durations,--durations=50,$(ARGS))
+
 .PHONY: test
 test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
-	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(ARGS)
+	@$(call pytest,"not realtime and not nightly")
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes
 # or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
@@ -110,7 +118,7 @@ FAST := constructs/low_latency_endpoint tests/facts tests/options tests/plan tes
 
 .PHONY: test-fast
 test-fast: setup  ## Run what one runs while working: a minute or two on two cores
-	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(FAST) $(ARGS)
+	@$(call pytest,"not realtime and not nightly") $(FAST)
 
 .PHONY: test-realtime
 test-realtime: setup  ## Run what starts processes, measures or waits in real time

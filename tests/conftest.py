@@ -14,6 +14,8 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.processor_times import ProcessorTimes
+
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -60,6 +62,11 @@ class _LocustStaysOut(MetaPathFinder, Loader):
 
 
 sys.meta_path.insert(0, _LocustStaysOut())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.durations:
+        config.pluginmanager.register(ProcessorTimes(config.option.durations))
 
 
 def pytest_sessionstart() -> None:
