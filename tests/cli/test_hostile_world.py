@@ -20,6 +20,7 @@ from typer.main import get_command
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors.installation import install_command
+from tests.depth import sampled
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "endpoint.yaml")
@@ -228,7 +229,7 @@ def call(command: str, parameter: Any, value: str) -> list[str]:
 WRITTEN = {"output", "html", "csv", "file"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sampled(COMMANDS, 4))
 def test_files_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
     odd = odd_files(tmp_path)
     for parameter in parameters(command, files=True):
@@ -247,7 +248,7 @@ VALUES = ("", "nan", "9" * 30, "²\udcff")
 GOOD = {("pin", "models"): ("nan", "9" * 30)}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sampled(COMMANDS, 4))
 def test_values_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
     runs = [
         call(command, parameter, value)
@@ -276,7 +277,8 @@ main()
 
 # Whether SIGINT came ignored is over before the first import.
 @pytest.mark.parametrize(
-    ("at", "ignored"), [(1, False), (1, True), (2, True), (10, True), (60, True), (200, True)]
+    ("at", "ignored"),
+    sampled([(1, False), (2, True), (1, True), (10, True), (60, True), (200, True)], 2),
 )
 def test_an_early_interrupt_ends_a_command_without_a_word(at: int, ignored: bool) -> None:
     """While Python imports what the command line needs; also where SIGINT came ignored."""
@@ -361,19 +363,22 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        *(
-            (name, *arguments)
+    sampled(
+        [
+            [name, *arguments]
             for name, arguments in COMMANDS.items()
             if name not in ("init", "plan", "prices", "schema", "errors", "simulate")
-        ),
-        ("diagnose", "sentiment", "--html", "page.html"),
-        ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),
-    ],
+        ]
+        + [
+            ["diagnose", "sentiment", "--html", "page.html"],
+            ["simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"],
+        ],
+        3,
+    ),
     ids=" ".join,
 )
 def test_a_command_names_the_extra_that_it_needs(
-    do_without_extras: Callable[..., Any], arguments: tuple[str, ...]
+    do_without_extras: Callable[..., Any], arguments: list[str]
 ) -> None:
     code, text = do_without_extras(*arguments)
     assert code == 2, text

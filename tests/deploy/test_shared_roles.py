@@ -127,7 +127,7 @@ class App:
         return found
 
 
-@pytest.fixture(params=["own roles", "stated roles"])
+@pytest.fixture(params=["stated roles", pytest.param("own roles", marks=pytest.mark.nightly)])
 def app(request, aws, tmp_path, roles) -> App:
     return App(aws, tmp_path, roles if request.param == "stated roles" else None)
 

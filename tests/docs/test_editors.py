@@ -22,6 +22,8 @@ import pytest
 
 import low_latency_endpoint
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "node_modules" / "pyright" / "langserver.index.js"
 

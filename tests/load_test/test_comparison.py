@@ -205,8 +205,10 @@ COUNT = 150
     "world",
     [
         {"pairs": 4, "requests": 300},
-        {"pairs": 10, "requests": 110},
-        {"pairs": 10, "requests": 200, "unrest": 0.05, "drift": 0.02},
+        pytest.param({"pairs": 10, "requests": 110}, marks=pytest.mark.nightly),
+        pytest.param(
+            {"pairs": 10, "requests": 200, "unrest": 0.05, "drift": 0.02}, marks=pytest.mark.nightly
+        ),
         {"pairs": 9, "requests": 150, "unrest": 0.02, "drift": 0.02},  # an odd number of turns
     ],
     ids=str,

@@ -110,10 +110,21 @@ def outcomes(queue: Queue, of_limit: float, seconds: int, runs: int) -> dict[str
     return found
 
 
-@pytest.mark.parametrize("of_limit", [1.0, 1.03, 1.05])
+BY_NIGHT = pytest.mark.nightly
+
+
+@pytest.mark.parametrize(
+    "of_limit", [1.0, pytest.param(1.03, marks=BY_NIGHT), pytest.param(1.05, marks=BY_NIGHT)]
+)
 @pytest.mark.parametrize(
     ("queue", "seconds", "runs"),
-    [(FOUR, 60, 100), (FOUR, 300, 30), (SLOW, 60, 100), (SLOW, 300, 60), (ONE, 60, 100)],
+    [
+        (FOUR, 60, 100),
+        pytest.param(FOUR, 300, 30, marks=BY_NIGHT),
+        (SLOW, 60, 100),
+        (SLOW, 300, 60),
+        (ONE, 60, 100),
+    ],
 )
 def test_a_step_at_the_limit_or_above_holds_by_chance_only(
     queue: Queue, seconds: int, runs: int, of_limit: float
@@ -129,7 +140,7 @@ def test_a_step_at_the_limit_or_above_holds_by_chance_only(
     ("queue", "of_limit", "seconds", "outcome"),
     [
         (FOUR, 0.8, 60, "held"),
-        (FOUR, 0.9, 300, "held"),
+        pytest.param(FOUR, 0.9, 300, "held", marks=BY_NIGHT),
         (FOUR, 1.15, 60, "broken"),
         (SLOW, 0.6, 300, "held"),
         (SLOW, 1.2, 300, "broken"),

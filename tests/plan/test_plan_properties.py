@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import os
 from datetime import timedelta
 
 from hypothesis import event, given, settings
@@ -18,11 +17,11 @@ from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.options.variant import RoutingStrategy
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.plan import Plan
+from tests.depth import examples
 
 from .conftest import planned
 
-# PLAN_EXAMPLES=5000 makes 10,000 settings of the first two tests together
-EXAMPLES = int(os.environ.get("PLAN_EXAMPLES", "600"))
+EXAMPLES = examples(300)
 
 garbage = st.one_of(
     st.none(),
@@ -174,7 +173,7 @@ def test_garbage_gives_a_coded_error_or_a_plan(chosen, changes):
 
 
 @given(plausible)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_the_same_input_gives_the_same_plan(chosen):
     first, second = attempt(**chosen), attempt(**chosen)
     if isinstance(first, Plan):

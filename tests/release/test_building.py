@@ -34,6 +34,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("dist")
 
 
+@pytest.mark.nightly
 def test_two_builds_are_the_same_bytes(dist, tmp_path):
     first = made(dist, 0o022, TZ="UTC", PYTHONHASHSEED="1")
     assert len(first) == 4

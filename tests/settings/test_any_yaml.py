@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from fuzzing.cases import settings_values
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
+from tests.depth import examples
 
 SCHEMA = settings_json_schema()
 NAMES = sorted(
@@ -96,13 +97,13 @@ def settings_or_error(text: str) -> None:
         assert problem.allowed
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 @given(values_of(SCHEMA))
 def test_mappings_that_resemble_settings(values: Any) -> None:
     settings_or_error(yaml.dump(values, allow_unicode=True))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(
     st.text(
         alphabet=st.sampled_from("abk:-[]{}&*!|>'\"#%@`,?<~ \n\t0.\x00\ud800\ufeff"), max_size=40

@@ -141,7 +141,7 @@ def test_between_the_steps_of_a_large_fleet_the_step_is_halved() -> None:
     result = search(
         model,
         Goal(99.0, needed.percentile(99.0).high / 0.8, 20_000.0),
-        processes=2,
+        replications=4,
         safety_factor=1.0,
         zone_reserve=False,
     )

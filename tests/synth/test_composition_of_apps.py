@@ -317,6 +317,7 @@ app.synth()
 """
 
 
+@pytest.mark.nightly
 def test_two_processes_make_the_same_bytes(tmp_path):
     """Snapshots of other people: sets of Python come in another order in each process."""
     (tmp_path / "app.py").write_text(SNAPSHOT_APP, encoding="utf-8")

@@ -22,6 +22,7 @@ from fuzzing.agreement import counted, judge, synthesised, text_of
 from fuzzing.cases import ROOT, bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.loading import settings_of
+from tests.depth import examples, sampled
 from tests.settings.test_what_synthesis_refuses import many_endpoints
 
 CASES = st.randoms(use_true_random=False)
@@ -29,14 +30,14 @@ SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.f
 
 
 # As many as find a rule that is not held at all; how rarely one fails, `make fuzz` looks for.
-@settings(max_examples=50, suppress_health_check=SLOW)
+@settings(max_examples=examples(50), suppress_health_check=SLOW)
 @given(CASES)
 def test_a_plan_or_codes_and_lines(folder: Path, random: Random) -> None:
     text = text_of(settings_values(random))
     assert judge(text, folder, synthesise=False).fault == ""
 
 
-@settings(max_examples=4, suppress_health_check=SLOW)
+@settings(max_examples=examples(4), suppress_health_check=SLOW)
 @given(CASES)
 def test_what_plan_accepts_has_a_template(folder: Path, random: Random) -> None:
     """With as many resources and outputs as the plan counts."""
@@ -47,7 +48,9 @@ def test_what_plan_accepts_has_a_template(folder: Path, random: Random) -> None:
     assert judged.resources > 0
 
 
-@pytest.mark.parametrize("values", bases(), ids=lambda values: ",".join(values["endpoints"]))
+@pytest.mark.parametrize(
+    "values", sampled(bases(), 4), ids=lambda values: ",".join(values["endpoints"])
+)
 def test_what_the_cases_start_from_holds(folder: Path, values: Any) -> None:
     judged = judge(text_of(values), folder, synthesise=True)
     assert (judged.accepted, judged.fault) == (True, "")
@@ -73,6 +76,7 @@ def test_an_alias_that_holds_itself_ends_neither_the_command_nor_its_judge(
     assert judged.codes
 
 
+@pytest.mark.nightly
 def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
     """In a process of its own, without what pytest puts on the path."""
     command = [sys.executable, "-m", "fuzzing", "--count", "3", "--keep", str(tmp_path)]

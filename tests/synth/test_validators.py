@@ -19,7 +19,17 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import DataCapture, LoadTestFleetStack, LowLatencyEndpointStack, ModelData
+from low_latency_endpoint import (
+    DataCapture,
+    KeepWarmOptions,
+    LoadTestFleetStack,
+    LowLatencyEndpointStack,
+    ModelData,
+    RuntimePrivateLink,
+    WarmUp,
+    WarmUpOptions,
+    WarmUpPayload,
+)
 from low_latency_endpoint.settings import load_settings
 
 from .conftest import WHOLE_STACKS, alarms_on, warnings_in
@@ -30,7 +40,13 @@ FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
 
 
-@pytest.fixture(scope="module", params=[REGION, None], ids=["region", "agnostic"])
+REGIONS = [
+    pytest.param(REGION, id="region"),
+    pytest.param(None, id="agnostic", marks=pytest.mark.nightly),
+]
+
+
+@pytest.fixture(scope="module", params=REGIONS)
 def assembly(request, new_stack, fill):
     """Whole stacks, many to an app: most of what judging costs, it costs once for each app.
 
@@ -57,6 +73,24 @@ def assembly(request, new_stack, fill):
 def test_nothing_to_find(assembly, name):
     template = (assembly[name] / f"{name}.template.json").read_text()
     assert len(json.loads(template)["Resources"]) > 2
+    assert cfn_lint(template) == []
+
+
+@pytest.mark.parametrize("region", REGIONS)
+def test_nothing_to_find_in_a_warm_up_with_all_its_options(new_stack, parts, region):
+    stack = new_stack(region=region)
+    judged(stack.node.root)
+    options = WarmUpOptions(
+        payload=WarmUpPayload(data={"inputs": "I like you."}),
+        metrics=True,
+        keep_warm=KeepWarmOptions(),
+    )
+    endpoint = parts.endpoint(stack)
+    network = stack.node.find_child("Network")
+    link = RuntimePrivateLink(stack, "Link", network=network)
+    WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, options=options)
+    assembly = stack.node.root.synth()  # raises with the findings
+    template = Path(assembly.directory, "Serving.template.json").read_text()
     assert cfn_lint(template) == []
 
 

@@ -9,7 +9,6 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
@@ -24,7 +23,6 @@ from low_latency_endpoint.facts import warm_up_rules
 from low_latency_endpoint.warm_up import warm_up as warm_up_module
 from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.refusals import refused
-from tests.synth.judges import cfn_lint, judged
 
 PAYLOAD = WarmUpPayload(data={"inputs": "I like you."})
 
@@ -515,34 +513,6 @@ def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
         "subnet-0123456789abcdef0",
         "subnet-0123456789abcdef1",
     ]
-
-
-@pytest.mark.parametrize("region", ["us-east-1", None], ids=["region", "agnostic"])
-def test_aws_solutions_and_cfn_lint_find_nothing(new_stack, parts, region):
-    stack = new_stack(region=region)
-    judged(stack.node.root)
-    endpoint = parts.endpoint(stack)
-    network = stack.node.find_child("Network")
-    link = RuntimePrivateLink(stack, "Link", network=network)
-    WarmUp(
-        stack,
-        "WarmUp",
-        endpoint=endpoint,
-        private_link=link,
-        network=network,
-        options=WarmUpOptions(payload=PAYLOAD, metrics=True, keep_warm=KeepWarmOptions()),
-    )
-    assembly = stack.node.root.synth()  # raises with the findings
-    template = Path(assembly.directory, "Serving.template.json").read_text()
-    assert cfn_lint(template) == []
-
-
-def test_aws_solutions_would_have_found_something(stack, make):
-    make()
-    sqs.CfnQueue(stack, "Bad")
-    judged(stack.node.root)
-    with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
-        stack.node.root.synth()
 
 
 def test_what_construct_and_function_both_know_is_the_same():

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.depth import sampled
+
 from .conftest import MINUTE, Pager, shares
 
 ENDPOINTS = ("pager", "quiet", "two")
@@ -20,7 +22,7 @@ SERIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize("series", sampled(SERIES, 2))
 @pytest.mark.parametrize(
     ("shape", "minute"),
     [
@@ -75,7 +77,7 @@ def test_what_a_deployment_leaves_broken_pages_after_the_quiet_time(world, faili
     [
         # The 60th minute with both fleets is the last that holds back: one to be known, one extension.
         (1, 3 + 59 + 2, range(0)),
-        (10, 3 + 590 + 2, range(570)),
+        pytest.param(10, 3 + 590 + 2, range(570), marks=pytest.mark.nightly),
         # The suppressor is off for a minute each time, which the extension covers; the 60th time it
         # stays off.
         (11, 3 + 649 + 1, range(100, 620)),

@@ -23,6 +23,7 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, Poi
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.bounds import quantile_bounds
+from tests.depth import sampled
 from tests.load_test.agreement import percentile_of
 
 from .jumping_generator import JumpingGenerator, jumping
@@ -79,7 +80,7 @@ def agree(result: StepResult, true: list[float]) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", sampled(LAWS, 3))
 def test_every_percentile_is_that_of_the_service_times_drawn(place: Place, name: str) -> None:
     law = LAWS[name]
     server = SimulatedModelServer(law, concurrency=MANY, seed=SEED)
