@@ -189,6 +189,19 @@ def test_what_is_not_python_does_not_start_and_says_why(cluster, container, name
     assert task["stoppedReason"].endswith(named)
 
 
+def test_a_task_without_its_log_group_stops_and_says_why(cluster):
+    options = {**LOG["options"], "awslogs-group": "nobody-made-it"}
+    (arn,) = cluster.run("", logConfiguration={**LOG, "options": options})
+    task = cluster.described(arn)
+    assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "TaskFailedToStart")
+    assert task["stoppedReason"].startswith(
+        "ResourceInitializationError: failed to validate logger"
+    )
+    assert "ResourceNotFoundException" in task["stoppedReason"]
+    cluster.ecs.stop_task(cluster="tasks", task=arn)  # again: it stays as it is
+    assert cluster.described(arn)["stoppedReason"] == task["stoppedReason"]
+
+
 def test_a_task_that_nobody_knows_is_ecss_refusal(cluster):
     with pytest.raises(ClientError):
         cluster.ecs.stop_task(cluster="no-such-cluster", task="x")

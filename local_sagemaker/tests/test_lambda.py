@@ -284,5 +284,8 @@ def test_what_an_account_lets_be_reserved(role, quota, most, minimum):
             # Its own reservation does not count against a new one.
             assert stack.deploy(FUNCTION, reserving(most), Role=role).ref == made.ref
             assert unreserved() == quota - most
+            stack.deploy(FUNCTION, reserving(0), Role=role)  # no call at all, which is a limit too
+            limit = lambda_.get_function_concurrency(FunctionName=made.ref)
+            assert limit["ReservedConcurrentExecutions"] == 0
         stack.delete()
         assert unreserved() == quota

@@ -102,8 +102,9 @@ def test_either_name_will_do_where_there_is_no_doubt() -> None:
 
 
 def test_a_stack_of_several_endpoints_names_them() -> None:
-    with pytest.raises(ConfigurationError, match="chat-de, chat-en"):
+    with pytest.raises(ConfigurationError, match="chat-de, chat-en") as caught:
         meant_endpoint(account(STACKS), "Chats")
+    assert caught.value.code == "LLA105"
 
 
 @pytest.mark.parametrize(("wrong", "near"), [("sentimnt", "sentiment"), ("ChatDE", "chat-de")])

@@ -64,6 +64,8 @@ def test_what_follows_from_a_fixed_fleet_is_planned_anew(file: Path) -> None:
     assert decision.inputs["simulated p99"] == "120 ± 1 ms"
     assert "confirm it with a load test. Assumed: it is assumed" in decision.note
     assert "simulation" not in after["warm_up_requests"].rule
+    for name in ("max_instances", "scale_out_cooldown"):  # which a fixed fleet leaves as they are
+        assert after[name].rule == before[name].rule, name
 
 
 @pytest.mark.parametrize("found", [FIXED, POLICY])

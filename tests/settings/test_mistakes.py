@@ -122,3 +122,13 @@ def test_one_instance_is_not_refused() -> None:
     one = parse_settings(text_of({}, {"instances": "{min: 1, max: 1}"}))
     [endpoint] = one.endpoints.values()
     assert (endpoint.instances.min, endpoint.instances.max) == (1, 1)
+
+
+def test_thresholds_are_as_many_as_one_likes_where_no_alarm_rolls_back() -> None:
+    """SageMaker takes no rollback alarms where a variant is on Inf1."""
+    percentiles = ", ".join(f"p{number}: 1s" for number in range(90, 100))
+    alarms = {"alarms": f"{{model_latency: {{{percentiles}}}}}"}
+    image = "[{image: {uri: registry.example.com/scorer:1}}]"
+    inf1 = f"{{b: {{instance_type: ml.inf1.xlarge, containers: {image}}}}}"
+    assert "LLE508" in {code for _, code in problems(text_of({}, alarms))}
+    parse_settings(text_of({}, {**alarms, "variants": inf1}))

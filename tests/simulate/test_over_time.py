@@ -331,6 +331,7 @@ def test_a_trace_arrives_when_it_says() -> None:
 
 QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
 ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
+CROWDED = Scenario(service=Exponential(0.01), traffic=OpenLoop(30.0), concurrency=8, slope=3.0)
 
 
 @pytest.mark.parametrize(
@@ -347,6 +348,7 @@ ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
         ("LLE621", lambda: TargetTracking(60.0, 5, 4)),
         ("LLS120", lambda: Empirical.of_samples([0.1])),
         ("LLS120", lambda: Empirical.of_quantiles({0.5: 1.0, 1.0: 2.0})),
+        ("LLS120", lambda: Empirical.of_quantiles({"median": 1.0, 1.0: 2.0})),
         ("LLS121", lambda: ArrivalTrace((2.0, 1.0))),
         ("LLS122", lambda: shape("weekend")),
         ("LLS129", lambda: QUIET.with_(faults=(ZoneOutage(at=1.0, zone=1),))),
@@ -361,6 +363,7 @@ ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
         ("LLS111", lambda: Shape("x", "", ((600.0, 1.0),), deploy_at=-1.0)),
         ("LLS118", lambda: TargetTracking(60.0, 2, 4, metric="latency")),
         ("LLS119", lambda: TargetTracking(60.0, 2, 4, period=0.0)),
+        ("LLS117", lambda: simulate(QUIET, requests=1000, window=5.0)),
         ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=-1.0)),
         ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=0.0)),
         ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=1e-9)),
@@ -368,6 +371,8 @@ ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
         ("LLS115", lambda: simulate(QUIET, requests=100, confidence=1.0)),
         ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).percentile(75)),
         ("LLS127", lambda: simulate(Scenario(service=Constant(1.0), traffic=OpenLoop(1.1)))),
+        # Eight at once take 22 times as long as one: 36 a second, fewer than one by one.
+        ("LLS127", lambda: simulate(CROWDED.with_(traffic=OpenLoop(60.0)))),
         ("LLS128", lambda: simulate(ALONE, discard=1.0)),
     ],
 )

@@ -10,14 +10,7 @@ from typing import Any
 
 from ..errors import ConfigurationError, did_you_mean, rule
 from .calls import Account
-from .endpoints import (
-    ENDPOINT_EXISTS,
-    describe_endpoint,
-    endpoint_names,
-    endpoints_of_region,
-    listed,
-    read_endpoint,
-)
+from .endpoints import describe_endpoint, endpoint_names, endpoints_of_region, listed, read_endpoint
 from .sessions import Unreadable
 from .stacks import (
     STACK_EXISTS,
@@ -86,7 +79,7 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
             (
                 physical
                 for physical, body in bodies.items()
-                if each.logical_id in body or f'"{each.name}"' in body.replace("\\", "")
+                if any(f'"{n}"' in body.replace("\\", "") for n in (each.logical_id, each.name))
             ),
             None,
         )
@@ -123,6 +116,11 @@ NAMED = rule(
 )
 
 
+SEVERAL_ENDPOINTS = rule(
+    "LLA105", "the stack has several endpoints", fix="Name one of these endpoints."
+)
+
+
 def meant_endpoint(account: Account, name: str) -> str:
     """The name, or that of the only endpoint in the stack of this name."""
     if describe_endpoint(account, name) is not None:
@@ -133,9 +131,7 @@ def meant_endpoint(account: Account, name: str) -> str:
                 case [only]:
                     return only
                 case [_, *_] as several:
-                    raise ENDPOINT_EXISTS.error(
-                        got=f"{name}, a stack of several endpoints", allowed=", ".join(several)
-                    )
+                    raise SEVERAL_ENDPOINTS.error(got=name, allowed=", ".join(several))
     return name
 
 

@@ -9,6 +9,7 @@ CloudFormation detects, in the properties that the template states
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,7 +69,8 @@ class Drift:
 
     @property
     def properties(self) -> set[str]:
-        return {each.path.rpartition(".")[2] for each in self.differences}
+        """Names of the properties that differ, without their places in a list."""
+        return {re.sub(r"\[\d+\]", "", each.path).rpartition(".")[2] for each in self.differences}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +265,13 @@ def _scaling_command(operation: str) -> str:
 def _policy_drift(
     stated: Mapping[str, Any], live: list[Mapping[str, Any]], name: str, resource: str, variant: str
 ) -> Iterator[Drift]:
-    metric = tracked_metric(stated) or name
+    metric = tracked_metric(stated)
     kind = next((key for key in stated if key.endswith("PolicyConfiguration")), "")
     found = next(
         (
             each
             for each in sorted(live, key=lambda each: each.get("PolicyName") != name)
-            if each.get("PolicyName") == name or tracked_metric(each) == tracked_metric(stated)
+            if each.get("PolicyName") == name or (metric and tracked_metric(each) == metric)
         ),
         None,
     )
@@ -278,12 +280,12 @@ def _policy_drift(
         return
     yield Drift(
         POLICY,
-        f"the policy on {metric} is missing"
+        f"the policy on {metric or name} is missing"
         if found is None
-        else f"the policy on {metric}: {'; '.join(map(str, changes))}",
+        else f"the policy on {metric or name}: {'; '.join(map(str, changes))}",
         f"AWS names no drift of scaling policies that CloudFormation detects, so put it again: "
         f"`{_scaling_command('put-scaling-policy')} --resource-id {resource} "
-        f"--policy-name {name} --policy-type {stated.get('PolicyType')} "
+        f"--policy-name {(found or {}).get('PolicyName', name)} --policy-type {stated.get('PolicyType')} "
         f"--{xform_name(kind, '-')} '{json.dumps(stated.get(kind))}'`.",
         "DeleteScalingPolicy" if found is None else "PutScalingPolicy",
         resource,

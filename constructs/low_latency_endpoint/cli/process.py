@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -52,7 +53,11 @@ class _Output(io.FileIO):
 
     def write(self, data: Any) -> int:
         try:
-            return super().write(data) or 0
+            while (
+                written := super().write(data)
+            ) is None:  # a pipe that is full and does not block
+                select.select([], [self.fileno()], [])
+            return written
         except OSError as error:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())

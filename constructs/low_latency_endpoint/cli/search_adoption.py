@@ -27,13 +27,14 @@ NOT_MEASURED = rule(
     "a fleet size cannot be written without a measured service time",
     fix="Pass --from-load-test with a measurement, or --service-time.",
 )
-_FLEET = (
-    "routing_strategy",
-    "min_instances",
-    "initial_instances",
-    "max_instances",
-    "scale_out_cooldown",
-)
+#: The decision of the plan that a setting is.
+_DECISIONS: dict[Place, str] = {
+    ("routing",): "routing_strategy",
+    ("instances", "min"): "min_instances",
+    ("instances", "initial"): "initial_instances",
+    ("instances", "max"): "max_instances",
+    ("scaling", "scale_out_cooldown"): "scale_out_cooldown",
+}
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,19 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
     derived = read.endpoints[key].scaling.metric is None
     in_flight = derived and policy is not None and policy.metric == CONCURRENCY_METRIC
     place: Place = ("endpoints", key)
-    values: dict[Place, Any] = {
-        (*place, *path): value
-        for path, value in _values(
-            found,
-            result,
-            read.endpoints[key],
-            len(read.client_zones.zones),
-            str(settings),
-            in_flight=in_flight,
-        ).items()
-    }
-    edit, changed = checked_edit(settings, values)
-    after = explain_endpoint(changed, key)
-    return AdoptedPoint(edit, _noted(after, found, result))
+    values = _values(
+        found,
+        result,
+        read.endpoints[key],
+        len(read.client_zones.zones),
+        str(settings),
+        in_flight=in_flight,
+    )
+    edit, changed = checked_edit(
+        settings, {(*place, *path): value for path, value in values.items()}
+    )
+    decided = {name for path, name in _DECISIONS.items() if path in values}
+    return AdoptedPoint(edit, _noted(explain_endpoint(changed, key), decided, found, result))
 
 
 def _values(
@@ -169,8 +169,8 @@ def _largest(one: Candidate, stated: EndpointSettings) -> int | None:
     return one.maximum if given is not None and given < one.maximum else None
 
 
-def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation:
-    """The plan with the search as the source of the decisions that it walked over."""
+def _noted(plan: Explanation, decided: set[str], found: Found, result: SearchResult) -> Explanation:
+    """The plan with the search as the source of the decisions that its result states."""
     rule = f"found by simulation for {result.goal}"
     on = f" on the shape '{found.shape}'" if found.shape else ""
     inputs = {
@@ -185,7 +185,7 @@ def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation
     )
 
     def noted(each: Decision) -> Decision:
-        if each.name in _FLEET:
+        if each.name in decided:
             return replace(each, rule=rule, inputs=inputs, source="", note=note, overridden=False)
         if each.name == "scaling_target":  # the rule stays, with the safety factor that was found
             return replace(each, inputs={**each.inputs, **inputs}, note=f"{rule}; {note}")

@@ -255,7 +255,8 @@ def rules_of_rollback_alarms(endpoint: EndpointSettings) -> Iterator[Finding]:
     stated = endpoint.alarms.model_latency
     deployment = endpoint.deployment
     back = deployment.rollback_on_alarms if deployment else None
-    if isinstance(stated, dict) and rolls_back(back, [endpoint.instance_type]):
+    types = [name for _, _, name in variants_and_first(endpoint)]
+    if isinstance(stated, dict) and rolls_back(back, types):
         yield from breaches(
             ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
         )

@@ -19,7 +19,7 @@ from ..report.numbers import milliseconds, readable
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .replication import PERCENTILES
-from .scenario import CONCURRENCY, SLOPE, Scenario
+from .scenario import CONCURRENCY, SLOPE, Scenario, busy_rate
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
 
@@ -301,7 +301,7 @@ def model_of_plan(
         measured, target, load_test, service_seconds, variation, concurrency, slope, assumed
     )
     of_service = tuple(each for each in assumed[before:] if "slope" not in each)
-    own = max(1.0, concurrency / (1 + slope * (concurrency - 1))) / service.mean_seconds
+    own = busy_rate(concurrency, slope, service.mean_seconds)
     if measured is None:
         measured = BUSY_AT_MEASURED * own
         assumed.append(

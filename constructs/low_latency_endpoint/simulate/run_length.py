@@ -195,7 +195,7 @@ def _run_length(
         window = 60.0
     if window is not None:
         if seconds is None:
-            raise WARM_UP.error(
+            raise TIMELINE.error(
                 got="a timeline without an end in seconds",
                 where="window",
                 allowed="seconds with window",

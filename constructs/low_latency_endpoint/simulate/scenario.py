@@ -39,6 +39,14 @@ OUTAGE = rule(
 )
 
 
+def busy_rate(concurrency: int, slope: float, mean_seconds: float) -> float:
+    """Requests per second of an instance that always works on as many as it takes at once.
+
+    Each of them takes ``slope`` longer for every other one: above 1, more at once are served slower.
+    """
+    return concurrency / (1 + slope * (concurrency - 1)) / mean_seconds
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """An endpoint and its traffic.
@@ -117,8 +125,7 @@ class Scenario:
     @property
     def instance_rate(self) -> float:
         """Requests per second that one instance serves when it is never idle."""
-        n = self.concurrency
-        return max(1.0, n / (1 + self.slope * (n - 1))) / self.service.mean_seconds
+        return busy_rate(self.concurrency, self.slope, self.service.mean_seconds)
 
     @property
     def peak_service_rate(self) -> float:

@@ -116,7 +116,7 @@ class Lognormal(ServiceLaw):
     mean : float
         Mean in seconds.
     cv : float
-        Coefficient of variation (standard deviation / mean), above 0.
+        Coefficient of variation (standard deviation / mean), at least 0.
     """
 
     mean: float
@@ -189,7 +189,11 @@ class Empirical(ServiceLaw):
     @classmethod
     def of_quantiles(cls, seconds: Mapping[float, float]) -> Empirical:
         """The law through some quantiles: seconds by probability, with 0 and 1 among them."""
-        points = sorted((float(rank), float(value)) for rank, value in seconds.items())
+        try:
+            points = sorted((float(rank), float(value)) for rank, value in seconds.items())
+        except (TypeError, ValueError):
+            got = repr(seconds)[:80]
+            raise SAMPLES.error(got=got, allowed="seconds by probability") from None
         ranks = [rank for rank, _ in points]
         if len(points) < 2 or ranks[0] != 0 or ranks[-1] != 1:
             raise SAMPLES.error(

@@ -174,13 +174,20 @@ def test_payloads_up_to_25_mb(served):
 
 @pytest.mark.parametrize(
     ("field", "longest"),
-    [("InferenceId", 64), ("SessionId", 256), ("PrefixAwareId", 64), ("CustomAttributes", 1024)],
+    [
+        ("InferenceId", 64),
+        ("InferenceComponentName", 63),
+        ("SessionId", 256),
+        ("PrefixAwareId", 64),
+        ("CustomAttributes", 1024),
+    ],
 )
 def test_header_lengths(served, field, longest):
     here, name = served()
     _, error, _ = error_of(here.invoke, name, **{field: "x" * (longest + 1)})
     assert error["Code"] == "ValidationError"
     assert f"Member must have length less than or equal to {longest}" in error["Message"]
+    assert f"at '{field[0].lower()}{field[1:]}'" in error["Message"]
 
 
 def test_a_stream_opens_no_session(site):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
 from flask import request
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
@@ -94,6 +95,12 @@ def _start(backend: Any, task: Any, url: str) -> None:
         except (TaskRefused, NotJudged) as reason:
             _stopped(task, "TaskFailedToStart", str(reason), time.time())
             return
+    try:
+        log = _logging(container, task.id, backend.region_name, url)
+    except ClientError as error:
+        words = f"ResourceInitializationError: failed to validate logger args: {error}"
+        _stopped(task, "TaskFailedToStart", words, time.time())
+        return
     task.running = task_runner.start(
         task_runner.Task(
             arn=task.task_arn,
@@ -102,7 +109,7 @@ def _start(backend: Any, task: Any, url: str) -> None:
             region=backend.region_name,
             url=url,
             runtime_url=_runtime_url(url),
-            log=_logging(container, task.id, backend.region_name, url),
+            log=log,
             ended=task.advance,
             session=session,
         )

@@ -72,7 +72,9 @@ class Place:
         return name.lower() if lower else name
 
 
-_UNSET: tuple[Any, ...] = (None, False, "false", "", {}, [])
+def _is_unset(value: Any) -> bool:
+    """Whether a property says nothing; 0 is a value, though it equals ``False``."""
+    return value is None or value is False or value in ("false", "", {}, [])
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ class Setting:
         if all(as_text(before[name]) == as_text(after[name]) for name in after):
             return
         (part, value), was = next(iter(after.items())), next(iter(before.values()))
-        if value not in _UNSET or (self.reset is None and value is not None):
+        if not _is_unset(value) or (self.reset is None and value is not None):
             operation = self.put
-        elif self.reset is None or was in _UNSET:
+        elif self.reset is None or _is_unset(was):
             return
         else:
             operation = self.reset

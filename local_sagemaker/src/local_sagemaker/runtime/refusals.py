@@ -103,7 +103,7 @@ def check_lengths(headers: dict[str, str]) -> None:
     for name, longest in _LENGTHS.items():
         value = headers.get(PREFIX + name, "")
         if len(value) > longest:
-            words = name.split("-")
+            words = name.split("-") + ["name"] * (name == "inference-component")
             member = words[0] + "".join(word.capitalize() for word in words[1:])
             raise Refusal(
                 400,

@@ -1,0 +1,46 @@
+"""Differences between template and account, by what is read of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.account.drift import Drift, DriftedProperty, _policy_drift
+
+KIND = "TargetTrackingScalingPolicyConfiguration"
+TRACKING = {"PredefinedMetricSpecification": {"PredefinedMetricType": "Tps"}, "TargetValue": 5.0}
+MATH = {"CustomizedMetricSpecification": {"Metrics": []}, "TargetValue": 5.0}
+
+
+def policy(name: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    return {"PolicyName": name, "PolicyType": "TargetTrackingScaling", KIND: configuration}
+
+
+def test_a_place_in_a_list_is_no_part_of_a_propertys_name() -> None:
+    """CloudTrail's request has the property's name, and the list as a whole."""
+    changed = (DriftedProperty("AlarmActions[0]", "a", "b"), DriftedProperty("A.B[1].C", 1, 2))
+    drift = Drift("AWS::CloudWatch::Alarm", "", "", "PutMetricAlarm", "alarm", changed)
+    assert drift.properties == {"AlarmActions", "C"}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "live", "said"),
+    [
+        (TRACKING, policy("mine", TRACKING), []),
+        (TRACKING, policy("another", {**TRACKING, "TargetValue": 9.0}), ["Tps: TargetValue is 9"]),
+        # Neither metric has a name, which makes them no two of a kind.
+        (MATH, policy("another", {**MATH, "TargetValue": 9.0}), ["mine is missing"]),
+    ],
+)
+def test_a_policy_is_known_by_its_name_or_its_metric(
+    configuration: dict[str, Any], live: dict[str, Any], said: list[str]
+) -> None:
+    drifts = list(
+        _policy_drift(policy("mine", configuration), [live], "mine", "endpoint/e", "primary")
+    )
+    assert len(drifts) == len(said)
+    for drift, words in zip(drifts, said, strict=True):
+        assert words in drift.text
+        put = live["PolicyName"] if drift.differences else "mine"
+        assert f"--policy-name {put} " in drift.repair
