@@ -108,7 +108,7 @@ pytest = TIMEFORMAT="%1R s, %1U + %1S s of processor time$(if $(SEED), in the or
 
 .PHONY: test
 test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
-	@$(call pytest,"not realtime and not nightly")
+	@$(call pytest,"$(if $(NIGHTLY),not realtime,not realtime and not nightly)")
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes
 # or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
@@ -120,9 +120,16 @@ FAST := constructs/low_latency_endpoint tests/facts tests/options tests/plan tes
 test-fast: setup  ## Run what one runs while working: a minute or two on two cores
 	@$(call pytest,"not realtime and not nightly") $(FAST)
 
+# NIGHTLY=1 runs every case of what the day samples, with ten times the examples.
+export NIGHTLY
+
 .PHONY: test-realtime
 test-realtime: setup  ## Run what starts processes, measures or waits in real time
 	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
+
+.PHONY: nightly
+nightly: setup  ## Run what takes hours, and write docs/reference/nightly.md (ARGS=bench for a part)
+	@python -m benchmarks.nightly $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.leftovers import Leftovers, watch_processes
 from tests.processor_times import ProcessorTimes
 
 # How long an example takes says nothing on a machine that does other work.
@@ -65,6 +66,8 @@ sys.meta_path.insert(0, _LocustStaysOut())
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    watch_processes()
+    config.pluginmanager.register(Leftovers())
     if config.option.durations:
         config.pluginmanager.register(ProcessorTimes(config.option.durations))
 

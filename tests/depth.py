@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-BY_NIGHT = "NIGHTLY" in os.environ
+BY_NIGHT = bool(os.environ.get("NIGHTLY"))
 
 
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:

@@ -125,6 +125,8 @@ def test_which_copy_answers(
         finally:
             if kind == "asyncio":
                 await asyncio.sleep(0.01)
+            else:
+                race.close()
 
     assert run_core(kind, call) == expected
     assert copies.ended == (cancelled if kind == "asyncio" else [])

@@ -1,0 +1,166 @@
+"""``make nightly``: what is too long for each change, one after the other, and a page of what came of it.
+
+Runs all even when one fails. The page is ``docs/reference/nightly.md``; what each printed is in
+``build/nightly/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reference" / "nightly.md"
+LOGS = ROOT / "build" / "nightly"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+#: The last line of an output that says how much there was.
+_FIGURES = (r"\d+ passed.*", r"[\d,]+ files from seed.*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A command of the night."""
+
+    name: str
+    command: Sequence[str]
+    #: Of a clone of HEAD instead of this checkout: the Python, and what aws-cdk-lib is then pinned to.
+    python: str = ""
+    cdk: str = ""
+
+
+def parts() -> list[Part]:
+    """What runs, in order; a Python that is not on this machine is left out."""
+    oldest, newest = _range_of_cdk()
+    here = "%d.%d" % sys.version_info[:2]
+    constructs = ("make", "test", "ARGS=tests/synth tests/cli")
+    return [
+        Part("All tests, with ten times the examples", ("make", "test", "NIGHTLY=1")),
+        Part("Tests in real time", ("make", "test-realtime")),
+        Part("Made-up settings files", ("make", "fuzz", f"SEED={int(time.time()) // 86400}")),
+        Part("Benchmarks", ("make", "bench")),
+        *(
+            Part(f"Python {version}", ("make", "test-fast"), version)
+            for version in PYTHONS
+            if version != here and shutil.which(f"python{version}")
+        ),
+        Part(f"aws-cdk-lib {oldest}, the oldest", constructs, here, f"=={oldest}"),
+        Part("aws-cdk-lib, the newest", constructs, here, newest),
+    ]
+
+
+def _range_of_cdk() -> tuple[str, str]:
+    """The oldest version, and the range whose newest is meant."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (found,) = re.findall(r'"aws-cdk-lib(>=([\d.]+),[^"]*)"', text)
+    return found[1], found[0]
+
+
+def run(part: Part) -> tuple[bool, float, str]:
+    """Whether it passed, its seconds, and the line that has its figures."""
+    began = time.monotonic()
+    log = LOGS / f"{re.sub(r'[^a-z0-9]+', '-', part.name.lower())}.log"
+    with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
+        where = _clone(part, Path(folder), output) if part.python else ROOT
+        ran = where and subprocess.run(
+            part.command, cwd=where, stdout=output, stderr=subprocess.STDOUT, check=False
+        )
+    text = log.read_text(encoding="utf-8", errors="replace")
+    figures = [found for pattern in _FIGURES for found in re.findall(pattern, text)]
+    passed = bool(ran) and ran.returncode == 0
+    return passed, time.monotonic() - began, figures[-1] if figures else ""
+
+
+def _clone(part: Part, folder: Path, output: object) -> Path | None:
+    """A clone of HEAD with that Python and aws-cdk-lib; nothing if it cannot be set up."""
+    clone = folder / "clone"
+    environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
+    commands = [
+        ["git", "clone", "-q", str(ROOT), str(clone)],
+        ["make", "-C", str(clone), "setup", f"PYTHON=python{part.python}"],
+    ]
+    if part.cdk:
+        python = clone / ".venv" / "bin" / "python"
+        commands.append(
+            [
+                str(clone / ".venv" / "bin" / "uv"),
+                *("pip", "install", "--upgrade", "--python", str(python)),
+                f"aws-cdk-lib{part.cdk}",
+            ]
+        )
+    for command in commands:
+        ended = subprocess.run(
+            command,
+            env=environment,
+            stdout=output,  # type: ignore[arg-type]
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if ended.returncode:
+            return None
+    return clone
+
+
+def page(rows: Sequence[tuple[str, bool, float, str]]) -> str:
+    """The page, and the benchmarks' figures below the table."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    table = "\n".join(
+        f"| {name} | {'passed' if passed else '**failed**'} | {seconds / 60:.0f} min | {figures} |"
+        for name, passed, seconds, figures in rows
+    )
+    bench = LOGS / "benchmarks.log"
+    measured = bench.read_text(encoding="utf-8").strip() if bench.exists() else "not run"
+    return f"""# The last nightly run
+
+`make nightly` runs what takes too long for each change, and writes this page.
+
+Commit {commit}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()},
+{os.cpu_count()} processors.
+
+| Part | Result | Took | Figures |
+|---|---|---|---|
+{table}
+
+## Benchmarks
+
+Ratios are measured in one run; absolute times depend on the machine.
+
+```text
+{measured}
+```
+"""
+
+
+def main() -> None:
+    """Run every part, or those whose name has the word given."""
+    parser = argparse.ArgumentParser(prog="make nightly", description=__doc__)
+    parser.add_argument("only", nargs="?", default="", help="a word of the names of parts")
+    only = parser.parse_args().only.lower()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for part in parts():
+        if only in part.name.lower():
+            passed, seconds, figures = run(part)
+            rows.append((part.name, passed, seconds, figures))
+            said = "passed" if passed else "FAILED"
+            print(f"{part.name:40} {said:7} {seconds:6.0f} s  {figures}", flush=True)
+    if not only:
+        PAGE.write_text(page(rows), encoding="utf-8")
+        print(f"Wrote {PAGE.relative_to(ROOT)}; what each part printed is in build/nightly/")
+    sys.exit(any(not passed for _, passed, _, _ in rows))
+
+
+if __name__ == "__main__":
+    main()
