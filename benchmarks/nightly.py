@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "nightly.md"
@@ -42,7 +43,7 @@ class Part:
 def parts() -> list[Part]:
     """What runs, in order; a Python that is not on this machine is left out."""
     oldest, newest = _range_of_cdk()
-    here = "%d.%d" % sys.version_info[:2]
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
     constructs = ("make", "test", "ARGS=tests/synth tests/cli")
     return [
         Part("All tests, with ten times the examples", ("make", "test", "NIGHTLY=1")),
@@ -71,18 +72,21 @@ def run(part: Part) -> tuple[bool, float, str]:
     began = time.monotonic()
     log = LOGS / f"{re.sub(r'[^a-z0-9]+', '-', part.name.lower())}.log"
     with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
-        where = _clone(part, Path(folder), output) if part.python else ROOT
-        ran = where and subprocess.run(
-            part.command, cwd=where, stdout=output, stderr=subprocess.STDOUT, check=False
-        )
+        try:
+            where = _clone(part, Path(folder), output) if part.python else ROOT
+            subprocess.run(
+                part.command, cwd=where, stdout=output, stderr=subprocess.STDOUT, check=True
+            )
+            passed = True
+        except subprocess.CalledProcessError:
+            passed = False
     text = log.read_text(encoding="utf-8", errors="replace")
     figures = [found for pattern in _FIGURES for found in re.findall(pattern, text)]
-    passed = bool(ran) and ran.returncode == 0
     return passed, time.monotonic() - began, figures[-1] if figures else ""
 
 
-def _clone(part: Part, folder: Path, output: object) -> Path | None:
-    """A clone of HEAD with that Python and aws-cdk-lib; nothing if it cannot be set up."""
+def _clone(part: Part, folder: Path, output: IO[str]) -> Path:
+    """A clone of HEAD with that Python and aws-cdk-lib."""
     clone = folder / "clone"
     environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
     commands = [
@@ -99,15 +103,9 @@ def _clone(part: Part, folder: Path, output: object) -> Path | None:
             ]
         )
     for command in commands:
-        ended = subprocess.run(
-            command,
-            env=environment,
-            stdout=output,  # type: ignore[arg-type]
-            stderr=subprocess.STDOUT,
-            check=False,
+        subprocess.run(
+            command, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True
         )
-        if ended.returncode:
-            return None
     return clone
 
 
