@@ -10,7 +10,7 @@ from ..errors.frozen import dataclass
 from ..facts.limit_kinds import Range
 from .decisions import Decision
 from .model_memory import ITL_BELOW_FLOOR, decode_paces
-from .pinned_model import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE, PinnedModel
+from .pinned_model import CONTEXT_LENGTH, LICENSE, TYPES_DIFFER, PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
 CONTEXT_TOKENS = Range(CONTEXT_LENGTH, "the context length", 1, None, "tokens")
@@ -125,12 +125,11 @@ def hub_serving(
             if first.environment.get(key) != other.environment.get(key)
         )
         if differs or (first.repository, first.tag) != (other.repository, other.tag):
-            raise INSTANCE_TYPE_NEEDED.error(
+            raise TYPES_DIFFER.error(
                 got=f"{instance_types[0]} and {name}, which differ in "
                 + (", ".join(differs) or "the image"),
                 allowed="types that one container serves alike",
                 where=where,
-                fix="Choose types with as many accelerators of the same kind.",
             )
     return HubServing(
         model=model, instance_types=tuple(instance_types), containers=tuple(containers)
@@ -148,7 +147,7 @@ def also_on(
         serving.model, [*serving.instance_types, *further], volume_gib=volume_gib, where=where
     )
     if alike.container.environment != serving.container.environment:
-        raise INSTANCE_TYPE_NEEDED.error(
+        raise TYPES_DIFFER.error(
             got=f"{', '.join(further)}, with room for a shorter context than "
             f"{', '.join(serving.instance_types)}",
             allowed=f"a context of {min(each.fit.context or 0 for each in alike.containers):,} "

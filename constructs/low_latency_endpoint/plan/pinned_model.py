@@ -125,6 +125,11 @@ INSTANCE_TYPE_NEEDED = rule(
     "a container of a Hub model needs the instance type",
     fix="Pass instance_type= to Container.from_hugging_face.",
 )
+TYPES_DIFFER = rule(
+    "LLE393",
+    "one container cannot serve the Hub model on all of these instance types",
+    fix="Choose types with as many accelerators of the same kind.",
+)
 HUB_MODEL_ALONE = rule(
     "LLE368",
     "a model of the Hub is combined with other data",
