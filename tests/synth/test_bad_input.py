@@ -754,6 +754,7 @@ ELSEWHERE = {
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",
     "tests/synth/test_endpoint.py": "LLE508 LLE512 LLE521",
+    "tests/plan/test_hub_serving.py": "LLE393",
     "tests/plan/test_serving_containers.py": "LLE392",
     "tests/facts/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",
