@@ -85,7 +85,7 @@ def test_whole_calls_are_not_streamed_unless_said() -> None:
 
 @pytest.mark.parametrize("given_", [{"tokens": None}, {"latency": None}, {}])
 def test_tokens_of_what_is_not_streamed_are_refused(given_: dict[str, Any]) -> None:
-    with refused("LLE809", says="leave streaming out"):
+    with refused("LLE809", says="Leave streaming out"):
         chat(**given_, streaming=False)
 
 

@@ -80,7 +80,7 @@ def test_what_streams(changes: dict[str, str | None], streams: bool) -> None:
 @pytest.mark.parametrize(
     ("changes", "key", "code", "meant"),
     [
-        ({"streaming": "false"}, "streaming", "LLE809", "leave streaming out"),
+        ({"streaming": "false"}, "streaming", "LLE809", "Leave streaming out"),
         ({"streaming": "false", "tokens": None}, "streaming", "LLE809", "the whole call (p99)"),
         ({"streaming": "false", "latency": "{p99: 9s}"}, "streaming", "LLE809", "no tokens"),
         ({"latency": "{ttft_p50: 1s, ttft_p95: 500ms}"}, "latency", "LLE803", "ttft_p50: 1,000 ms"),

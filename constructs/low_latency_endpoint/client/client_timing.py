@@ -32,8 +32,8 @@ CLIENT_DURATION = Range(
     rule(
         "LLC101",
         "a duration of the runtime client is out of range",
-        fix="Give a timedelta. A model may take 60 s; AWS asks for a client timeout of 70 s "
-        "above 50 s.",
+        fix="Give a timedelta. A model may take 60 s. Above 50 s, AWS asks for a client "
+        "timeout of 70 s.",
         source=_INVOKE_PAGE,
     ),
     "the duration",
@@ -46,7 +46,7 @@ CLIENT_CONCURRENCY = Range(
     rule(
         "LLC102",
         "the number of concurrent calls of the runtime client is out of range",
-        fix="Give the most calls at the same moment: the process's threads or tasks.",
+        fix="Give the number of threads or tasks that call at the same time.",
     ),
     "concurrency",
     1,
@@ -92,7 +92,7 @@ HEDGE_PERCENTILE = Range(
     rule(
         "LLC106",
         "the percentile after which requests are hedged is out of range",
-        fix="With 95, one request in twenty is hedged.",
+        fix="Give a percentile such as 95, which hedges one request in twenty.",
     ),
     "the percentile",
     50,
@@ -110,27 +110,27 @@ CLIENT_URL = rule(
 CLIENT_REGION = rule(
     "LLC108",
     "the runtime client has no Region",
-    fix="Give region='us-east-1' or a session with one, or set AWS_REGION.",
+    fix="Pass region='us-east-1' or a session that has a Region, or set AWS_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
     "LLC109",
     "the runtime client finds no credentials",
-    fix="Give a session that has them, or configure them as for the AWS CLI (check: aws sts "
-    "get-caller-identity).",
+    fix="Pass a session with credentials, or configure credentials as for the AWS CLI. "
+    "Check with `aws sts get-caller-identity`.",
 )
 
 CLIENT_PLAIN_HTTP = rule(
     "LLC110",
     "requests would leave this machine in clear text",
-    fix="Use https://. If the way is safe otherwise, pass allow_plain_http=True; whoever is on "
-    "it can read requests, answers and session tokens.",
+    fix="Use https://. If the network path is otherwise safe, pass allow_plain_http=True: "
+    "anyone on the path can read requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
 CLIENT_PROXY = rule(
     "LLC119",
-    "calls would go past the HTTP proxy that is set",
-    fix="Take runtime_client(), which goes through it; or name the host in NO_PROXY, as PrivateLink "
-    "needs no proxy.",
+    "calls would bypass the configured HTTP proxy",
+    fix="Use runtime_client(), which uses the proxy, or add the host to NO_PROXY: "
+    "PrivateLink needs no proxy.",
 )
 CLIENT_CLOSED = rule(
     "LLC111",

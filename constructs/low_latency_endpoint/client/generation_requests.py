@@ -16,31 +16,31 @@ _STREAM_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithRes
 NOT_STREAMED = rule(
     "LLC114",
     "stream() needs a streamed answer",
-    fix='Leave out "stream" or give true; for a whole answer call invoke_endpoint.',
+    fix='Remove "stream" or set it to true. For a whole answer, call invoke_endpoint.',
 )
 ONE_IDENTIFIER = rule(
     "LLC115",
-    "the conversation cannot be told to the router",
-    fix="Give a text that names the conversation, or PrefixAwareId (1 to 64 characters), not both.",
+    "the conversation's identifier is not valid",
+    fix="Give either a conversation or PrefixAwareId (1 to 64 characters).",
     source=_STREAM_PAGE,
 )
 NOT_TWICE = rule(
     "LLC116",
-    "a generation cannot be hedged so",
-    fix="Make the client with hedging=Hedging(...), and hedge only calls without a session: each "
-    "hedged call makes the model begin the same generation twice.",
+    "this generation cannot be hedged",
+    fix="Create the client with hedging=Hedging(...), and hedge only calls without a "
+    "session. A hedged call starts the same generation twice.",
 )
 NO_SESSION = rule(
     "LLC117",
     "the container opened no session",
-    fix="Set SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true for vLLM's and SGLang's images; give the Body "
-    "with which a container of your own opens one.",
+    fix="Set SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true for the vLLM and SGLang images. For "
+    "your own container, pass the Body that opens a session.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
 OPENED_BY_STREAM = rule(
     "LLC118",
     "a stream cannot open a session",
-    fix="Open it with open_session(), and give the stream its ID.",
+    fix="Open the session with open_session(), and pass its ID to the stream.",
     source=_STREAM_PAGE,
 )
 NEW_SESSION = "NEW_SESSION"
@@ -72,9 +72,11 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
     if conversation is None:
         return parameters
     if not isinstance(conversation, str) or not conversation:
-        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a text that is not empty")
+        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a non-empty text")
     if "PrefixAwareId" in parameters:
-        raise ONE_IDENTIFIER.error(got="conversation and PrefixAwareId", allowed="one of them")
+        raise ONE_IDENTIFIER.error(
+            got="conversation and PrefixAwareId", allowed="only one of the two"
+        )
     return {**parameters, "PrefixAwareId": _hashed(conversation)}
 
 
@@ -128,5 +130,7 @@ def session_id(told: str | None) -> str:
     """The ID of ``NewSessionId``, which names the session's end beside it."""
     found = (told or "").partition(";")[0].strip()
     if not found:
-        raise NO_SESSION.error(got="an answer without NewSessionId", allowed="one with it")
+        raise NO_SESSION.error(
+            got="an answer without NewSessionId", allowed="an answer with NewSessionId"
+        )
     return found

@@ -36,7 +36,8 @@ TASK_CPU = Choice(
     rule(
         "LLE560",
         "the task's CPU units are not a Fargate size",
-        fix="1024 units are one vCPU; more helps only if payloads take long to make.",
+        fix="Choose a Fargate size: 1024 units are one vCPU. More helps only if payloads are "
+        "slow to generate.",
         source=_TASK_SIZE,
     ),
     "the CPU units of a task",
@@ -45,7 +46,7 @@ TASK_CPU = Choice(
 MEMORY_MIB = rule(
     "LLE561",
     "the task's memory does not fit its CPU units",
-    fix="Choose a size that Fargate has for them.",
+    fix="Choose a memory size that Fargate offers with them.",
     source=_TASK_SIZE,
 )
 RESULTS_RETENTION = number_range(
@@ -60,7 +61,7 @@ RESULTS_RETENTION = number_range(
 LOG_RETENTION = Choice(
     rule(
         "LLE564",
-        "CloudWatch Logs has no such retention",
+        "CloudWatch Logs does not offer this retention",
         fix=USE_AN_ALLOWED_VALUE,
         source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
     ),

@@ -34,7 +34,7 @@ STATISTIC_FORM = rule(
 STATISTIC_VALID = rule(
     "LLE732",
     "the statistic is not valid for the metric",
-    fix="Use one that AWS lists for it.",
+    fix="Use a statistic that AWS lists.",
     source=_MONITORING,
 )
 UNIT = rule("LLE733", "a latency is not a finite number", fix="Give a finite number above zero.")

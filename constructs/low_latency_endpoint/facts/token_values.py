@@ -14,10 +14,10 @@ _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's enc
 
 PLAN_NEEDS_VALUES = rule(
     "LLE825",
-    "the plan needs a value that is known at deployment only",
-    fix="State a value. For a parameter, use the parts that take tokens: InstanceType(param), "
-    "ProductionVariant(initial_instance_count=...), Endpoint.scale(min_instances=..., "
-    "max_instances=...).",
+    "the plan cannot use a value that is known only at deployment",
+    fix="Pass a concrete value. For a parameter, use the parts that accept tokens: "
+    "InstanceType(param), ProductionVariant(initial_instance_count=...), "
+    "Endpoint.scale(min_instances=..., max_instances=...).",
     source="/cdk/v2/guide/tokens.html",
 )
 
@@ -44,7 +44,7 @@ def check_known(limit: Limit, value: Any, where: str = "") -> Any:
     """Return the value within the limit, for plans, which cannot calculate with tokens."""
     if is_token(value):
         raise PLAN_NEEDS_VALUES.error(
-            what=f"the plan calculates with {limit.name}, and a token has no value at synth",
+            what=f"the plan needs {limit.name}, but a token has no value at synth",
             got="a token",
             allowed=f"{limit.allowed}, known at synth",
             where=where,

@@ -28,7 +28,7 @@ TOKEN_COUNT = number_range(
     "the number of tokens",
     1,
     None,
-    fix="Give the tokens of a prompt (input) and of an answer (output) as whole numbers, or as "
+    fix="Give prompt tokens (input) and answer tokens (output) as whole numbers, or as "
     "p50 and p95.",
 )
 LENGTHS_FALL = rule(
@@ -39,9 +39,9 @@ LENGTHS_FALL = rule(
 SHARED_PREFIX = Range(
     rule(
         "LLE895",
-        "the shared part of the prompts is no share",
-        fix="Give the share of a prompt's tokens that requests have in common at its beginning, "
-        "such as a system prompt: 0.5 is one half.",
+        "the shared part of the prompts is not a share",
+        fix="Give the share of a prompt's tokens that all requests start with, such as a "
+        "system prompt: 0.5 is one half.",
     ),
     "the shared part of the prompts",
     0,

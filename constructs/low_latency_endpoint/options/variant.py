@@ -24,13 +24,13 @@ _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
     "LLE432",
     "the throughput of an instance pool is missing",
-    fix="State tps_per_instance for each pool, from a load test on its type.",
+    fix="Set tps_per_instance for each pool, from a load test on its type.",
     source=_SOURCE,
 )
 SIZED_FOR_ANOTHER = rule(
     "LLE433",
     "the throughput is not that of the slowest instance pool",
-    fix="State that of the slowest pool: the fleet may consist of its type alone.",
+    fix="Set the slowest pool's throughput: the fleet may consist of that type alone.",
     source=_SOURCE,
 )
 

@@ -29,14 +29,14 @@ from .variant_shares import VariantShare
 
 STREAM_NEEDED = rule(
     "LLE809",
-    "an endpoint that does not stream its answers has no tokens to time or to plan",
-    fix="Let it stream: leave streaming out, or state it as true. For whole answers state targets "
-    "of the whole call (p99), and no tokens.",
+    "token targets and token lengths need streamed answers",
+    fix="Leave streaming out, or set it to true. For whole answers, set targets for the "
+    "whole call (p99) and no tokens.",
 )
 TOKENS_ABOVE_CONTEXT = rule(
     "LLE897",
-    "prompt and answer are longer than the context that the server is given",
-    fix="State shorter ones, or a longer context_length, on a type that has room for it.",
+    "prompt and answer are longer than the server's context",
+    fix="Set shorter lengths, or a longer context_length on an instance type that has room for it.",
 )
 OVERHEAD_SHARE = number_range(
     "LLE821",
@@ -45,7 +45,7 @@ OVERHEAD_SHARE = number_range(
     0.9,
     whole=False,
     source="",
-    fix="Give the share for network and SageMaker's overhead.",
+    fix="Give the share for network and SageMaker overhead.",
 )
 
 # Words in an image's name that stand for servers of generative models

@@ -16,17 +16,19 @@ HUB = "https://huggingface.co/docs/hub/"
 CONTAINERS = "https://aws.github.io/deep-learning-containers/"
 
 LOCK_FILE = rule(
-    "LLE343", "a lock file of models cannot be read", fix="Write it with low-latency pin MODEL."
+    "LLE343",
+    "a lock file of models cannot be read",
+    fix="Create the file with `low-latency pin MODEL`.",
 )
 NOT_PINNED = rule(
     "LLE344",
     "the model is not in the lock file",
-    fix="Run low-latency pin MODEL where the network is reachable.",
+    fix="Run `low-latency pin MODEL` on a machine with network access.",
 )
 LOCK_EDITED = rule(
     "LLE345",
     "the lock file's entry for a model was changed",
-    fix="Run low-latency pin MODEL again, and do not edit the file.",
+    fix="Run `low-latency pin MODEL` again, and do not edit the file.",
 )
 LICENSE = rule(
     "LLE346",
@@ -37,8 +39,8 @@ LICENSE = rule(
 HUB_MODEL = rule(
     "LLE347",
     "the Hub has no such model, or does not show it to you",
-    fix="Check the name, as in Qwen/Qwen3-8B. A private model needs a token: HF_TOKEN, or hf "
-    "auth login.",
+    fix="Check the name, such as Qwen/Qwen3-8B. A private model needs a token: HF_TOKEN, "
+    "or hf auth login.",
     source=HUB + "models-the-hub",
 )
 HUB_REVISION = rule(
@@ -50,15 +52,15 @@ HUB_REVISION = rule(
 HUB_GATED = rule(
     "LLE349",
     "the model is gated, and access was not granted",
-    fix="Ask for access on the model's page, then give that account's token: HF_TOKEN for "
+    fix="Request access on the model's page, then give that account's token: HF_TOKEN for "
     "low-latency pin, a Secrets Manager secret for the deployment.",
     source=HUB + "models-gated",
 )
 NO_SAFETENSORS = rule(
     "LLE350",
     "the model has no weights that are safe to load",
-    fix="Choose a model or revision with .safetensors files. If you trust its pickle files, "
-    "which run code when they are loaded: low-latency pin --allow-pickle.",
+    fix="Choose a model or revision with .safetensors files. If you trust its pickle "
+    "files, which run code when loaded: low-latency pin --allow-pickle.",
     source=HUB + "security-pickle",
 )
 FOREIGN_CODE = rule(
@@ -100,13 +102,13 @@ NO_DISK = rule(
 FOREIGN_FILES = rule(
     "LLE357",
     "the model's prefix in S3 holds files that the lock file lacks",
-    fix="Remove them: the container would get them too.",
+    fix="Remove these files: the container would get them.",
     source="/sagemaker/latest/dg/large-model-inference-uncompressed.html",
 )
 HUB_UNREACHABLE = rule(
     "LLE358",
     "the Hub does not answer as it should",
-    fix="Try again later. Behind a mirror or proxy, set HF_ENDPOINT to it.",
+    fix="Try again later. If you use a mirror or proxy, set HF_ENDPOINT to its address.",
     source="https://status.huggingface.co",
 )
 HUB_ENDPOINT = rule(
@@ -117,8 +119,8 @@ HUB_ENDPOINT = rule(
 FILE_DIFFERS = rule(
     "LLE313",
     "a file differs from the lock file",
-    fix="Try again; nothing of it was kept. If it still differs, pin the model again and find "
-    "out who changed it.",
+    fix="Try again: the file was not kept. If it still differs, pin the model again and "
+    "find out who changed it.",
 )
 INSTANCE_TYPE_NEEDED = rule(
     "LLE314",
@@ -133,25 +135,25 @@ HUB_MODEL_ALONE = rule(
 OWN_CODE = rule(
     "LLE390",
     "the model brings code, and trust_remote_code is not set",
-    fix="Read the .py files that the lock file pins. Set trust_remote_code=True, or False if "
-    "the server knows the model without them.",
+    fix="Read the .py files that the lock file pins. Then set trust_remote_code=True, or "
+    "False if the server knows the model without them.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
 CONTEXT_LENGTH = rule(
     "LLE391",
     "the model does not support this context length",
-    fix="Give at most the model's own, or leave it out.",
+    fix="Set at most the model's own context length, or leave it out.",
 )
 SERVER = rule(
     "LLE392",
     "this model server is not known",
-    fix="Leave it out, or name an image with Container(image=...).",
+    fix="Leave the model server out, or name an image with Container(image=...).",
     source=CONTAINERS,
 )
 STAGED_FILES_GONE = rule(
     "LLE398",
     "a model's staged files are gone",
-    fix="Deploy again. Somebody removed them, or another stack with them was deleted.",
+    fix="Deploy again. Somebody removed the files, or another stack that shared them.",
 )
 TOO_MANY_FILES = rule(
     "LLE399",

@@ -31,7 +31,7 @@ WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 PLAN_OF_ANOTHER = rule(
     "LLE808",
     "the plan was made for another request",
-    fix="Leave it out, or pass make_plan's for the same arguments.",
+    fix="Leave the plan out, or pass make_plan's result for the same arguments.",
 )
 
 

@@ -364,9 +364,9 @@ _NAMED = {
 ROLE_POLICIES_LENGTH = Range(
     rule(
         "LLE378",
-        "the inline policies of a role are longer than IAM takes",
-        fix="Give some of them a role of their own: leave the role out, and one is made for each "
-        "model or function. Or put them into a second stack with another role.",
+        "the inline policies of a role are longer than IAM allows",
+        fix="Leave the role out, so that each model or function gets its own. Or move some to "
+        "a second stack with another role.",
         source="/IAM/latest/UserGuide/reference_iam-quotas.html",
     ),
     "the length of a role's inline policies",

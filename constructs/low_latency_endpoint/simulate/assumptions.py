@@ -26,14 +26,14 @@ from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
 THROUGHPUT_NEEDED = rule(
     "LLS125",
     "the simulation needs to know what one instance serves",
-    fix="State throughput in the settings, or pass --from-load-test or --service-time.",
+    fix="Set throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
 LANGUAGE_MODEL = rule(
     "LLS147",
-    "an endpoint that serves tokens is not simulated",
-    fix="low-latency plan counts its memory and its requests in flight; low-latency load-test "
-    "--find-limit measures what an instance holds.",
+    "the simulation does not support endpoints that serve tokens",
+    fix="Run `low-latency plan` for memory and in-flight requests, and `low-latency "
+    "load-test --find-limit` to measure an instance.",
 )
 
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held

@@ -28,7 +28,7 @@ OVERLOADED = rule(
 )
 WARM_UP = rule(
     "LLS128",
-    "a run leaves nothing to count",
+    "the run has no requests left to count",
     fix="Simulate more requests or seconds, or discard fewer at the start.",
 )
 

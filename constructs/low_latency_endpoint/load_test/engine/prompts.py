@@ -21,9 +21,10 @@ from .token_streams import TokenReader
 
 TOKENS_FORM = rule(
     "LLT165",
-    "the tokens of prompts and answers cannot be read",
-    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
-    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
+    "the token counts of prompts and answers cannot be read",
+    fix="Give input=512,output=128,shared_prefix=0.5, a varying length as median:p95 "
+    "(input=300:1800), or a file with a column for each. For conversations, add "
+    "turns=4,conversations=50.",
 )
 PREFIXES = Range(
     rule("LLT166", "the number of shared prefixes is out of range", fix=USE_AN_ALLOWED_VALUE),
@@ -39,8 +40,9 @@ CONVERSATIONS = Range(_CONVERSATIONS, "the number of conversations at once", 1, 
 SESSIONS = rule(
     "LLT169",
     "the sessions of a load test do not fit its conversations",
-    fix="Give turns and conversations, of these a multiple of the processes that send, such as "
-    "--tokens input=512,output=128,turns=4,conversations=50.",
+    fix="Give turns and conversations, such as --tokens "
+    "input=512,output=128,turns=4,conversations=50. Conversations must be a multiple "
+    "of the sending processes.",
 )
 #: More than a language model answers in a step: by so many the next one's are numbered on.
 PROMPTS_OF_A_STEP = 1_000_000
@@ -109,7 +111,7 @@ class Prompts:
         if (self.traffic is None) is not bool(self.recorded):
             raise TOKENS_FORM.error(
                 got="neither" if self.traffic is None else "both",
-                allowed="either lengths or recorded ones",
+                allowed="either lengths or recorded lengths",
             )
         PREFIXES.check(self.prefixes, "prefixes")
         TURNS.check(self.turns, "turns")
@@ -349,7 +351,7 @@ def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a file that can be read") from None
+        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a readable file") from None
     rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
     if text.lstrip().startswith("{"):
         rows = _json_lines(text, path)
@@ -361,7 +363,7 @@ def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     if not found:
         columns = " or ".join(" and ".join(names) for names in _COLUMNS)
         raise TOKENS_FORM.error(
-            got=f"no line in {path} that tells both lengths",
+            got=f"no line in {path} with both lengths",
             allowed=f"columns {columns}, usage, or data capture of answers with usage",
         )
     return found, len(told) - len(found)

@@ -17,7 +17,7 @@ TARGET_ENDPOINT = Pattern(
     rule(
         "LLT105",
         "the load test's endpoint is not named",
-        fix="Give its name; `low-latency list` shows the endpoints.",
+        fix="Give the endpoint's name: `low-latency list` shows the endpoints.",
         source=_INVOKE_PAGE,
     ),
     "the endpoint's name",
@@ -29,7 +29,7 @@ HEADER_TEXT = Pattern(
     rule(
         "LLT106",
         "a request header is not one line of printable ASCII",
-        fix="Give it as SageMaker's API takes it.",
+        fix="Write the header as SageMaker's API accepts it.",
         source=_INVOKE_PAGE,
     ),
     "the value",
@@ -48,8 +48,8 @@ RESPONSE_CHECK = rule(
 INVOKE, OPENAI = "invoke", "openai"
 TARGET_API = rule(
     "LLT164",
-    "SageMaker's OpenAI-compatible path takes no such request",
-    fix="Leave it out, or call the endpoint by InvokeEndpointWithResponseStream.",
+    "SageMaker's OpenAI-compatible path does not accept this request",
+    fix="Remove the option, or call the endpoint with InvokeEndpointWithResponseStream.",
     source="/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html",
 )
 

@@ -43,8 +43,8 @@ JOB_NAME = Pattern(
 JOB_ROLE = Pattern(
     rule(
         "LLR102",
-        "a recommendation job needs a role of its own",
-        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload.",
+        "a recommendation job needs a role",
+        fix="Pass --role-arn with AmazonSageMakerFullAccess and access to the payload.",
         source=GUIDE + "inference-recommender-prerequisites.html",
     ),
     "the role's ARN",
@@ -60,7 +60,7 @@ NO_SUCH_RESULT = rule(
 NOT_ADOPTABLE = rule(
     "LLR109",
     "the result cannot be written into the settings",
-    fix="Choose another, or change the settings by hand.",
+    fix="Choose another result, or change the settings by hand.",
 )
 POLL_SECONDS = 30.0
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
