@@ -644,9 +644,14 @@ BOTH = {"target_invocations_per_instance": 500, "max_tps_per_instance": 3}
 row("LLE633", lambda w: w.scaled().track_invocations(**BOTH), "both", "max_tps_per_instance or")
 
 # --- imported ---------------------------------------------------------------------------------
-row("LLE514", lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"), "neither", "one or both")
-row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "one with variants")
-row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "one with variants")
+row(
+    "LLE514",
+    lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"),
+    "neither",
+    "endpoint_name, endpoint_arn or both",
+)
+row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "an import with variants")
+row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "an import with variants")
 row(
     "LLE728",
     lambda w: w.imported("V").metric_invocations(fleet="new"),

@@ -110,9 +110,9 @@ def _console(account: Account, dashboard: str | None) -> str | None:
 
 NAMED = rule(
     "LLA104",
-    "no name is given, and there is no endpoint.yaml here",
-    fix="Name an endpoint or a stack. `low-latency list` shows them; --region and --profile choose "
-    "another account.",
+    "no endpoint name is given, and this folder has no endpoint.yaml",
+    fix="Name an endpoint or a stack: `low-latency list` shows both. --region and "
+    "--profile choose another account.",
 )
 
 

@@ -392,7 +392,7 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
             ENDPOINT_TYPE,
             f"{serving} serves, the stack has {name}"
             + (f": SageMaker rolled the last update back: {reason}" if reason else ""),
-            "Do not delete what serves. Fix what the reason names, and deploy it: a new "
+            "Do not delete that configuration. Fix the cause in the reason, and deploy: a new "
             "configuration takes over."
             if reason
             else f"Do not delete what serves. {REVERTED}",

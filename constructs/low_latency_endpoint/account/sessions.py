@@ -170,7 +170,7 @@ def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError 
     """``LLA102`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
-            got=str(error), allowed="one that `aws configure list-profiles` prints"
+            got=str(error), allowed="a profile that `aws configure list-profiles` lists"
         )
     if isinstance(error, NoCredentialsError | PartialCredentialsError | NoRegionError):
         return CREDENTIALS.error(got=str(error), allowed="credentials and a region")

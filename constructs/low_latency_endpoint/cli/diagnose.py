@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 SINCE_FORM = rule(
     "LLD902",
     "the time window is not valid",
-    fix="Write at least 5m and at most 455d, with m, h or d as its unit: 30m, 1h, 2d.",
+    fix="Give 5m to 455d, in m, h or d, such as 30m, 1h or 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
     "LLD903",
     "the end of the time window is not in the past",
-    fix="Give a time that has passed, such as 2026-11-20T03:30Z. Without Z or +01:00 it is local time.",
+    fix="Give a past time, such as 2026-11-20T03:30Z. Without Z or +01:00 the time is local.",
 )
 PAGE_WRITTEN = rule(
     "LLD906", "the page could not be written", fix="Name a file in a writable folder with --html."

@@ -50,8 +50,8 @@ _INTRODUCTION = """\
 
 <!-- Generated: low-latency errors --markdown > docs/reference/errors.md -->
 
-Every error, every check of `preflight` and `verify`, and every finding of `diagnose` has a code. It
-stays the same from version to version. `low-latency errors LLE604` explains one in the terminal.
+Every error, `preflight` or `verify` check, and `diagnose` finding has a code, the same in every
+version. `low-latency errors LLE604` explains a code in the terminal.
 """
 
 

@@ -229,13 +229,13 @@ def _is_file(name: str) -> bool:
 
 TARGET_FORM = rule(
     "LLD904",
-    "a latency target is not a statistic with a time",
-    fix="Write p99=200ms; repeat the option for more.",
+    "a latency target is not a statistic and a time",
+    fix="Write p99=200ms. Repeat the option for further targets.",
 )
 CLIENT_LATENCY_FORM = rule(
     "LLD905",
-    "a client latency is not a statistic with a time",
-    fix="Write p99=240ms, as callers measured it in the same time window.",
+    "a client latency is not a statistic and a time",
+    fix="Give the latency that callers measured in the same window, such as p99=240ms.",
 )
 _STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
 _LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms|s)")

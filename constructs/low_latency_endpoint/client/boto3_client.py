@@ -356,7 +356,7 @@ class Handlers:
     ) -> Mapping[str, Any] | None:
         """Handle ``provide-client-params``: our parameter is not for AWS."""
         if self._closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before close()")
         context["low_latency_attempts"] = Attempts(self._rules, is_idempotent(params))
         if "Idempotent" not in params:
             return None

@@ -54,12 +54,7 @@ QUERY_WINDOW_SECONDS = number_range(
 )
 WAITING_REQUESTS = number_range("LLE994", "the number of requests that wait", 0, None, whole=False)
 KV_CACHE_USE = number_range(
-    "LLE995",
-    "the use of the KV cache",
-    0,
-    1,
-    whole=False,
-    fix="Give a share: 0.95 is all but a twentieth of it.",
+    "LLE995", "the use of the KV cache", 0, 1, whole=False, fix="Give a share, such as 0.95."
 )
 METRICS_SERVER = rule(
     "LLE996",
@@ -71,7 +66,9 @@ METRICS_OF_SERVER = Choice(
     METRICS_SERVER, "the server whose metrics the container publishes", ("vllm", "sglang")
 )
 NOTHING_WATCHED = rule(
-    "LLE997", "there is nothing to watch", fix="State ttft, itl, waiting_requests or kv_cache_use."
+    "LLE997",
+    "the alarms have nothing to watch",
+    fix="Set ttft, itl, waiting_requests or kv_cache_use.",
 )
 
 LONGEST_QUERY = 10_000

@@ -144,7 +144,7 @@ def _with_one_gguf(
     chosen = [path for path in files if _matches(path, include)] or files
     if len({path.rpartition("-of-")[0].rpartition("-")[0] or path for path in chosen}) > 1:
         raise GGUF_CHOICE.error(
-            got=_some(chosen), allowed="one, in one file or its parts", where=where
+            got=_some(chosen), allowed="one GGUF model, in one file or in parts", where=where
         )
     for path in files:
         if path not in chosen:
@@ -298,7 +298,7 @@ class _Contents:
                 raise ValueError("no object")
         except (ValueError, RecursionError) as problem:
             raise NOT_WHOLE.error(
-                got=f"{path} is no JSON object: {problem}", allowed="a JSON object", where=where
+                got=f"{path} is not a JSON object: {problem}", allowed="a JSON object", where=where
             ) from None
         return document
 
@@ -323,7 +323,7 @@ def _check_shards(shards: list[str], index: str, kept: Sequence[str], where: str
     if missing:
         raise NOT_WHOLE.error(
             got=f"{index} names {', '.join(missing[:4])}",
-            allowed="files that are there and not left out",
+            allowed="files that exist and are not left out",
             where=where,
         )
 

@@ -178,7 +178,7 @@ def _given(
             ]
         raise SUBNETS_OF_OTHER_ZONES.error(
             got=f"subnets for {', '.join(sorted(subnets)) or 'no zone'}",
-            allowed=f"one for each of {', '.join(client_zones.zones)}",
+            allowed=f"one subnet for each of {', '.join(client_zones.zones)}",
             where=where,
         )
     zone_of: dict[str, str] = {}

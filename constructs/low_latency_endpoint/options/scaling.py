@@ -74,7 +74,7 @@ STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "
 CHANGES_NEED_SCALING = rule(
     "LLE634",
     "a schedule or steps need scaling",
-    fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
+    fix="Set the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
     "and a maximum above the minimum.",
     source="/autoscaling/application/userguide/step-scaling-policy-overview.html",
 )
@@ -88,7 +88,7 @@ STEP_PERIODS = Range(
     rule(
         "LLE615",
         "the number of periods until a step acts is out of range",
-        fix="A period is 10 seconds for concurrency, a minute for invocations.",
+        fix="Count periods of 10 seconds for concurrency, of a minute for invocations.",
     ),
     "the number of periods",
     1,

@@ -24,7 +24,7 @@ _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
     "LLE432",
     "the throughput of an instance pool is missing",
-    fix="State tps_per_instance for each pool, from a load test on its type.",
+    fix="Set tps_per_instance for each pool, from a load test on its type.",
     source=_SOURCE,
 )
 SIZED_FOR_ANOTHER = rule(

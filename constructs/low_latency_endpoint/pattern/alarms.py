@@ -58,8 +58,9 @@ def token_alarms(
         warn(
             scope,
             "tokensNotPublished",
-            "The alarms on tokens find nothing, and so never alarm: containers' metrics are not "
-            "published. Leave out metrics.detailed_observability, or turn these alarms off.",
+            "The alarms on tokens find no data and never alarm, because the containers' "
+            "metrics are not published. Leave out metrics.detailed_observability, or "
+            "turn these alarms off.",
         )
     return {
         server: TokenLatencyAlarms(

@@ -416,10 +416,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warn(
                 self,
                 "scalingOffKeepsCounts",
-                "Scaling is off, and updates keep the number of instances that are running: a "
-                "changed initial number has no effect. Say keep_counts: true if scaling comes "
-                "back, false for a fleet of a fixed size; change to false only together with the "
-                "configuration.",
+                "Scaling is off, and updates keep the number of running instances, so a "
+                "changed initial number has no effect. Set keep_counts: true if scaling "
+                "comes back, or false for a fleet of a fixed size. Change to false only "
+                "together with the configuration.",
             )
             return True
         return scaling.keep_counts

@@ -45,7 +45,7 @@ OVERHEAD_SHARE = number_range(
     0.9,
     whole=False,
     source="",
-    fix="Give the share for network and SageMaker's overhead.",
+    fix="Give the share for network and SageMaker overhead.",
 )
 
 # Words in an image's name that stand for servers of generative models

@@ -34,7 +34,7 @@ from .scaling_pace import FleetAlong
 PRICE_FILE = rule(
     "LLE890",
     "a price file cannot be read",
-    fix="Write it with low-latency prices.",
+    fix="Create the file with `low-latency prices`.",
     source=HOSTING_PRICES,
 )
 STALE_AFTER_DAYS = 90

@@ -128,7 +128,7 @@ def hub_serving(
             raise TYPES_DIFFER.error(
                 got=f"{instance_types[0]} and {name}, which differ in "
                 + (", ".join(differs) or "the image"),
-                allowed="types that one container serves alike",
+                allowed="types that one container serves in the same way",
                 where=where,
             )
     return HubServing(
@@ -153,7 +153,7 @@ def also_on(
             allowed=f"a context of {min(each.fit.context or 0 for each in alike.containers):,} "
             "tokens for all of them",
             where=where,
-            fix="State that context_length.",
+            fix="Set that context_length.",
         )
     found = dict(zip(alike.instance_types, alike.containers, strict=True))
     return HubServing(

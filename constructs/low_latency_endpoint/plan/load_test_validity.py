@@ -53,15 +53,15 @@ def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
                 *map(str, evidence if isinstance(evidence, list) else ()),
             ]
             raise LIMIT_NEEDED.error(
-                what="the load test's figures say nothing about the endpoint",
+                what="the load test's figures are not valid for the endpoint",
                 where=where,
                 got="; ".join(got),
                 allowed="a result without an invalid verdict",
             )
     if not isinstance(limit, Mapping) and (content.get("interrupted") or content.get("failure")):
         raise LIMIT_NEEDED.error(
-            got=f"a run with {content.get('mode', '?')} that did not come to its end",
-            allowed="a run that did",
+            got=f"a run with {content.get('mode', '?')} that did not finish",
+            allowed="a completed run",
             where=where,
         )
 

@@ -395,8 +395,8 @@ def _gib(size: int) -> str:
 ITL_BELOW_FLOOR = rule(
     "LLE899",
     "the accelerators' memory is too slow for the inter-token latency",
-    fix="Give the target more time, quantize the model, or choose a type with more bandwidth or more "
-    "accelerators.",
+    fix="Raise the target, quantize the model, or choose a type with more bandwidth or "
+    "more accelerators.",
     source="https://developer.nvidia.com/blog/mastering-llm-techniques-inference-optimization/",
 )
 _LARGEST_VOCABULARY = 300_000  # of a config that states none: the largest known have 262,400

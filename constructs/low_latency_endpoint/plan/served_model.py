@@ -313,15 +313,15 @@ def check_server_knows(
         )
     if server in _GENERATIVE and _encodes_first(pinned):
         raise ARCHITECTURE_NOT_SERVED.error(
-            got=f"{named}, an encoder with a decoder, and {server}",
-            allowed="models with a decoder alone",
+            got=f"{named}, an encoder-decoder model, and {server}",
+            allowed="decoder-only models",
             where=where,
         )
     gone = [name for name in classes if _known("vllm").get(name, "").startswith("until")]
     if server == "vllm" and gone:
         raise ARCHITECTURE_NOT_SERVED.error(
             got=f"{gone[0]}, which vLLM served {_known('vllm')[gone[0]]}",
-            allowed="what vLLM serves today",
+            allowed="a model that vLLM serves today",
             where=where,
         )
     if server == "vllm" and not any(name in _known("vllm") for name in classes):

@@ -15,7 +15,7 @@ from ..report.numbers import readable
 from .contradictions import contradicts
 
 SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
-SHAPE = rule("LLS122", "there is no such traffic shape", fix="Choose one that ships.")
+SHAPE = rule("LLS122", "the traffic shape does not exist", fix="Choose a built-in traffic shape.")
 SHAPE_LEVELS = rule(
     "LLS131",
     "the levels of a traffic shape are not valid",

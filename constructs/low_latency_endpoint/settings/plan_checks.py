@@ -180,7 +180,7 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
             yield (
                 place,
                 PAYLOAD_READABLE.error(
-                    got=f"{file} ({problem.strerror})", allowed="a file that can be read"
+                    got=f"{file} ({problem.strerror})", allowed="a readable file"
                 ),
             )
         else:

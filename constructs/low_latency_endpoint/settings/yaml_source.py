@@ -151,8 +151,7 @@ def _too_many(error: _TooLargeError) -> YamlSource:
     return _failed(
         error.line,
         UNUSUAL_YAML.error(
-            got=str(error),
-            allowed=f"at most {_MOST_NODES} values, aliases counted as often as they are used",
+            got=str(error), allowed=f"at most {_MOST_NODES} values, counting each use of an alias"
         ),
     )
 
@@ -304,7 +303,7 @@ class _Reader:
                     got=escaped(text[:120]),
                     allowed="text without CDK tokens"
                     if broken is TEXT_WITH_TOKEN
-                    else "text without control characters but tab and line ends",
+                    else "text without control characters other than tab and line ends",
                     where=path_of(place),
                 ),
             )

@@ -26,7 +26,7 @@ from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
 THROUGHPUT_NEEDED = rule(
     "LLS125",
     "the simulation needs to know what one instance serves",
-    fix="State throughput in the settings, or pass --from-load-test or --service-time.",
+    fix="Set throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
 LANGUAGE_MODEL = rule(

@@ -59,7 +59,7 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
         )
     if content.get("instances", 1) is None:
         raise LOAD_TEST_FILE.error(
-            got="instances null: the load test could not read how many served",
+            got="instances null: the load test could not read the number of instances",
             where=where,
             allowed="a number of instances",
             fix="Run the load test again with --instances.",

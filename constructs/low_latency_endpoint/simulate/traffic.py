@@ -26,7 +26,7 @@ USERS = number_range("LLS107", "the number of users", 1, 10_000_000)
 TRACE = rule(
     "LLS121",
     "the times of an arrival trace are not in order",
-    fix="Give at least two times in seconds, from zero on, none before the last.",
+    fix="Give at least two times in seconds, from zero on, and never decreasing.",
 )
 
 
@@ -98,7 +98,7 @@ class ArrivalTrace(Traffic):
             raise TRACE.error(
                 got=f"{len(values)} times",
                 where="seconds",
-                allowed="two or more times from 0 on that do not fall",
+                allowed="two or more times from 0 on that never decrease",
             )
 
 
@@ -141,7 +141,7 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
     if peak <= 0 or seconds <= 0 or min(counts) < 0:
         raise TRACE.error(
             got=f"{len(counts)} counts, the largest {readable(peak)}",
-            allowed="counts of requests, not below zero, one above",
+            allowed="request counts of at least zero, at least one above zero",
         )
     return Shape(
         name,

@@ -16,8 +16,8 @@ from ..search.serving import ServingFleet, read_fleet
 TWO_SIDES = rule(
     "LLT118",
     "a comparison needs two variants of one endpoint, or two endpoints",
-    fix="Name one endpoint and two variants (--variant random --variant least), or two "
-    "endpoints. Their weights do not matter.",
+    fix="Pass two variants of one endpoint (--variant random --variant least), or two "
+    "endpoints. The variants' weights do not matter.",
     source="/sagemaker/latest/dg/model-ab-testing.html",
 )
 

@@ -17,9 +17,7 @@ from ...plan.traffic_shapes import Shape, shape
 
 STEP_RATE = Range(
     rule(
-        "LLT128",
-        "a rate of a load test is out of range",
-        fix="At least one rate must be above zero.",
+        "LLT128", "a rate of a load test is out of range", fix="Set at least one rate above zero."
     ),
     "a rate",
     0,
@@ -37,8 +35,9 @@ STEP_SECONDS = Range(
 )
 ARRIVALS_FORM = rule(
     "LLT132",
-    "these arrivals cannot be sent",
-    fix="Use a kind of low_latency_endpoint.load_test, such as PoissonArrivals, or its to_dict.",
+    "the load test does not know these arrivals",
+    fix="Use arrivals of low_latency_endpoint.load_test, such as PoissonArrivals, or "
+    "their to_dict.",
 )
 RECORDED_ARRIVALS = rule(
     "LLT133",
@@ -244,7 +243,9 @@ class ReplayedArrivals(Arrivals):
         object.__setattr__(self, "times", times)
         if not times or times[0] < 0 or any(b < a for a, b in itertools.pairwise(times)):
             raise RECORDED_ARRIVALS.error(
-                got=f"{len(times)} times", where="times", allowed="times from 0 on that do not fall"
+                got=f"{len(times)} times",
+                where="times",
+                allowed="times from 0 on that never decrease",
             )
         if self.rates is not None:
             rates = _numbers(self.rates, "rates")
@@ -340,7 +341,7 @@ class ReplayedArrivals(Arrivals):
                 raise RECORDED_ARRIVALS.error(
                     got="levels without a peak rate",
                     where=where,
-                    allowed="levels and the rate at a share of 1",
+                    allowed="levels and the rate at share 1",
                 )
             return cls._of_levels(content["levels"], peak_rate, speed)
         _check_speed(speed)

@@ -153,7 +153,7 @@ class SageMakerInvoker:
         session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
         if credentials is None:
-            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+            raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=target.region)
         self.target = target

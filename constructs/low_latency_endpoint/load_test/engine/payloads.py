@@ -34,7 +34,7 @@ PAYLOAD_SOURCE = rule(
 PAYLOAD_GENERATOR = rule(
     "LLT102",
     "the load test's payload generator cannot be used",
-    fix="Give module:function, also from the current folder. The function takes the request's "
+    fix="Give module:function, also from the current folder. It takes the request's "
     "number, from 0, and returns bytes, text or JSON data.",
 )
 PAYLOAD_BYTES = Range(
@@ -229,7 +229,7 @@ class Payloads:
             except (TypeError, ValueError) as error:
                 raise GENERATED_BODY.error(
                     got=f"{type(made).__name__} for request {index}: {error}",
-                    allowed="bytes, str, or what JSON can carry",
+                    allowed="bytes, str, or JSON data",
                     where=self.source,
                 ) from error
         PAYLOAD_BYTES.check(len(body), self.source)
@@ -266,7 +266,7 @@ def _read(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise PAYLOAD_SOURCE.error(
-            got=f"{str(path)[:200]!r}: {reason}", allowed="a file that can be read"
+            got=f"{str(path)[:200]!r}: {reason}", allowed="a readable file"
         ) from error
     if size > _LARGEST_FILE:
         raise PAYLOAD_SOURCE.error(

@@ -101,7 +101,7 @@ class Step:
         if self.settle_seconds >= self.seconds:
             raise STEP_FORM.error(
                 got=f"{readable(self.seconds)} s, of which {readable(self.settle_seconds)} s to settle",
-                allowed="time that counts",
+                allowed="a settling time shorter than the step",
                 where=where,
             )
 
@@ -184,12 +184,12 @@ class StepResult(Measurement):
 
     @property
     def rate(self) -> float:
-        """Completed answers per second, those that came in the time that counts."""
+        """Completed answers per second, those that came in the a settling time shorter than the step."""
         return self.answered_in_time / self.seconds if self.seconds > 0 else math.nan
 
     @property
     def token_rate(self) -> float:
-        """Output tokens per second, of the answers that came in the time that counts."""
+        """Output tokens per second, of the answers that came in the a settling time shorter than the step."""
         if self.tokens is None or self.seconds <= 0:
             return math.nan
         return self.tokens.tokens_in_time / self.seconds

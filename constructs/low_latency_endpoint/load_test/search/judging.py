@@ -19,14 +19,14 @@ from .bounds import CONFIDENCE, Bounds, binomial_tail, mean_bounds, quantile_bou
 
 LATENCY_NEEDED = rule(
     "LLT110",
-    "there is no latency target to judge by",
+    "the load test has no latency target",
     fix="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
 )
 ALLOWED_ERRORS = Range(
     rule(
         "LLT116",
         "the allowed share of errors is out of range",
-        fix="0.001 allows one failed request in a thousand.",
+        fix="Give a share: 0.001 allows one failure in a thousand.",
     ),
     "the share of errors",
     0,

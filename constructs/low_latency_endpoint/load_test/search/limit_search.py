@@ -21,7 +21,7 @@ from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_secon
 
 NOTHING_ANSWERED = rule(
     "LLT112",
-    "the endpoint hardly answers even one caller",
+    "the endpoint barely serves a single caller",
     fix="Send one request by hand. Check payload, content type, sagemaker:InvokeEndpoint and "
     "the container's log.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",

@@ -260,5 +260,5 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WRITTEN.error(
-            got=f"{path}: {error.strerror or error}", allowed="a file in a folder that exists"
+            got=f"{path}: {error.strerror or error}", allowed="a file in an existing folder"
         ) from error

@@ -26,8 +26,8 @@ PRECISION = Range(
     rule(
         "LLT117",
         "the precision of the limit is out of range",
-        fix="Give the allowed gap, as a share, between the highest rate that holds and the "
-        "next tried; default 0.05.",
+        fix="Give the allowed gap, as a share, between the highest rate that meets the target "
+        "and the next rate tried (default 0.05).",
     ),
     "the precision",
     0.005,

@@ -25,8 +25,8 @@ from .limit_search import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
     "LLT137",
-    "variants of several instance types have no common limit of one instance",
-    fix="Give --variant, one at a time.",
+    "variants with several instance types have no common limit per instance",
+    fix="Test one variant at a time with --variant.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 PERIOD = timedelta(minutes=1)
@@ -179,8 +179,8 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
             got=f"inference component {component}",
             allowed="--instances",
             where=where,
-            what="how many copies of an inference component answer must be told",
-            fix="Give --instances the number of its copies; the limit is then that of one copy.",
+            what="the limit needs the number of the inference component's copies",
+            fix="Give --instances the number of copies. The limit is then per copy.",
         )
     check_one_type(fleet, endpoint)
     if not fleet.instances:

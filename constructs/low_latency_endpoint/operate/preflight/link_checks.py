@@ -33,9 +33,9 @@ _INVOKE = "sagemaker:InvokeEndpoint"
     "LLP203",
     "Nothing else owns the runtime's private DNS name in the VPC",
     how=(
-        "No other interface endpoint of the service with private DNS and no hosted zone of the "
-        "name, also in each VPC of `hosted_zone_vpc_ids` (Route 53: `ConflictingDomainExists`). "
-        "Says how to adopt an endpoint."
+        "Looks for another interface endpoint of the service with private DNS or hosted "
+        "zone of the name, also in each VPC of `hosted_zone_vpc_ids` (Route 53: "
+        "`ConflictingDomainExists`). Explains how to adopt an endpoint."
     ),
     source=_INTERFACE,
 )
@@ -77,8 +77,8 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
         yield failed(
             f"{endpoint_id} has private DNS for {context.runtime_service} in {vpc_id} already: "
             "AWS refuses a second one",
-            f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
-            f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or leave the name to it: "
+            f"Adopt this interface endpoint: private_link: {{interface_endpoint_id: {endpoint_id}, "
+            f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or turn private DNS off: "
             "private_link: {private_dns: false}.",
         )
 
@@ -174,7 +174,7 @@ def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
         fix = f"Name the endpoint of service {context.runtime_service}."
         yield failed(evidence, fix, about="service")
     elif vpc_id != context.settings.network.vpc_id:
-        fix = f"Name one in {context.settings.network.vpc_id}, or another `vpc_id`."
+        fix = f"Name an endpoint in {context.settings.network.vpc_id}, or another `vpc_id`."
         yield failed(evidence, fix, about="VPC")
     elif endpoint["State"].lower() != "available":
         yield failed(evidence, "Wait until it is available, or fix it.", about="state")
@@ -269,9 +269,9 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
     "LLP209",
     "Private DNS redirects no other SageMaker caller of the VPC",
     how=(
-        "For an existing VPC that will get private DNS. Counts the account's other endpoints "
-        "in service. Looks for callers in the last hour of the VPC's flow log (at most ten pages; "
-        "accepted packets, default format, in CloudWatch Logs). Else unknown."
+        "For an existing VPC that will get private DNS. Counts the account's other "
+        "endpoints in service. Looks for callers in the last hour of the VPC's flow log "
+        "(at most ten pages; accepted packets, default format, in CloudWatch Logs)."
     ),
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )

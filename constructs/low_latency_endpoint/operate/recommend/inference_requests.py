@@ -180,7 +180,7 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> dict[
     if not variant.model_name:
         raise MODEL_TO_TEST.error(
             got=f"variant {variant.name} without a model of its own (inference components)",
-            allowed="a variant with one",
+            allowed="a variant with a model",
         )
     return read_model(account, variant.model_name)
 
@@ -193,7 +193,7 @@ def read_model(account: Account, name: str) -> dict[str, Any]:
 
 def _found(found: Any, what: str) -> Any:
     if found is None:
-        raise MODEL_TO_TEST.error(got=f"no {what}", allowed="what is deployed")
+        raise MODEL_TO_TEST.error(got=f"no {what}", allowed="a deployed model")
     return found
 
 
@@ -383,7 +383,7 @@ def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
         }
         return {"TrafficType": "STAIRS", "Stairs": stairs}, seconds
     if not traffic:
-        raise TRAFFIC_RULE.error(got="no phase", allowed="one phase or several, or stairs")
+        raise TRAFFIC_RULE.error(got="no phase", allowed="phases or stairs")
     phases = [
         {
             "InitialNumberOfUsers": phase.users,

@@ -53,8 +53,8 @@ MODEL_TO_OPTIMIZE = rule(
 COMBINATION = rule(
     "LLR113",
     "SageMaker does not combine these optimizations on this instance type",
-    fix="GPUs: --compile alone or with --quantize; or without it --quantize, --shard and "
-    "--speculative. Inferentia and Trainium: --compile alone.",
+    fix="On GPUs, use --compile alone or with --quantize; or without it --quantize, "
+    "--shard and --speculative. On Inferentia and Trainium, use --compile alone.",
     # No page of AWS's says what goes together; its SDK does.
     source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"
     "sagemaker/serve/validations/optimization.py",
@@ -98,7 +98,8 @@ class Techniques:
             )
         if (self.image or self.environment) and not self.in_container:
             raise OPTIMIZATION_FORM.error(
-                got="--image or --env with --speculative alone", allowed="a technique that has them"
+                got="--image or --env with --speculative alone",
+                allowed="a technique that supports them",
             )
 
     @property
@@ -181,7 +182,7 @@ def optimization_job(
     if output.startswith(model) or model.startswith(output):
         raise OPTIMIZATION_FORM.error(
             got=f"{output} for the model in {model}",
-            allowed="prefixes of which none lies in the other",
+            allowed="prefixes that do not contain each other",
             where="--s3-output",
             fix="Choose another --s3-output: both models would be downloaded as one.",
         )

@@ -144,7 +144,7 @@ def adopt(
         raise NOT_ADOPTABLE.error(got=f"{result} is serverless", allowed="an instance type")
     if recommendation.compilation_job:
         raise NOT_ADOPTABLE.error(
-            got=f"{result} is of the model compiled by {recommendation.compilation_job}",
+            got=f"{result} belongs to the model compiled by {recommendation.compilation_job}",
             allowed="a result of the model as it is",
             fix="Point the settings' model data at the compiled model first.",
         )
@@ -156,7 +156,7 @@ def adopt(
     if recommendation.environment and len(endpoint.containers) > 1:
         raise NOT_ADOPTABLE.error(
             got=f"{result} with environment variables, and {len(endpoint.containers)} containers",
-            allowed="one container, whose they are",
+            allowed="one container, which gets the variables",
         )
     here: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*here, "instance_type"): recommendation.instance_type}

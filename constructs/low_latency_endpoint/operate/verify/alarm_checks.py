@@ -55,8 +55,8 @@ _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 
 @check(
     "LLV501",
-    "The stack's alarms are as the template has them",
-    how="None deleted, changed or silenced.",
+    "The stack's alarms match the template",
+    how="Finds deleted, changed or silenced alarms.",
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
@@ -146,8 +146,8 @@ def _threshold(
 
 @endpoint_check(
     "LLV503",
-    "The alarms have data, none is in alarm, and what was measured fits them and scaling",
-    how="The last three hours; with LLD109, LLD110 and LLD604 of `low-latency diagnose`.",
+    "The alarms have data, none is in alarm, and measurements fit the alarms and scaling",
+    how="Reads the last three hours. Includes LLD109, LLD110 and LLD604 of `low-latency diagnose`.",
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -171,7 +171,7 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     if not watched:
         yield warned(
             "the stack has no alarms on this endpoint",
-            "State latencies and thresholds in the settings.",
+            "Set latencies and thresholds in the settings.",
         )
     elif len(silent) == len(watched):
         yield warned(
@@ -257,7 +257,7 @@ _SEND = "Send requests to the endpoint, then verify again."
 @check(
     "LLV504",
     "The alarms on queries find data",
-    how="Each query without its threshold, now; one that finds nothing never alarms.",
+    how="Runs each query now, without its threshold. A query that finds nothing never alarms.",
     source=_PROMQL_ALARMS,
 )
 def find_data(context: VerificationContext) -> Iterator[Outcome]:
@@ -279,7 +279,7 @@ def find_data(context: VerificationContext) -> Iterator[Outcome]:
 def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Iterator[Outcome]:
     query = alarm_query(alarm)
     if not query:
-        yield unknown("this boto3 does not tell its query", "Upgrade boto3.")
+        yield unknown("this boto3 does not return its query", "Upgrade boto3.")
         return
     data = data_part(query)
     if data is None:
@@ -294,7 +294,7 @@ def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Ite
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
         yield passed(f"finds {readable(max(measured), 4)} now{many}")
     elif values:
-        yield warned("its metric is there, but nothing was measured lately", _SEND)
+        yield warned("its metric exists but has no recent data", _SEND)
     else:
         yield from _nothing_found(account, query, data, now)
 
@@ -310,8 +310,8 @@ def _nothing_found(account: Account, query: str, data: str, now: datetime) -> It
         yield failed(
             f"CloudWatch has no metric of {_listed(wanted) or 'its names'}, so it never alarms; "
             f"it has {_listed(_alike(wanted, known))}",
-            "Use a name that is there, for instance that of another server or version; without "
-            "one, tell us: AWS's pages contradict each other on the names.",
+            "Use an existing name, for example of another server or version. If there is none, "
+            "tell us: AWS's pages contradict each other on the names.",
         )
     else:
         yield _no_metrics_at_all(account)

@@ -41,7 +41,7 @@ _LIMITS = (
     "`aws sagemaker update-endpoint-weights-and-capacities`."
 )
 _LAST_UPDATE = (
-    "So went the last update, which somebody may have made by hand: the stack's next one uses the "
+    "The last update was deployed this way, perhaps by hand: the stack's next one uses the "
     "template's."
 )
 _NO_PLAN = "the template has no plan to compare with"
@@ -60,7 +60,11 @@ def have_plans(context: VerificationContext) -> list[Outcome]:
     found = stack_endpoints(context.account, context.stack_name)
     without = [each.name for each in found if not each.plan]
     if not found:
-        return [warned("the template has no SageMaker endpoint", "Name the stack that has it.")]
+        return [
+            warned(
+                "the template has no SageMaker endpoint", "Name the stack that has the endpoint."
+            )
+        ]
     if without:
         return [
             unknown(
@@ -82,11 +86,11 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
         reason = endpoint.failure_reason
         yield failed(
             f"{endpoint.status}{f': {reason}' if reason else ''}",
-            "Wait while it is being changed; else fix what the reason names.",
+            "Wait while it is being changed; else fix the cause in the reason.",
         )
 
 
-@endpoint_check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
+@endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE)
 def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
     yield from _each_variant(
         context, "instance_type", lambda variant: ", ".join(variant.instance_types)
@@ -95,7 +99,7 @@ def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV403",
-    "The routing strategy is the plan's",
+    "The routing strategy matches the plan",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -118,7 +122,7 @@ def _each_variant(
 
 @endpoint_check(
     "LLV404",
-    "As many instances run as are wanted",
+    "The desired number of instances runs",
     how="Between the plan's minimum and maximum.",
     source=_DESCRIBE,
 )
@@ -130,7 +134,7 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if not variant.running:
             continue
         if now is None or wanted is None:
-            yield unknown("SageMaker tells no counts", about=name)
+            yield unknown("SageMaker returns no counts", about=name)
             continue
         evidence = f"{now} of {wanted} wanted"
         if now != wanted:
@@ -150,7 +154,7 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV405",
-    "Scaling is as the template has it",
+    "Scaling matches the template",
     how="Limits, policies with target and cooldowns, nothing suspended.",
     source=_SCALING,
 )
@@ -169,10 +173,10 @@ def _scales(
     context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: bool
 ) -> Iterator[Outcome]:
     if not stated and target is None:
-        yield passed("off, as the template has it")
+        yield passed("off, as in the template")
     elif not stated:
         yield warned(
-            "registered, which the template does not state",
+            "registered, but not in the template",
             "Deregister it, or turn scaling on in the settings.",
         )
     else:
@@ -191,7 +195,7 @@ def _scales(
 
 @endpoint_check(
     "LLV406",
-    "Updates are deployed as the template says",
+    "The deployment of updates matches the template",
     how="Traffic policy and rollback alarms.",
     source=_GUARDRAILS,
 )
@@ -203,7 +207,7 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     found = endpoint.description.get("LastDeploymentConfig")
     if not found:
         yield unknown(
-            "SageMaker tells no deployment configuration; the next update uses the template's"
+            "SageMaker returns no deployment configuration; the next update uses the template's"
         )
         return
     rollback = stated.pop("AutoRollbackConfiguration", {})
@@ -224,7 +228,8 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLV407",
     "SageMaker serves the stack's configuration",
-    how="With its weights; after an update that SageMaker rolled back it serves the former one.",
+    how="Compares the weights too. After a rolled-back update, SageMaker serves the "
+    "previous configuration.",
     source=_DESCRIBE,
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -242,8 +247,8 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV408",
-    "SageMaker names no failure of the last change",
-    how="A `FailureReason`, also beside `InService`.",
+    "SageMaker reports no failure of the last change",
+    how="Looks for a `FailureReason`, even with `InService`.",
     source=_DESCRIBE,
 )
 def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -254,7 +259,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     if reason := found.get("FailureReason"):
         yield failed(
             f"{found['EndpointStatus']}, FailureReason: {reason}",
-            "The last update or scaling failed; fix what the reason names. The reason "
+            "The last update or scaling failed; fix the cause in the reason. The reason "
             "goes with the next change that succeeds.",
         )
     else:
@@ -264,7 +269,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLV409",
     "The configuration that serves exists",
-    how="It can be deleted; then the next update or scaling fails.",
+    how="If somebody deletes it, the next update or scaling fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:

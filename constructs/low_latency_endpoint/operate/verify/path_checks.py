@@ -35,7 +35,7 @@ from .context import (
 from .fleet_checks import OTHER_CONFIGURATION
 
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
-_NO_PLAN = "the template has no plan: it was not made by LowLatencyEndpoint"
+_NO_PLAN = "the template has no plan: it was not created by LowLatencyEndpoint"
 _NO_LINK = "the VPC of the models has no interface endpoint for SageMaker Runtime"
 _REVERT = (
     f"`{REVERT}` makes it again where CloudFormation detects that it is gone. AWS does not list "
@@ -63,11 +63,11 @@ def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
     elif status in ("UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"):
         yield warned(
             evidence,
-            "The last update was rolled back: what runs is the version "
-            "before. The stack's events say why.",
+            "The last update was rolled back: the previous version "
+            "runs. The stack's events report why.",
         )
     else:
-        yield failed(evidence, "Wait while it is in progress; else read the stack's events.")
+        yield failed(evidence, "Wait while it is in progress. Otherwise read the stack's events.")
 
 
 def zones_of(subnets: Iterable[Mapping[str, Any]], client_zones: Iterable[str]) -> set[str]:
@@ -92,7 +92,7 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
 @check(
     "LLV201",
     "The interface endpoint is in the callers' zones, with private DNS",
-    how="Private DNS unless the template states none.",
+    how="Requires private DNS unless the template turns it off.",
     source=_PRIVATE_LINK,
 )
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
@@ -214,7 +214,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
 @check(
     "LLV301",
     "The runtime's name resolves to the interface endpoint in the same zone",
-    how="From where it runs; not without private DNS.",
+    how="Resolves the name where the command runs. Skipped without private DNS.",
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
@@ -336,7 +336,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     if not sources:
         yield failed(
             f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
-            "State `private_link.allow_cidrs`, or call allow_from(...).",
+            "Set `private_link.allow_cidrs`, or call allow_from(...).",
         )
         return
     if sources.everybody:
@@ -355,7 +355,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV304",
-    "The endpoint policy lets this endpoint be invoked, and others not",
+    "The endpoint policy allows calls to this endpoint, and to no other",
     how=("A policy for all endpoints of the account passes if the template states it."),
     source=_POLICY,
 )
@@ -375,7 +375,7 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
     strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
     if not policy:
-        yield unknown(f"{link['VpcEndpointId']} tells no policy")
+        yield unknown(f"{link['VpcEndpointId']} returns no policy")
         return
     found = verdict(policy, _INVOKE, stem + name, mine)
     if found.allowed is None:

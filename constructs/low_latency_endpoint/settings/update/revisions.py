@@ -17,9 +17,9 @@ from ...errors.frozen import dataclass
 REVISION = rule(
     "LLE980",
     "a revision of the repository cannot be read",
-    fix="Run in a Git checkout, and name a revision that exists, such as origin/main, or a file "
-    "that ends in .yaml. In a shallow checkout, fetch the revision first: "
-    "`git fetch --depth=1 origin REVISION`.",
+    fix="Run in a Git checkout, and name an existing revision, such as origin/main, or a "
+    ".yaml file. In a shallow checkout, first run `git fetch --depth=1 origin "
+    "REVISION`.",
     source="https://git-scm.com/docs/gitrevisions",
 )
 _CREDENTIALS = re.compile(r"://[^/@\s]*@")
