@@ -240,10 +240,10 @@ class ClientBase:
         self._check_proxy(self._regional)
         headers = {"User-Agent": probe.meta.config.user_agent}
         probe.close()
-        found = session.get_credentials()
-        if found is None:
+        credentials = session.get_credentials()
+        if credentials is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
-        self._credentials = RenewedCredentials(found)
+        self._credentials = RenewedCredentials(credentials)
         self._wire = Wire(Sigv4Signer(self._credentials, region=str(options.region)), headers)
         self.exceptions: Any = self._wire.exceptions
         self.counts = ClientCounts()
