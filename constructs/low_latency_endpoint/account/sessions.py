@@ -204,8 +204,8 @@ def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:
         advice = "The service cannot be reached from here: network, or region."
     text = str(error)
     if isinstance(error, ClientError):
-        said = error.response.get("Error", {}).get("Message", "")
-        text = f"AWS refused {error.operation_name}: {error_code(error)}: {said}"
+        message = error.response.get("Error", {}).get("Message", "")
+        text = f"AWS refused {error.operation_name}: {error_code(error)}: {message}"
         if is_denied(error):
             advice = f"Allow {error.operation_name} to these credentials."
     return AwsUnavailable(text + (f"\n  fix:    {advice}" if advice else ""))

@@ -102,18 +102,18 @@ def diagnose(
         settings = settings or usual_settings("diagnose", options.profile, options.region)
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
-    made = _diagnose(endpoint, options)
+    diagnosis = _diagnose(endpoint, options)
     if options.html is not None:
         with progress_on_terminal("Page"):
-            _write_page(made, options.html)
+            _write_page(diagnosis, options.html)
         typer.echo(f"wrote {options.html}", err=True)
     if options.json:
-        print_json(made.to_dict())
+        print_json(diagnosis.to_dict())
     else:
         from ..operate.diagnose.document import document
 
-        print_document(document(made), markdown=options.markdown)
-    raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
+        print_document(document(diagnosis), markdown=options.markdown)
+    raise typer.Exit({True: 0, False: 1, None: 3}[diagnosis.healthy])
 
 
 def _write_page(diagnosis: Diagnosis, path: Path) -> None:

@@ -78,27 +78,27 @@ def all_codes() -> list[Explained]:
     """Every code of every command, in the order of the page; never loads the CDK."""
     modules = _registering()
     allowed = _allowed(modules)
-    found = [
+    codes = [
         Explained(
-            each.code,
-            each.title,
-            "" if each.fix == USE_AN_ALLOWED_VALUE and each.code in allowed else each.fix,
-            each.source,
-            allowed.get(each.code, ""),
+            rule.code,
+            rule.title,
+            "" if rule.fix == USE_AN_ALLOWED_VALUE and rule.code in allowed else rule.fix,
+            rule.source,
+            allowed.get(rule.code, ""),
         )
-        for each in rules()
+        for rule in rules()
     ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
         from ..operate.diagnose.findings import kinds
 
-        found += [Explained(each.id, each.title, each.how, each.source) for each in checks()]
-        found += [
-            Explained(each.id, each.title, f"When: {each.when}.", each.source) for each in kinds()
+        codes += [Explained(check.id, check.title, check.how, check.source) for check in checks()]
+        codes += [
+            Explained(kind.id, kind.title, f"When: {kind.when}.", kind.source) for kind in kinds()
         ]
     areas = list(_AREAS)
     return sorted(
-        found,
+        codes,
         key=lambda each: (next(map(areas.index, filter(each.code.startswith, areas))), each.code),
     )
 
@@ -186,7 +186,7 @@ def errors(
     if markdown and code is None:
         typer.echo(errors_markdown(), nl=False)
         return
-    known = {each.code: each for each in all_codes()}
+    known = {code.code: code for code in all_codes()}
     if code is not None and code.upper() not in known:
         near = did_you_mean(code, (each for each in known if each[:3] == code.upper()[:3]))
         raise typer.BadParameter(f"there is no code {code}. {near} `low-latency errors` lists all.")

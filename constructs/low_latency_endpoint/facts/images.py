@@ -373,19 +373,19 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
 
 
 def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[ErrorRule, str]]:
-    found = []
+    mismatches = []
     if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
-        found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
+        mismatches.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
     elif needs.accelerator == "neuron" and facts.accelerator != "neuron":
-        found.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
+        mismatches.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
     elif needs.neuron_generation == "neuronx" and facts.family == "inf1":
-        found.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
+        mismatches.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
     elif needs.neuron_generation == "neuron" and facts.family != "inf1":
-        found.append((NEURON_ON_INF2, "ml.inf1 types"))
+        mismatches.append((NEURON_ON_INF2, "ml.inf1 types"))
     if needs.architecture and facts.architecture and needs.architecture != facts.architecture:
         arm = needs.architecture == "arm64"
-        found.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
-    return found
+        mismatches.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
+    return mismatches
 
 
 def _ami_mismatches(
@@ -427,9 +427,9 @@ def _ami_doubts(needs: ImageNeeds, facts: InstanceFacts, ami: str | None) -> lis
         return []
     if ami is None and facts.accelerator == "nvidia" and needs.cuda[0] >= _SINCE_CUDA:
         fitting = [
-            each.name
-            for each in inference_amis().values()
-            if each.cuda and each.cuda[0] >= needs.cuda[0]
+            inference_ami_facts.name
+            for inference_ami_facts in inference_amis().values()
+            if inference_ami_facts.cuda and inference_ami_facts.cuda[0] >= needs.cuda[0]
         ]
         return [
             f"the image has CUDA {_dotted(needs.cuda)} and no inference AMI is chosen: where "

@@ -160,14 +160,14 @@ class IEndpoint(MetricSource, Resource):
         elif not self.all_variants:
             attributes = VariantAttributes(name=name)
         else:
-            named = [variant for variant in self.all_variants if variant.name == name]
-            if not named:
+            variants = [variant for variant in self.all_variants if variant.name == name]
+            if not variants:
                 raise UNKNOWN_VARIANT.error(
                     got=repr(name),
                     allowed=", ".join(variant.name for variant in self.all_variants),
                     where=path_of(self),
                 )
-            attributes = named[0]
+            attributes = variants[0]
         return EndpointVariant(
             attributes,
             endpoint_name=self.name_at_synth,

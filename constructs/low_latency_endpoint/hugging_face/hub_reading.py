@@ -223,7 +223,7 @@ def _read(info: Any) -> HubInformation:
     return HubInformation(
         name=str(info.id),
         commit=info.sha,
-        files={each.rfilename: _file(each) for each in info.siblings},
+        files={sibling.rfilename: _file(sibling) for sibling in info.siblings},
         gated=bool(info.gated),
         task=info.pipeline_tag,
         library=info.library_name,

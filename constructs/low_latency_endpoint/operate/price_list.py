@@ -102,8 +102,8 @@ def read_price_list(
         for place in map(path.format, offers()) if remote else [source]:
             say(place)
             with _download(place, until) if remote else _file(place) as lines:
-                for each in read_offer(lines, wanted, place):
-                    found[each.item][each.usd] = each
+                for price in read_offer(lines, wanted, place):
+                    found[price.item][price.usd] = price
     return FoundPrices(
         tuple(next(iter(each.values())) for each in found.values() if len(each) == 1),
         {

@@ -185,7 +185,9 @@ class ScalingSchedule(Options):
             got, allowed = f"{self.time_zone} with rate", "a time zone with cron and at only"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=got, allowed=allowed)
         elif (
-            self.time_zone is not None and (known := _time_zones()) and self.time_zone not in known
+            self.time_zone is not None
+            and (time_zones := _time_zones())
+            and self.time_zone not in time_zones
         ):
             allowed = "such as Europe/Berlin or Etc/UTC"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=self.time_zone, allowed=allowed)
@@ -451,12 +453,12 @@ def _time_zones() -> frozenset[str]:
 
 def most_scheduled(schedule: Sequence[ScalingSchedule], maximum: int) -> int:
     """The most instances that the maximum or a schedule allows."""
-    return max(maximum, *(each.max or 0 for each in schedule)) if schedule else maximum
+    return max(maximum, *(schedule.max or 0 for schedule in schedule)) if schedule else maximum
 
 
 def fewest_scheduled(schedule: Sequence[ScalingSchedule], minimum: int) -> int:
     """The fewest that the minimum or a schedule allows."""
-    return min([minimum, *(each.min or minimum for each in schedule)])
+    return min([minimum, *(schedule.min or minimum for schedule in schedule)])
 
 
 def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: int) -> None:

@@ -109,8 +109,8 @@ class EndpointRequest(LoadOptions):
             check_itl(self.latency, hub)
         if self.tokens is None:
             return
-        contexts = [each.fit.context for each in hub.containers]
-        context = min((each for each in contexts if each is not None), default=None)
+        contexts = [container.fit.context for container in hub.containers]
+        context = min((context for context in contexts if context is not None), default=None)
         ordinary = math.ceil(self.tokens.mean_input + self.tokens.mean_output)
         if context is not None and ordinary > context:
             raise TOKENS_ABOVE_CONTEXT.error(

@@ -82,7 +82,7 @@ class HubServing:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is doubtful on any of the types, and about the licence."""
-        found = [text for each in self.containers for text in each.warnings]
+        found = [text for container in self.containers for text in container.warnings]
         pinned = self.model.pinned
         if pinned.license is None:
             found.append(f"{pinned.model} states no licence: nothing says that you may use it")
@@ -102,19 +102,19 @@ def hub_serving(
         return [
             serving_container(
                 model.pinned,
-                each,
+                instance_type,
                 server=model.server,
                 context_length=context,
                 volume_gb=volume_gib,
                 trust_remote_code=model.trust_remote_code,
                 where=where,
             )
-            for each in instance_types
+            for instance_type in instance_types
         ]
 
     containers = on_all(model.context_length)
-    contexts = [each.fit.context_length for each in containers]
-    told = [each for each in contexts if each is not None]
+    contexts = [container.fit.context_length for container in containers]
+    told = [context for context in contexts if context is not None]
     if told and len(set(contexts)) > 1:  # one model has one environment: what all have room for
         containers = on_all(min(told))
     first = containers[0]
@@ -140,7 +140,11 @@ def also_on(
     serving: HubServing, instance_types: Sequence[str], *, volume_gib: int | None, where: str
 ) -> HubServing:
     """The same model on further types, which its container serves as it is."""
-    further = [each for each in instance_types if each not in serving.instance_types]
+    further = [
+        instance_type
+        for instance_type in instance_types
+        if instance_type not in serving.instance_types
+    ]
     if not further:
         return serving
     alike = hub_serving(
@@ -150,7 +154,7 @@ def also_on(
         raise TYPES_DIFFER.error(
             got=f"{', '.join(further)}, with room for a shorter context than "
             f"{', '.join(serving.instance_types)}",
-            allowed=f"a context of {min(each.fit.context or 0 for each in alike.containers):,} "
+            allowed=f"a context of {min(container.fit.context or 0 for container in alike.containers):,} "
             "tokens for all of them",
             where=where,
             fix="Set that context_length.",
@@ -159,7 +163,7 @@ def also_on(
     return HubServing(
         model=serving.model,
         instance_types=tuple(instance_types),
-        containers=tuple(found[each] for each in instance_types),
+        containers=tuple(found[instance_type] for instance_type in instance_types),
     )
 
 
@@ -212,7 +216,9 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         },
         note="; ".join(fit.lines()[:2]),
     )
-    for pace in sorted(decode_paces(serving), key=lambda each: -each.milliseconds)[:1]:
+    for pace in sorted(decode_paces(serving), key=lambda decode_pace: -decode_pace.milliseconds)[
+        :1
+    ]:
         yield Decision(
             name="inter_token_floor",
             value=round(pace.milliseconds, 2),

@@ -45,11 +45,11 @@ def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
         raise LIMIT_NEEDED.error(
             got=str(limit["problem"]), allowed="a limit without a problem", where=where
         )
-    for each in verdicts if isinstance(verdicts, list) else ():
-        if isinstance(each, Mapping) and each.get("severity") == "invalid":
-            evidence = each.get("evidence")
+    for verdict in verdicts if isinstance(verdicts, list) else ():
+        if isinstance(verdict, Mapping) and verdict.get("severity") == "invalid":
+            evidence = verdict.get("evidence")
             got = [
-                str(each.get("title") or each.get("kind") or "an invalid verdict"),
+                str(verdict.get("title") or verdict.get("kind") or "an invalid verdict"),
                 *map(str, evidence if isinstance(evidence, list) else ()),
             ]
             raise LIMIT_NEEDED.error(

@@ -238,12 +238,12 @@ class PinnedModel:
     @property
     def total_bytes(self) -> int:
         """Of all its files."""
-        return sum(each.size for each in self.files)
+        return sum(file.size for file in self.files)
 
     @property
     def weight_bytes(self) -> int:
         """Of its weights."""
-        return sum(each.size for each in self.files if each.is_weights)
+        return sum(file.size for file in self.files if file.is_weights)
 
     def contents(self) -> dict[str, Any]:
         """What the lock file says of it, without the digest."""
@@ -256,7 +256,7 @@ class PinnedModel:
             "gated": self.gated,
             "parameters": dict(self.parameters),
             "config": dict(self.config),
-            "files": {each.path: {"size": each.size, "sha256": each.sha256} for each in self.files},
+            "files": {file.path: {"size": file.size, "sha256": file.sha256} for file in self.files},
             "left_out": list(self.left_out),
         }
         return {key: value for key, value in stated.items() if value not in (None, {}, [])}
@@ -284,8 +284,8 @@ def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "models": {
-            each.model: {**each.contents(), "digest": each.digest}
-            for each in sorted(models, key=lambda pinned: pinned.model)
+            model.model: {**model.contents(), "digest": model.digest}
+            for model in sorted(models, key=lambda pinned: pinned.model)
         },
     }
 

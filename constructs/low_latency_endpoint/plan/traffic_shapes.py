@@ -123,16 +123,16 @@ def shapes() -> dict[str, Shape]:
     ['steady', 'daily-wave', 'spike', 'deploy', 'zone-loss']
     """
     content: dict[str, Any] = json.loads(SHAPES.read_text(encoding="utf-8"))
-    found = {}
+    shapes = {}
     for name, entry in content["shapes"].items():
-        found[name] = Shape(
+        shapes[name] = Shape(
             name,
             entry["description"],
             tuple((float(end), float(share)) for end, share in entry["levels"]),
             entry.get("deploy_at"),
             entry.get("zone_lost_at"),
         )
-    return found
+    return shapes
 
 
 def shape(name: str) -> Shape:

@@ -181,7 +181,7 @@ def further_request(
     if images is not None:
         changed |= {"images": images, "hub": hub}
     elif instance_type is not None and first.hub is not None:
-        types = [each.instance_type for each in instance_pools] or [instance_type]
+        types = [pool.instance_type for pool in instance_pools] or [instance_type]
         changed["hub"] = also_on(first.hub, types, volume_gib=None, where="instance_type")
     return replace(
         request,

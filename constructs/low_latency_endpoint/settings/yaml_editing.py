@@ -134,7 +134,7 @@ def _difference(text: str, other: str) -> tuple[int, str, str] | None:
 
 
 def _entry(node: Any, place: Place) -> Any:
-    """What a mapping or a list has at the last step of a place; None where a key is missing."""
+    """The entry at the last step of a place; ``None`` if a key is missing."""
     key = place[-1]
     if isinstance(node, CommentedMap):
         return node.get(key)

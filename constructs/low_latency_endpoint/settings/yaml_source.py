@@ -286,7 +286,7 @@ class _Reader:
         return merged
 
     def _is_unusable(self, text: str, node: yaml.Node, place: Place) -> bool:
-        """Whether the text would not arrive in a template as it stands in the file."""
+        """Whether the text would change on its way from the file to a template."""
         broken = (
             TEXT_WITH_TOKEN
             if _TOKEN.search(text)

@@ -75,8 +75,8 @@ class InstanceStart:
     warm_up: float = 0.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            SECONDS.check(getattr(self, each.name), f"start.{each.name}")
+        for field in fields(self):
+            SECONDS.check(getattr(self, field.name), f"start.{field.name}")
 
     @property
     def seconds(self) -> float:

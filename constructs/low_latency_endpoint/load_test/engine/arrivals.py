@@ -346,7 +346,7 @@ class ReplayedArrivals(Arrivals):
             return cls._of_levels(content["levels"], peak_rate, speed)
         _check_speed(speed)
         rates = content.get("rates")
-        times = tuple(one / speed for one in _numbers(content["times"], f"{where}: times"))
+        times = tuple(number / speed for number in _numbers(content["times"], f"{where}: times"))
         return cls(times, None if rates is None else _numbers(rates, f"{where}: rates"))
 
     @property
@@ -459,16 +459,20 @@ def _numbers(values: Any, where: str) -> tuple[float, ...]:
             got=repr(values)[:60], allowed="a list of numbers", where=where
         )
     numbers = tuple(values)
-    for one in numbers:
-        if isinstance(one, bool) or not isinstance(one, (int, float)) or not math.isfinite(one):
-            raise RECORDED_ARRIVALS.error(got=repr(one)[:60], allowed="numbers", where=where)
+    for number in numbers:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, (int, float))
+            or not math.isfinite(number)
+        ):
+            raise RECORDED_ARRIVALS.error(got=repr(number)[:60], allowed="numbers", where=where)
     return numbers
 
 
 def _pairs(values: Any, where: str) -> tuple[tuple[float, float], ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ARRIVALS_FORM.error(got=repr(values)[:60], allowed="pairs of numbers", where=where)
-    pairs = [_numbers(one, where) for one in values]
+    pairs = [_numbers(value, where) for value in values]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ARRIVALS_FORM.error(got=repr(values)[:60], allowed="pairs of numbers", where=where)
     return tuple((pair[0], pair[1]) for pair in pairs)

@@ -173,7 +173,7 @@ class Payloads:
         if not files:
             raise PAYLOAD_SOURCE.error(got=f"no file in {path}", allowed="a folder with files")
         return cls(
-            tuple(_read(one) for one in files), source=f"folder {path.name}, {len(files)} files"
+            tuple(_read(file) for file in files), source=f"folder {path.name}, {len(files)} files"
         )
 
     @classmethod
@@ -216,16 +216,16 @@ class Payloads:
             body = self.prompts.body(index)
             PAYLOAD_BYTES.check(len(body), self.source)
             return body
-        made = self._function(index)
-        if isinstance(made, bytes):
-            body = made
-        elif isinstance(made, str):
-            body = made.encode()
-        elif isinstance(made, (bytearray, memoryview)):
-            body = bytes(made)
+        payload = self._function(index)
+        if isinstance(payload, bytes):
+            body = payload
+        elif isinstance(payload, str):
+            body = payload.encode()
+        elif isinstance(payload, (bytearray, memoryview)):
+            body = bytes(payload)
         else:
             try:
-                body = json.dumps(made).encode()
+                body = json.dumps(payload).encode()
             except (TypeError, ValueError) as error:
                 raise GENERATED_BODY.error(
                     got=f"{type(made).__name__} for request {index}: {error}",

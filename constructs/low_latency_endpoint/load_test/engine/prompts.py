@@ -183,8 +183,8 @@ class Prompts:
         for each in range(first, number, self.conversations):
             prompt, answer = self.lengths(each)
             messages.append({"role": "user", "content": self._question(each, prompt - shared)})
-            said = _text_of(_mixed(self.seed + 2, each), answer)
-            messages.append({"role": "assistant", "content": said})
+            text = _text_of(_mixed(self.seed + 2, each), answer)
+            messages.append({"role": "assistant", "content": text})
         prompt, answer = self.lengths(number)
         messages.append({"role": "user", "content": self._question(number, prompt - shared)})
         return json.dumps(

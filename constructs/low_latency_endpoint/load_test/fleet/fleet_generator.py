@@ -124,7 +124,7 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     """Read the description of an endpoint's fleet (LLT123, LLT170)."""
     path = descriptions_path(endpoint_name)
     pages = client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
-    found = [each for page in pages for each in page["Parameters"]]
+    found = [parameter for page in pages for parameter in page["Parameters"]]
     if not found:
         raise FLEET_DEPLOYED.error(
             got=f"no parameter below {path}",

@@ -112,7 +112,9 @@ class SearchPlan:
     @property
     def _needed(self) -> int:
         quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
-        return max((samples_for(each, self.goal.confidence) for each in quantiles), default=30)
+        return max(
+            (samples_for(quantile, self.goal.confidence) for quantile in quantiles), default=30
+        )
 
     @property
     def slowest_rate(self) -> float:

@@ -97,7 +97,9 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         content_type=payload.headers["ContentType"] if payload else None,
         target_model=None if payload is None else payload.target_model,
         planned_instances=sum(
-            each.plan.fleet.at_peak for each in planned_variants(settings, key) if not each.shadow
+            variant.plan.fleet.at_peak
+            for variant in planned_variants(settings, key)
+            if not variant.shadow
         )
         if throughput
         else None,
@@ -225,8 +227,8 @@ def adopt_limit(
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
     after = explain_variants(changed)
-    stated = read.endpoints[key].throughput
-    before = stated.tps_per_instance if stated else 0.0
+    throughput = read.endpoints[key].throughput
+    before = throughput.tps_per_instance if throughput else 0.0
     after[key] = _noted(after[key], limit, changed.endpoints[key], before)
     return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
 

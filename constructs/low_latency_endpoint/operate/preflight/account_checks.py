@@ -51,21 +51,21 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
             f"Leave --region out, or change `region` from {wanted} to {here}.",
         )
         return
-    found = context.account.read(
+    regions = context.account.read(
         "ec2",
         "describe_regions",
         AllRegions=True,
         Filters=[{"Name": "region-name", "Values": [here]}],
     )["Regions"]
-    if not found:
+    if not regions:
         yield failed(f"AWS lists no region {here}", "Correct `region` or --region.")
-    elif found[0].get("OptInStatus") == "not-opted-in":
+    elif regions[0].get("OptInStatus") == "not-opted-in":
         yield failed(
             f"{here} is not enabled in this account",
             "Enable it in AWS Account Management, Regions. This takes some minutes.",
         )
     else:
-        yield passed(f"{here}: {found[0].get('OptInStatus', 'available')}")
+        yield passed(f"{here}: {regions[0].get('OptInStatus', 'available')}")
 
 
 @check(
@@ -155,7 +155,9 @@ _ENRICHMENT = "/AmazonCloudWatch/latest/monitoring/CloudWatch-OTelEnrichment.htm
 )
 def queries_are_answered(context: PreflightContext) -> Iterator[Outcome]:
     settings = context.settings.endpoints
-    count = sum(token_alarm_count(settings[each.key], each.plan) for each in context.variants)
+    count = sum(
+        token_alarm_count(settings[variant.key], variant.plan) for variant in context.variants
+    )
     if not count:
         return
     region = context.account.region

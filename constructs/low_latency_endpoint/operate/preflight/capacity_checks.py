@@ -77,10 +77,10 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
 def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
     needed: dict[str, int] = {}
     largest: dict[str, int] = {}
-    for each in context.endpoints:
-        for variant in each.variants:
+    for endpoint in context.endpoints:
+        for variant in endpoint.variants:
             for kind in variant.plan.request.serving.types:  # any pool may have to serve alone
-                needed[kind] = needed.get(kind, 0) + each.instances_during_update(variant)
+                needed[kind] = needed.get(kind, 0) + endpoint.instances_during_update(variant)
                 largest[kind] = largest.get(kind, 0) + variant.plan.largest_fleet
     for kind, count in needed.items():
         yield from guarded(_holds, context.account, kind, count, largest[kind], about=kind)
@@ -128,9 +128,9 @@ def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
     What the deployed stack reserves already is given back, or kept, by an update.
     """
     warmed = [
-        each.settings.warm_up
-        for each in context.endpoints
-        if each.settings.warm_up and each.settings.warm_up.requests != 0
+        endpoint.settings.warm_up
+        for endpoint in context.endpoints
+        if endpoint.settings.warm_up and endpoint.settings.warm_up.requests != 0
     ]
     if not warmed:
         return

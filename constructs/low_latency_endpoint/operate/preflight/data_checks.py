@@ -89,7 +89,7 @@ def _exists(
         return
     several = len(sizes) > 1
     found = f"{uri}: {f'{len(sizes):,} objects, ' if several else ''}{_size(sum(sizes.values()))}"
-    largest = _head(context.account, bucket, max(sizes, key=lambda each: sizes[each])) or {}
+    largest = _head(context.account, bucket, max(sizes, key=lambda size: sizes[size])) or {}
     used = largest.get("SSEKMSKeyId")
     if used is None:
         yield passed(found)
@@ -101,7 +101,7 @@ def _exists(
 def _keys_of_role(context: PlannedEndpoint, model: PlannedModel) -> set[str]:
     """The keys that the stack lets the model's role decrypt with: of its data and what it writes."""
     settings = context.settings
-    of_data = [each.data.kms_key_arn for each in model.containers if each.data]
+    of_data = [container.data.kms_key_arn for container in model.containers if container.data]
     of_written = [
         each.kms_key_arn or context.stack.settings.safeguards.kms_key_arn
         for each in (settings.data_capture, settings.core_dump)

@@ -162,7 +162,7 @@ def _architecture(instance_type: str) -> str | None:
 
 
 def _types_of(context: PlannedEndpoint, image: EcrImage) -> list[str]:
-    """The instance types that the image runs on, without those that nothing is known of."""
+    """The instance types that run the image, except types without facts."""
     found = [
         name
         for model in context.models
@@ -186,16 +186,16 @@ def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
         yield unknown(f"the registry does not report the architecture of {image}")
         return
     for name in _types_of(context, image):
-        wanted = _architecture(name)
-        evidence = f"{', '.join(found)} on {name}, which is {wanted}"
-        if wanted in found:
+        architecture = _architecture(name)
+        evidence = f"{', '.join(architectures)} on {name}, which is {architecture}"
+        if architecture in architectures:
             yield passed(evidence)
         else:
             yield failed(
                 evidence,
-                f"Build the image for {wanted} (docker build --platform "
-                f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
-                f"type that is {found[0]}.",
+                f"Build the image for {architecture} (docker build --platform "
+                f"linux/{'arm64' if architecture == 'arm64' else 'amd64'}), or choose an instance "
+                f"type that is {architectures[0]}.",
             )
 
 

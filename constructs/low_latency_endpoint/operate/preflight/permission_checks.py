@@ -105,9 +105,9 @@ def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
     )
     who = deployer.rpartition("/")[2]
     denied = [
-        each["EvalActionName"]
-        for each in answer["EvaluationResults"]
-        if each["EvalDecision"] != "allowed"
+        result["EvalActionName"]
+        for result in answer["EvaluationResults"]
+        if result["EvalDecision"] != "allowed"
     ]
     if denied:
         yield failed(

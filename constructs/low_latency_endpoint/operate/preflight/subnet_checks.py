@@ -159,7 +159,7 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
         return {
             zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)] for zone in zones
         }
-    found = {}
+    subnets = {}
     for zone in zones:
         # The stack takes isolated subnets first, then private ones, never public ones.
         ways = [
@@ -167,10 +167,10 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
             for each in in_vpc
             if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
         ]
-        found[zone] = [each for way, each in ways if not way] or [
+        subnets[zone] = [each for way, each in ways if not way] or [
             each for way, each in ways if way and way != "internet gateway"
         ]
-    return found
+    return subnets
 
 
 @check(
@@ -183,8 +183,8 @@ def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
     if context.settings.network.vpc_id is None:
         return
     for zone, subnets in subnets_by_zone(context).items():
-        named = (context.settings.network.subnets or {}).get(zone)
-        yield replace(_subnet_in_zone(context, zone, named, subnets), about=zone)
+        subnet = (context.settings.network.subnets or {}).get(zone)
+        yield replace(_subnet_in_zone(context, zone, subnet, subnets), about=zone)
 
 
 def _subnet_in_zone(
@@ -283,7 +283,9 @@ def _reaches_s3(context: PreflightContext, subnet: Subnet) -> Iterator[Outcome]:
     way = way_to_s3(context.account, subnet)
     name = table["RouteTableId"] if table else "no route table"
     fix = f"Add a gateway endpoint for S3 to {name}: it is free."
-    isolated = [each.key for each in context.endpoints if each.settings.network_isolation]
+    isolated = [
+        endpoint.key for endpoint in context.endpoints if endpoint.settings.network_isolation
+    ]
     if way == "internet gateway":
         yield warned(
             f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "

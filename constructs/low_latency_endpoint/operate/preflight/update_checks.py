@@ -41,8 +41,11 @@ def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
     name = context.stack.settings.stack_name
     if stack_description(context.account, name) is None:
         return None
-    found = stack_endpoints(context.account, name)
-    return made_at(f"{context.key}/Endpoint", {each.logical_id: each for each in found if each.arn})
+    endpoints = stack_endpoints(context.account, name)
+    return made_at(
+        f"{context.key}/Endpoint",
+        {endpoint.logical_id: endpoint for endpoint in endpoints if endpoint.arn},
+    )
 
 
 def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
@@ -68,7 +71,9 @@ def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
         return
     scaled = scalable_targets(context.account, current.name, current.variants)
-    planned = {each.variant: each.plan.request.serving.instance_type for each in context.variants}
+    planned = {
+        variant.variant: variant.plan.request.serving.instance_type for variant in context.variants
+    }
     problems = list(_problems(current, scaled, planned))
     if problems:
         yield failed(
@@ -112,9 +117,9 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
     elif current.status == "InService":
         counts = ", ".join(
-            f"{name}: {'?' if each.current_instances is None else each.current_instances} instances"
-            for name, each in current.variants.items()
-            if each.running
+            f"{name}: {'?' if variant.current_instances is None else variant.current_instances} instances"
+            for name, variant in current.variants.items()
+            if variant.running
         )
         yield passed(f"{current.name} is InService; {counts}")
     elif current.status in PASSING_STATES:
@@ -155,7 +160,7 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
         yield unknown(f"{name} exists, and SageMaker does not return its ARN")
     elif found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
         yield passed(f"{name} is this key's own")
-    elif found["EndpointArn"] in owned.values():
+    elif endpoint["EndpointArn"] in owned.values():
         yield failed(
             f"{name} is this stack's, and another key made it: CloudFormation makes the new "
             "endpoint before it deletes that one",
@@ -163,7 +168,7 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
     else:
         yield failed(
-            f"{found['EndpointArn']} exists and is not this stack's",
+            f"{endpoint['EndpointArn']} exists and is not this stack's",
             "Choose another `endpoint_name`, or delete that endpoint.",
         )
 
@@ -202,6 +207,6 @@ def _busy(settings: Settings, client: ClientFactory, region: str) -> Iterator[st
             return
         for context in PreflightContext(settings, (), account).endpoints:
             deployed = deployed_endpoint(context)
-            found = read_endpoint(account, deployed.name) if deployed else None
-            if found and found.status in PASSING_STATES:
-                yield f"{found.name} is {found.status}"
+            endpoint = read_endpoint(account, deployed.name) if deployed else None
+            if endpoint and endpoint.status in PASSING_STATES:
+                yield f"{endpoint.name} is {endpoint.status}"

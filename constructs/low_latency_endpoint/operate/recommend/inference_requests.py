@@ -313,7 +313,7 @@ def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
         )
         return made  # type: ignore[no-any-return]
     except ValidationError:
-        names = (each.name.replace("_", "-") for each in options_of(kind))
+        names = (option.name.replace("_", "-") for option in options_of(kind))
         raise TRAFFIC_RULE.error(
             got=text, allowed=",".join(f"{name}=..." for name in names), where=option
         ) from None
@@ -360,7 +360,9 @@ def load_test(
                 "MaxNumberOfTests": MAX_TESTS.check(tests, "the number of tests"),
                 "MaxParallelOfTests": min(parallel, tests),
             },
-            "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
+            "EndpointConfigurations": [
+                {"InstanceType": instance_type, **vary} for instance_type in instance_types
+            ],
         },
         "StoppingConditions": {
             "MaxInvocations": MAX_INVOCATIONS.check(max_invocations, "--max-invocations"),

@@ -64,7 +64,7 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     count = sum(len(stack_ids(*where, kind)) for kind in (ALARM, COMPOSITE))
     drifted = list(alarm_drifts(*where))
     yield from by_hand(drifted)
-    right = count - len({each.named for each in drifted})
+    right = count - len({drift.named for drift in drifted})
     if right:
         yield passed(f"{right} of {count} alarms as stated")
 
@@ -102,9 +102,9 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
             meaning = re.sub("[ -]", "_", watched)
             found = [
-                1000 * each.threshold
-                for each in on_queries
-                if (each.meaning, each.percentile) == (meaning, statistic)
+                1000 * metric.threshold
+                for metric in on_queries
+                if (metric.meaning, metric.percentile) == (meaning, statistic)
             ]
             yield _compared(about, sorted(found), wanted)
         else:
@@ -114,7 +114,7 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
 def _compared(
     about: str, found: Sequence[float], wanted: float, stated: Collection[float] = ()
 ) -> Outcome:
-    """Thresholds of alarms beside the plan's and those that the template states, in milliseconds."""
+    """Compare alarm thresholds with the plan's and the template's, in milliseconds."""
     if not found:
         fix = "Turned off in the settings, or deleted: see LLV501."
         return warned("no alarm watches it", fix, about=about)
@@ -196,17 +196,17 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 
 def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """What the diagnosis finds of numbers that somebody stated."""
+    """Findings of the diagnosis about numbers that a user stated."""
     account, end = context.account, account_now()
     name, start = context.stated.name, end - WINDOW
     try:
         made = diagnose(account.client, name, start=start, end=end, now=end, region=account.region)
     except ConfigurationError as refusal:
         raise Unreadable(str(refusal)) from refusal
-    for each in made.findings:
-        if each.id in ("LLD109", "LLD110", "LLD604"):
-            words = "; ".join(text.text for text in each.evidence)
-            yield failed(f"{each.kind.title}: {words}", each.besides, about=each.id)
+    for finding in made.findings:
+        if finding.id in ("LLD109", "LLD110", "LLD604"):
+            words = "; ".join(text.text for text in finding.evidence)
+            yield failed(f"{finding.kind.title}: {words}", finding.besides, about=finding.id)
     for missing in made.measurements.unknown:
         yield unknown(f"{missing.what}: {missing.why}", about=missing.what)
 
@@ -216,9 +216,9 @@ def _without_data(
 ) -> list[str]:
     """The alarms of which no metric has had data."""
     queries = [
-        (name, {"Metric": each["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
+        (name, {"Metric": metric["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
         for name in watched
-        for each in alarm_metrics(alarms[name])
+        for metric in alarm_metrics(alarms[name])
     ]
     end = account_now().replace(second=0, microsecond=0)
     found = metric_data(
@@ -242,7 +242,8 @@ def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
     """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
     named = {
         any(
-            each["Name"] == "EndpointConfigName" for each in watched["Metric"].get("Dimensions", ())
+            dimension["Name"] == "EndpointConfigName"
+            for dimension in watched["Metric"].get("Dimensions", ())
         )
         for watched in alarm_metrics(alarm)
     }
@@ -288,7 +289,7 @@ def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Ite
             "Run it without the threshold in CloudWatch's Query Studio.",
         )
         return
-    values = [each.value for each in query_samples(account, data, now)]
+    values = [sample.value for sample in query_samples(account, data, now)]
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
@@ -300,10 +301,10 @@ def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Ite
 
 
 def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Iterator[Outcome]:
-    """Tell a wrong name, no data of late, and missing enrichment apart, as far as can be."""
-    wanted = metric_names_in(data)
+    """Distinguish a wrong name, no recent data and missing enrichment where CloudWatch shows it."""
+    metric_names = metric_names_in(data)
     known = label_values(account, "__name__", now - WINDOW, now)
-    there = [name for name in wanted if name in known]
+    there = [name for name in metric_names if name in known]
     if there:
         yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
     elif any(name.startswith(_SERVERS) for name in known):

@@ -51,8 +51,8 @@ _RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
 
 def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
     """What was changed by hand, with what puts it back; what is only switched off is a warning."""
-    for each in found:
-        yield (warned if each.paused else failed)(each.text, each.repair)
+    for drift in found:
+        yield (warned if drift.paused else failed)(drift.text, drift.repair)
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
@@ -72,7 +72,11 @@ def have_plans(context: VerificationContext) -> list[Outcome]:
                 "one, in the endpoint's metadata"
             )
         ]
-    return [passed(f"{len(found)} with a plan: {', '.join(each.name for each in found)}")]
+    return [
+        passed(
+            f"{len(endpoints)} with a plan: {', '.join(endpoint.name for endpoint in endpoints)}"
+        )
+    ]
 
 
 @endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
@@ -162,11 +166,11 @@ def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     endpoint = context.read()
     if endpoint is None:
         return
-    stated = stated_targets(context.account, context.stack.stack_name, context.stated)
+    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
     scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
     for name in endpoint.variants:
         found = scaled.get(name)
-        yield from guarded(_scales, context, name, found, name in stated, about=name)
+        yield from guarded(_scales, context, name, found, name in targets, about=name)
 
 
 def _scales(
@@ -181,13 +185,13 @@ def _scales(
         )
     else:
         drifted = scaling_drifts(context.account, context.stack.stack_name, context.stated)
-        problems = list(by_hand(each for each in drifted if each.variant == variant))
+        problems = list(by_hand(drift for drift in drifted if drift.variant == variant))
         yield from problems
         if target is not None and not problems:
             aims = (
-                f"{tracked_metric(each) or each.get('PolicyName', '')} at {readable(value)}"
-                for each in scaling_policies(context.account, context.stated.name, variant)
-                if (value := tracked_value(each)) is not None
+                f"{tracked_metric(policy) or policy.get('PolicyName', '')} at {readable(value)}"
+                for policy in scaling_policies(context.account, context.stated.name, variant)
+                if (value := tracked_value(policy)) is not None
             )
             limits = f"{target['MinCapacity']} to {target['MaxCapacity']} instances"
             yield passed("; ".join((limits, *aims)))
@@ -204,24 +208,25 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
     if endpoint is None or not stated:
         return
-    found = endpoint.description.get("LastDeploymentConfig")
-    if not found:
+    config = endpoint.description.get("LastDeploymentConfig")
+    if not config:
         yield unknown(
             "SageMaker returns no deployment configuration; the next update uses the template's"
         )
         return
     rollback = stated.pop("AutoRollbackConfiguration", {})
-    problems = [*map(str, differences(stated, found))]
+    problems = [*map(str, differences(stated, config))]
     alarms = {
-        each["AlarmName"] for each in found.get("AutoRollbackConfiguration", {}).get("Alarms", ())
+        alarm["AlarmName"]
+        for alarm in config.get("AutoRollbackConfiguration", {}).get("Alarms", ())
     }
-    wanted = _alarm_names(context, rollback)
-    missing = sorted(wanted - alarms)
+    alarm_names = _alarm_names(context, rollback)
+    missing = sorted(alarm_names - alarms)
     problems += [f"{name} does not roll back" for name in missing]
     if problems:
         yield failed("; ".join(problems), _LAST_UPDATE)
     else:
-        kind = "blue/green" if "BlueGreenUpdatePolicy" in found else "rolling"
+        kind = "blue/green" if "BlueGreenUpdatePolicy" in config else "rolling"
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
 
 
@@ -234,15 +239,15 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
     where = context.account, context.stack.stack_name, context.stated
     if not stated_configuration(*where)[1]:
         yield unknown("the stack has no endpoint configuration of its own to compare with")
         return
     problems = list(by_hand(configuration_drifts(*where)))
-    yield from problems or [passed(str(found["EndpointConfigName"]))]
+    yield from problems or [passed(str(endpoint["EndpointConfigName"]))]
 
 
 @endpoint_check(
@@ -253,10 +258,10 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
 )
 def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
-    if reason := found.get("FailureReason"):
+    if reason := endpoint.get("FailureReason"):
         yield failed(
             f"{found['EndpointStatus']}, FailureReason: {reason}",
             "The last update or scaling failed; fix the cause in the reason. The reason "
@@ -274,10 +279,10 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
-    name = found["EndpointConfigName"]
+    name = endpoint["EndpointConfigName"]
     if describe_configuration(context.account, name) is None:
         yield failed(
             f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
@@ -294,8 +299,8 @@ def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[
     for kind in (ALARM, COMPOSITE):
         physical |= stack_ids(context.account, context.stack.stack_name, kind)
     names = set()
-    for each in rollback.get("Alarms", ()):
-        name = each.get("AlarmName")
+    for alarm in rollback.get("Alarms", ()):
+        name = alarm.get("AlarmName")
         stated = physical.get(name.get("Ref", "")) if isinstance(name, Mapping) else name
         if stated:
             names.add(stated)

@@ -74,18 +74,19 @@ def zones_of(subnets: Iterable[Mapping[str, Any]], client_zones: Iterable[str]) 
     """The zones of subnets, by ID or by name as the client zones are given."""
     wanted = set(client_zones)
     return {
-        each["AvailabilityZone"]
-        if each["AvailabilityZone"] in wanted
-        else each["AvailabilityZoneId"]
-        for each in subnets
+        subnet["AvailabilityZone"]
+        if subnet["AvailabilityZone"] in wanted
+        else subnet["AvailabilityZoneId"]
+        for subnet in subnets
     }
 
 
 def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any] | None:
     """The one that callers meet: the stack's own, else the one with private DNS."""
-    found = describe_interface_endpoints(context)
+    endpoints = describe_interface_endpoints(context)
     return next(
-        (each for each in found if each.get("PrivateDnsEnabled")), found[0] if found else None
+        (each for each in endpoints if each.get("PrivateDnsEnabled")),
+        endpoints[0] if endpoints else None,
     )
 
 
@@ -159,7 +160,7 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
             continue
         outcome = _zones_equal(f"the model of {variant}", subnets, wanted, OTHER_CONFIGURATION)
         yield replace(outcome, about=variant)
-        others = {each["SubnetId"] for each in subnets} ^ link_subnets
+        others = {subnet["SubnetId"] for subnet in subnets} ^ link_subnets
         if link and others:
             yield warned(
                 f"not in both the model's and {link['VpcEndpointId']}'s subnets: "
@@ -188,9 +189,9 @@ def _link_that_is_there(context: VerificationContext) -> Mapping[str, Any]:
 def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
     """Address to zone name of the interface endpoint's network interfaces."""
     return {
-        each["PrivateIpAddress"]: each["AvailabilityZone"]
-        for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
-        if "PrivateIpAddress" in each
+        interface["PrivateIpAddress"]: interface["AvailabilityZone"]
+        for interface in interfaces(account, link.get("NetworkInterfaceIds", ()))
+        if "PrivateIpAddress" in interface
     }
 
 
@@ -206,7 +207,7 @@ def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
 
 
 def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The name that callers use, and what it resolves to here."""
+    """The name that callers use and the addresses that it resolves to here."""
     name = runtime_name(context.account, fips=link["ServiceName"].endswith("-fips"))
     return name, list(context.machine.resolve(name))
 
@@ -330,7 +331,7 @@ def _tls(context: VerificationContext, name: str) -> Outcome:
 )
 def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     link = _link_that_is_there(context)
-    groups = [each["GroupId"] for each in link.get("Groups", ())]
+    groups = [group["GroupId"] for group in link.get("Groups", ())]
     sources = https_sources(context.account, groups)
     evidence = f"{', '.join(groups)} lets {sources} in on port 443"
     if not sources:
@@ -343,7 +344,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
         yield warned(evidence, "Let in the callers' ranges or security groups only.")
         return
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
-    outside = [each["CidrBlock"] for each in subnets if not sources.cover(each["CidrBlock"])]
+    outside = [subnet["CidrBlock"] for subnet in subnets if not sources.cover(subnet["CidrBlock"])]
     if outside and not sources.groups and not sources.prefix_lists:
         yield warned(
             f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
@@ -396,8 +397,8 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
                 ("other accounts' principals", stem + name, strangers),
             )
         }
-        stated = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
-        wide = ':endpoint/*"' in json.dumps(stated)
+        policy_document = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
+        wide = ':endpoint/*"' in json.dumps(policy_document)
         if wide:
             del others["other endpoints"]
         open_to = [what for what, one in others.items() if one.allowed]

@@ -108,7 +108,7 @@ class Repository:
 
     def _write(self, entries: list[_Entry], folder: Path) -> None:
         """Links come last, so that no file is written through one."""
-        blobs = [each for each in entries if each.mode != _MODULE]
+        blobs = [entry for entry in entries if entry.mode != _MODULE]
         blobs.sort(key=lambda each: each.mode == _LINK)
         with self._started("cat-file", "--batch") as git:
             assert git.stdin
