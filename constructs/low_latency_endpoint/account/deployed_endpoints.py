@@ -79,7 +79,9 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
             (
                 physical
                 for physical, body in bodies.items()
-                if any(f'"{n}"' in body.replace("\\", "") for n in (each.logical_id, each.name))
+                if any(
+                    f'"{n}"' in body.replace("\\", "") for n in (endpoint.logical_id, endpoint.name)
+                )
             ),
             None,
         )

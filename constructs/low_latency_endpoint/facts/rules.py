@@ -532,9 +532,6 @@ ARGUMENT_KIND = rule(
     "an argument has the wrong type",
     fix="Pass a value of an allowed kind; the error has an example.",
 )
-UNKNOWN_ARGUMENT = rule(
-    "LLE811", "there is no argument of this name", fix="Use one of the allowed names."
-)
 UNKNOWN_ARGUMENT = rule("LLE811", "no argument has this name", fix="Use an allowed name.")
 ONE_KIND_OF_RISE = rule(
     "LLE609", "from_tps and rise_tps_per_minute are both given", fix="Remove one of the two."

@@ -228,7 +228,7 @@ class Payloads:
                 body = json.dumps(payload).encode()
             except (TypeError, ValueError) as error:
                 raise GENERATED_BODY.error(
-                    got=f"{type(made).__name__} for request {index}: {error}",
+                    got=f"{type(payload).__name__} for request {index}: {error}",
                     allowed="bytes, str, or JSON data",
                     where=self.source,
                 ) from error

@@ -181,8 +181,8 @@ def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if entry is None:
         yield unknown("there is no such image: see LLP401")
         return
-    found = _architectures(context.account, image, entry, context.stack.fetch)
-    if not found:
+    architectures = _architectures(context.account, image, entry, context.stack.fetch)
+    if not architectures:
         yield unknown(f"the registry does not report the architecture of {image}")
         return
     for name in _types_of(context, image):

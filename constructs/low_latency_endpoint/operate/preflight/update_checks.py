@@ -160,7 +160,7 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
         yield unknown(f"{name} exists, and SageMaker does not return its ARN")
     elif found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
         yield passed(f"{name} is this key's own")
-    elif endpoint["EndpointArn"] in owned.values():
+    elif found["EndpointArn"] in owned.values():
         yield failed(
             f"{name} is this stack's, and another key made it: CloudFormation makes the new "
             "endpoint before it deletes that one",
@@ -168,7 +168,7 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
     else:
         yield failed(
-            f"{endpoint['EndpointArn']} exists and is not this stack's",
+            f"{found['EndpointArn']} exists and is not this stack's",
             "Choose another `endpoint_name`, or delete that endpoint.",
         )
 

@@ -309,8 +309,8 @@ def _nothing_found(account: Account, query: str, data: str, now: datetime) -> It
         yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
     elif any(name.startswith(_SERVERS) for name in known):
         yield failed(
-            f"CloudWatch has no metric of {_listed(wanted) or 'its names'}, so it never alarms; "
-            f"it has {_listed(_alike(wanted, known))}",
+            f"CloudWatch has no metric of {_listed(metric_names) or 'its names'}, so it never alarms; "
+            f"it has {_listed(_alike(metric_names, known))}",
             "Use an existing name, for example of another server or version. If there is none, "
             "tell us: AWS's pages contradict each other on the names.",
         )

@@ -72,11 +72,7 @@ def have_plans(context: VerificationContext) -> list[Outcome]:
                 "one, in the endpoint's metadata"
             )
         ]
-    return [
-        passed(
-            f"{len(endpoints)} with a plan: {', '.join(endpoint.name for endpoint in endpoints)}"
-        )
-    ]
+    return [passed(f"{len(found)} with a plan: {', '.join(endpoint.name for endpoint in found)}")]
 
 
 @endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
@@ -263,7 +259,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
         return
     if reason := endpoint.get("FailureReason"):
         yield failed(
-            f"{found['EndpointStatus']}, FailureReason: {reason}",
+            f"{endpoint['EndpointStatus']}, FailureReason: {reason}",
             "The last update or scaling failed; fix the cause in the reason. The reason "
             "goes with the next change that succeeds.",
         )
