@@ -183,7 +183,7 @@ def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
     assert settings.read_text("utf-8") == SHIPPED
     code, out, _ = cli(settings, "--from-load-test", bound, "--accept-lower-bound")
     assert code == 0
-    assert "an instance may hold more than 187 requests a second" in " ".join(out.split())
+    assert "an instance may hold more than 187 requests per second" in " ".join(out.split())
 
 
 def _without_throughput() -> str:

@@ -91,7 +91,7 @@ def test_a_generator_that_ends_keeps_the_whole_steps() -> None:
     class Ending(FakeGenerator):
         def run(self, step: Step, progress: Any = lambda each: None) -> StepResult:
             if step.name == self.broken:
-                raise GENERATOR.error(got="a worker was lost", allowed="a generator that runs")
+                raise GENERATOR.error(got="a worker was lost", allowed="a running generator")
             self.broken, name = "", self.broken
             result = super().run(step, progress)
             self.broken = name

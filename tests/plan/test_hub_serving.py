@@ -67,7 +67,7 @@ def test_types_with_another_number_of_gpus_need_another_container() -> None:
         (QWEN, ["ml.g6.2xlarge", "ml.g6.12xlarge"], "SM_VLLM_TENSOR_PARALLEL_SIZE"),  # one and four
         (EMBEDDER, ["ml.g6.xlarge", "ml.c7i.xlarge"], "the image"),
     ):
-        with refused("LLE314") as caught:
+        with refused("LLE393") as caught:
             hub_serving(HubModel(pinned=pinned), types)
         assert got in caught.value.got
 
@@ -80,7 +80,7 @@ def test_a_further_type_takes_the_container_as_it_is() -> None:
     assert further.container.fit.instance_type == "ml.g6e.2xlarge"
     both = also_on(large, ["ml.g6e.xlarge", "ml.g6e.2xlarge"], volume_gib=None, where="")
     assert [each.fit.instance_type for each in both.containers] == list(both.instance_types)
-    with refused("LLE314", fix="State that context_length."):
+    with refused("LLE393", fix="State that context_length."):
         also_on(large, ["ml.g6.2xlarge"], volume_gib=None, where="")
     small = hub_serving(HubModel(pinned=QWEN, context_length=8192), ["ml.g6e.xlarge"])
     assert (
@@ -128,7 +128,7 @@ def test_a_variant_that_shares_the_model_shares_its_container() -> None:
         return further_request(request, FurtherOptions(), share, **given).serving.hub
 
     assert served(instance_type="ml.g6e.2xlarge").instance_types == ("ml.g6e.2xlarge",)
-    with refused("LLE314"):
+    with refused("LLE393"):
         served(instance_type="ml.g6.2xlarge")
     assert served(instance_type="ml.m5.large", images=["a:1"]) is None
     pools = [

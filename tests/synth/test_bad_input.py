@@ -644,9 +644,14 @@ BOTH = {"target_invocations_per_instance": 500, "max_tps_per_instance": 3}
 row("LLE633", lambda w: w.scaled().track_invocations(**BOTH), "both", "max_tps_per_instance or")
 
 # --- imported ---------------------------------------------------------------------------------
-row("LLE514", lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"), "neither", "one or both")
-row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "one with variants")
-row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "one with variants")
+row(
+    "LLE514",
+    lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"),
+    "neither",
+    "endpoint_name, endpoint_arn or both",
+)
+row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "an import with variants")
+row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "an import with variants")
 row(
     "LLE728",
     lambda w: w.imported("V").metric_invocations(fleet="new"),
@@ -754,6 +759,7 @@ ELSEWHERE = {
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",
     "tests/synth/test_endpoint.py": "LLE508 LLE512 LLE521",
+    "tests/plan/test_hub_serving.py": "LLE393",
     "tests/plan/test_serving_containers.py": "LLE392",
     "tests/facts/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",

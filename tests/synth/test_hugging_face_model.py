@@ -159,7 +159,7 @@ def test_a_variant_on_a_type_that_needs_another_container_is_refused(stack, part
 
     configured("ml.g6e.xlarge")
     configured("ml.g6e.2xlarge")
-    for name, code in (("ml.g6.2xlarge", "LLE314"), ("ml.g4dn.xlarge", "LLE355")):
+    for name, code in (("ml.g6.2xlarge", "LLE393"), ("ml.g4dn.xlarge", "LLE355")):
         with refused(code):
             configured(name)
 

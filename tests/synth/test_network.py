@@ -306,7 +306,7 @@ def test_subnets_known_by_id_only(stack):
 @pytest.mark.parametrize("given", [(A,), (A, B, C), (A, C), ()])
 def test_a_mapping_names_exactly_the_client_zones(stack, given):
     by_zone = dict(zip((A, B, C), imported(stack).private_subnets, strict=True))
-    with refused("LLE153", allowed=f"one for each of {A}, {B}"):
+    with refused("LLE153", allowed=f"one subnet for each of {A}, {B}"):
         in_vpc(stack, imported(stack, id="Again"), subnets={zone: by_zone[zone] for zone in given})
 
 

@@ -154,7 +154,7 @@ def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, 
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     link.serve(name(given(stack)))
     Annotations.from_stack(stack).has_warning(
-        "/Serving/Link", Match.string_like_regexp("in lower case, so the name has to be")
+        "/Serving/Link", Match.string_like_regexp("in lower case: if the name has upper case")
     )
     statement, _ = statements(template_of(stack))
     (resource,) = statement["Resource"]

@@ -25,7 +25,7 @@ from .iam_decisions import ACCOUNT, allows
 STRANGER = "999999999999"
 STEM = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}"
 ASYNC, INVOKE = "sagemaker:InvokeEndpointAsync", "sagemaker:InvokeEndpoint"
-TAKES_OVER = "for everybody in the VPC"
+TAKES_OVER = "resolve to this interface endpoint for every caller"
 
 
 def existing_network(stack):

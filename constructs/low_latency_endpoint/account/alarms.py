@@ -81,9 +81,9 @@ def alarm_metrics(alarm: Alarm) -> list[Mapping[str, Any]]:
 def alarm_dimensions(alarm: Alarm) -> dict[str, str]:
     """The dimensions of all its metrics."""
     return {
-        each["Name"]: each["Value"]
+        dimension["Name"]: dimension["Value"]
         for watched in alarm_metrics(alarm)
-        for each in watched["Metric"].get("Dimensions", ())
+        for dimension in watched["Metric"].get("Dimensions", ())
     }
 
 
@@ -147,13 +147,13 @@ def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[Al
 
 
 def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
-    """Why CloudWatch has nothing of what an alarm watches; empty where it has."""
-    for each in alarm_metrics(alarm):
-        metric = {**each["Metric"], "Threshold": alarm.get("Threshold", 0)}
-        unit, period = ({**alarm, **each}.get(key) for key in ("Unit", "Period"))
+    """Why CloudWatch has no data for an alarm's metric; empty if it has data."""
+    for alarm_metric in alarm_metrics(alarm):
+        metric = {**alarm_metric["Metric"], "Threshold": alarm.get("Threshold", 0)}
+        unit, period = ({**alarm, **alarm_metric}.get(key) for key in ("Unit", "Period"))
         seconds = max(period or 60, 60 if endpoint.publish_seconds < 60 else 0)
         names = {"VariantName": (*endpoint.variants, *endpoint.shadows)}
-        if found := why_unpublished(metric, each["Stat"], names, unit or "", seconds):
+        if found := why_unpublished(metric, alarm_metric["Stat"], names, unit or "", seconds):
             return found
     return ""
 
@@ -189,7 +189,7 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     watched = alarm_metrics(alarm)
     names = sorted({each["Metric"]["MetricName"] for each in watched})
     metric, statistic = names[0], watched[0]["Stat"]
-    if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
+    if len(watched) > 1 or any("Expression" in metric for metric in alarm.get("Metrics", ())):
         rate = [n for n in names if n in ERROR_RATES]
         labels = [m["Label"] for m in alarm["Metrics"] if m.get("ReturnData") and "Label" in m]
         metric = "".join(labels) or " and ".join(names)

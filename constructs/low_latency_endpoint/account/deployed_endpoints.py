@@ -58,7 +58,7 @@ class ListedEndpoint:
 
 def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
     """All endpoints of the Region whose stack holds a plan of this library, by stack and name."""
-    arns = [str(each["EndpointArn"]) for each in endpoints_of_region(account)]
+    arns = [str(endpoint["EndpointArn"]) for endpoint in endpoints_of_region(account)]
     stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
     return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
 
@@ -69,17 +69,19 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
         physical: json.dumps(resources.get(logical, {}))
         for logical, physical in stack_ids(account, stack, _DASHBOARD).items()
     }
-    for each in stack_endpoints(account, stack):
-        if not each.plan or not each.arn:
+    for endpoint in stack_endpoints(account, stack):
+        if not endpoint.plan or not endpoint.arn:
             continue
-        deployed = read_endpoint(account, each.name)
+        deployed = read_endpoint(account, endpoint.name)
         if deployed is None:
             continue
         dashboard = next(
             (
                 physical
                 for physical, body in bodies.items()
-                if any(f'"{n}"' in body.replace("\\", "") for n in (each.logical_id, each.name))
+                if any(
+                    f'"{n}"' in body.replace("\\", "") for n in (endpoint.logical_id, endpoint.name)
+                )
             ),
             None,
         )
@@ -90,9 +92,12 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
             deployed.status,
             tuple(
                 ListedVariant(
-                    name, one.current_instances, one.desired_instances, one.instance_types
+                    name,
+                    variant.current_instances,
+                    variant.desired_instances,
+                    variant.instance_types,
                 )
-                for name, one in deployed.variants.items()
+                for name, variant in deployed.variants.items()
             ),
             dashboard,
             _console(account, dashboard),
@@ -110,9 +115,9 @@ def _console(account: Account, dashboard: str | None) -> str | None:
 
 NAMED = rule(
     "LLA104",
-    "no name is given, and there is no endpoint.yaml here",
-    fix="Name an endpoint or a stack. `low-latency list` shows them; --region and --profile choose "
-    "another account.",
+    "no endpoint name is given, and this folder has no endpoint.yaml",
+    fix="Name an endpoint or a stack: `low-latency list` shows both. --region and "
+    "--profile choose another account.",
 )
 
 
@@ -127,7 +132,7 @@ def meant_endpoint(account: Account, name: str) -> str:
         return name
     with suppress(Unreadable):
         if stack_description(account, name) is not None:
-            match [each.name for each in stack_endpoints(account, name) if each.arn]:
+            match [endpoint.name for endpoint in stack_endpoints(account, name) if endpoint.arn]:
                 case [only]:
                     return only
                 case [_, *_] as several:
@@ -140,8 +145,11 @@ def meant_stack(account: Account, name: str) -> str:
     if stack_description(account, name) is not None:
         return name
     with suppress(Unreadable):
-        found = describe_endpoint(account, name)
-        if found is not None and (owner := owner_of(account, found["EndpointArn"])) is not None:
+        endpoint = describe_endpoint(account, name)
+        if (
+            endpoint is not None
+            and (owner := owner_of(account, endpoint["EndpointArn"])) is not None
+        ):
             return owner[0]
     allowed, known = listed(account, "stacks with endpoints", _stacks)
     known += account.known("endpoints", endpoint_names) or []  # these will do, too
@@ -161,5 +169,5 @@ def nothing_named(account: Account, command: str, *, stacks: bool = False) -> Co
 
 
 def _stacks(account: Account) -> list[str]:
-    arns = [str(each["EndpointArn"]) for each in endpoints_of_region(account)]
+    arns = [str(endpoint["EndpointArn"]) for endpoint in endpoints_of_region(account)]
     return sorted({owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None})

@@ -64,7 +64,7 @@ class Drift:
     @property
     def paused(self) -> bool:
         """Whether it is only switched off: scaling, or an alarm's actions."""
-        off = any(each.stated is None for each in self.differences)
+        off = any(difference.stated is None for difference in self.differences)
         return off or self.call == "DisableAlarmActions"
 
     @property
@@ -175,7 +175,7 @@ Stated = tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]  # a target, its
 def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dict[str, Stated]:
     """Variant name to its scalable target and policies, as the template states them."""
     resources = template_resources(account, stack)
-    found = {}
+    targets = {}
     for logical_id, resource in resources.items():
         properties = resource.get("Properties") or {}
         text = json.dumps(properties.get("ResourceId", ""))
@@ -189,8 +189,8 @@ def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dic
             if other["Type"] == POLICY
             and other["Properties"].get("ScalingTargetId") == {"Ref": logical_id}
         }
-        found[variant] = (properties, policies)
-    return found
+        targets[variant] = (properties, policies)
+    return targets
 
 
 def range_differences(
@@ -206,10 +206,10 @@ def range_differences(
     ['MinCapacity is 3, the template says 4']
     """
     actions = [
-        each.get("ScalableTargetAction") or {} for each in stated.get("ScheduledActions") or ()
+        action.get("ScalableTargetAction") or {} for action in stated.get("ScheduledActions") or ()
     ]
     for key in ("MinCapacity", "MaxCapacity"):
-        at_times = [each[key] for each in actions if key in each]
+        at_times = [action[key] for action in actions if key in action]
         if key in stated and found.get(key) not in at_times:
             yield from differences({key: stated[key]}, found)
 
@@ -232,9 +232,17 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
                 variant=variant,
             )
             continue
-        if found := tuple(range_differences(properties, target)):
-            words = "; ".join(map(str, found))
-            yield Drift(TARGET, words, REVERTED, "RegisterScalableTarget", resource, found, variant)
+        if drifted_properties := tuple(range_differences(properties, target)):
+            words = "; ".join(map(str, drifted_properties))
+            yield Drift(
+                TARGET,
+                words,
+                REVERTED,
+                "RegisterScalableTarget",
+                resource,
+                drifted_properties,
+                variant,
+            )
         suspended = [key for key, value in (target.get("SuspendedState") or {}).items() if value]
         if suspended and "SuspendedState" not in properties:
             off = ",".join(f"{key}=false" for key in suspended)
@@ -303,9 +311,9 @@ def alarm_drifts(
     """Alarms that are gone, changed or silenced: of an endpoint, or of the whole stack."""
     resources = template_resources(account, stack)
     endpoints = {
-        name: each.get("Properties") or {}
-        for name, each in resources.items()
-        if each["Type"] == ENDPOINT_TYPE
+        name: resource.get("Properties") or {}
+        for name, resource in resources.items()
+        if resource["Type"] == ENDPOINT_TYPE
     }
     rolled_back_on = json.dumps(list(endpoints.values()))
     for kind in (ALARM, COMPOSITE):
@@ -314,11 +322,11 @@ def alarm_drifts(
             for logical_id, name in stack_ids(account, stack, kind).items()
             if endpoint is None or _is_of(endpoint, logical_id, resources, endpoints)
         }
-        found = alarms_named(account, names.values(), composite=kind == COMPOSITE)
+        alarms = alarms_named(account, names.values(), composite=kind == COMPOSITE)
         for logical_id, name in sorted(names.items()):
             stated = resources.get(logical_id, {}).get("Properties") or {}
             alone = f'"{logical_id}"' not in rolled_back_on
-            yield from _alarm_drift(kind, name, found.get(name), stated, alone)
+            yield from _alarm_drift(kind, name, alarms.get(name), stated, alone)
 
 
 def _is_of(
@@ -329,7 +337,9 @@ def _is_of(
 ) -> bool:
     """Whether an alarm, or one that it is composed of, is on this endpoint or on none."""
     text = json.dumps(resources.get(logical_id, {}))
-    text += "".join(json.dumps(resources[each]) for each in resources if f'"{each}"' in text)
+    text += "".join(
+        json.dumps(resources[resource]) for resource in resources if f'"{resource}"' in text
+    )
     on = {
         each
         for each, stated in endpoints.items()
@@ -370,10 +380,12 @@ def _alarm_drift(
 
 def stated_configuration(account: Account, stack: str, endpoint: StackEndpoint) -> tuple[str, str]:
     """The configuration that the stack has for an endpoint: logical ID and name, empty without."""
-    stated = endpoint.properties.get("EndpointConfigName")
-    if not isinstance(stated, Mapping):
-        return "", str(stated or "")
-    logical_id = str(stated.get("Ref") or (stated.get("Fn::GetAtt") or [""])[0])
+    configuration_name = endpoint.properties.get("EndpointConfigName")
+    if not isinstance(configuration_name, Mapping):
+        return "", str(configuration_name or "")
+    logical_id = str(
+        configuration_name.get("Ref") or (configuration_name.get("Fn::GetAtt") or [""])[0]
+    )
     # The physical ID is the configuration's ARN, which is in lower case.
     ids = stack_ids(account, stack, "AWS::SageMaker::EndpointConfig")
     return logical_id, ids.get(logical_id, "").rpartition("/")[2]
@@ -392,7 +404,7 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
             ENDPOINT_TYPE,
             f"{serving} serves, the stack has {name}"
             + (f": SageMaker rolled the last update back: {reason}" if reason else ""),
-            "Do not delete what serves. Fix what the reason names, and deploy it: a new "
+            "Do not delete that configuration. Fix the cause in the reason, and deploy: a new "
             "configuration takes over."
             if reason
             else f"Do not delete what serves. {REVERTED}",
@@ -404,14 +416,21 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
         return
     scaled = stated_targets(account, stack, endpoint)
     properties = template_resources(account, stack).get(logical_id, {}).get("Properties") or {}
-    running = {each["VariantName"]: each for each in found.get("ProductionVariants") or ()}
-    for each in properties.get("ProductionVariants") or ():
-        variant, now = each["VariantName"], running.get(each["VariantName"], {})
+    running = {variant["VariantName"]: variant for variant in found.get("ProductionVariants") or ()}
+    for production_variant in properties.get("ProductionVariants") or ():
+        variant, now = (
+            production_variant["VariantName"],
+            running.get(production_variant["VariantName"], {}),
+        )
         kept = {"DesiredWeight": "InitialVariantWeight"}
         # Scaling moves the counts, and updates keep them where the template says so.
         if variant not in scaled and not endpoint.properties.get("RetainAllVariantProperties"):
             kept["DesiredInstanceCount"] = "InitialInstanceCount"
-        wanted = {key: each[of] for key, of in kept.items() if of in each and key in now}
+        wanted = {
+            key: production_variant[of]
+            for key, of in kept.items()
+            if of in production_variant and key in now
+        }
         if changes := tuple(differences(wanted, now)):
             values = ",".join(f"{change.path}={_text(change.stated)}" for change in changes)
             repair = (

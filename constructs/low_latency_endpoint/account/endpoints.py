@@ -94,7 +94,7 @@ class DeployedEndpoint:
     def shadows(self) -> list[str]:
         """The names of its shadow variants."""
         shadows = self.configuration.get("ShadowProductionVariants") or ()
-        return [str(each["VariantName"]) for each in shadows]
+        return [str(shadow["VariantName"]) for shadow in shadows]
 
     @property
     def publish_seconds(self) -> int:
@@ -106,7 +106,7 @@ class DeployedEndpoint:
     def variants(self) -> dict[str, DeployedVariant]:
         """Production variants by name; one that never was in service may be configured only."""
         running, configured = (
-            {each["VariantName"]: each for each in part.get("ProductionVariants") or ()}
+            {variant["VariantName"]: variant for variant in part.get("ProductionVariants") or ()}
             for part in (self.description, self.configuration)
         )
         return {
@@ -156,21 +156,21 @@ def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
 
 
 def _serving(account: Account, name: str) -> Mapping[str, Any]:
-    found = describe_configuration(account, name)
-    if found is None:
+    configuration = describe_configuration(account, name)
+    if configuration is None:
         raise Unreadable(f"{name}, the configuration that serves, is deleted")
-    return found
+    return configuration
 
 
 def endpoints_in_service(account: Account) -> list[str]:
     """The names of all endpoints of the account and region that are in service."""
-    found = endpoints_of_region(account, StatusEquals="InService")
-    return [str(each["EndpointName"]) for each in found]
+    endpoints = endpoints_of_region(account, StatusEquals="InService")
+    return [str(each["EndpointName"]) for each in endpoints]
 
 
 def endpoint_names(account: Account) -> list[str]:
     """The names of all endpoints of the account and region."""
-    return sorted(str(each["EndpointName"]) for each in endpoints_of_region(account))
+    return sorted(str(endpoint["EndpointName"]) for endpoint in endpoints_of_region(account))
 
 
 def listed(
@@ -201,7 +201,7 @@ def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
 
 def describe_model(account: Account, name: str) -> Mapping[str, Any]:
     """What SageMaker says of a model that is in use."""
-    found = find_model(account, name)
-    if found is None:
+    model = find_model(account, name)
+    if model is None:
         raise Unreadable(f"the model {name} is deleted")
-    return found
+    return model

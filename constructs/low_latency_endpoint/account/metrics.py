@@ -167,7 +167,7 @@ def variant_queries(
     """The queries of one whole variant, and of further statistics that a target names."""
     base = (("EndpointName", endpoint), ("VariantName", variant))
     wanted = [(metric, s) for metric, all_ in _VARIANT for s in all_]
-    wanted += [each for each in statistics if each not in wanted]
+    wanted += [statistic for statistic in statistics if statistic not in wanted]
     for metric, statistic in wanted:
         divisor = _divisor(metric, statistic, instance_type)
         if divisor:
@@ -188,7 +188,9 @@ def by_dimension(
             Namespace=namespace,
             Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
         ):
-            key = tuple((each["Name"], each["Value"]) for each in metric["Dimensions"])
+            key = tuple(
+                (dimension["Name"], dimension["Value"]) for dimension in metric["Dimensions"]
+            )
             dimensions, name = dict(key), metric["MetricName"]
             variant = dimensions.get("VariantName", "")
             if name == "Invocations" and set(dimensions) == {
@@ -216,7 +218,7 @@ def _part(dimensions: dict[str, str]) -> tuple[str, str] | None:
 
 
 def _divisor(metric: str, statistic: str, instance_type: str) -> float | None:
-    """What the published value is divided by; ``None`` where nobody can say."""
+    """The divisor of the published value; ``None`` if it is unknown."""
     facts = metric_facts(metric)
     if statistic == "SampleCount":
         return 1.0
@@ -291,14 +293,16 @@ def why_unpublished(
 ) -> str:
     """Why SageMaker publishes no such data of these endpoints and variants; empty where it does."""
     name, namespace = str(metric.get("MetricName")), str(metric.get("Namespace"))
-    same = [each for each in metrics() if each.name.casefold() == name.casefold()]
+    same = [metric for metric in metrics() if metric.name.casefold() == name.casefold()]
     facts = next((f for f in same if (f.name, f.namespace) == (name, namespace)), None)
-    dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions", ())}
+    dimensions = {
+        dimension["Name"]: dimension["Value"] for dimension in metric.get("Dimensions", ())
+    }
     if "sagemaker" not in namespace.casefold() or not same:
         return ""  # somebody's own metric, or a new one of AWS
     if facts is None:
         return f"{namespace} has no {name}; {same[0].namespace} has {same[0].name}"
-    if not any(set(each) == dimensions.keys() for each in facts.dimensions):
+    if not any(set(dimension) == dimensions.keys() for dimension in facts.dimensions):
         published, given = " and ".join(facts.dimensions[0]), " and ".join(dimensions) or "none"
         return f"{name} has the dimensions {published}, not {given}"
     for key, known in names.items():

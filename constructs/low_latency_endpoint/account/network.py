@@ -66,8 +66,8 @@ def runtime_name(account: Account, *, fips: bool) -> str:
 
 def describe_zones(account: Account) -> list[Mapping[str, Any]]:
     """The zones that this account may use in the region."""
-    found = account.read("ec2", "describe_availability_zones")["AvailabilityZones"]
-    return [zone for zone in found if zone.get("OptInStatus") != "not-opted-in"]
+    availability_zones = account.read("ec2", "describe_availability_zones")["AvailabilityZones"]
+    return [zone for zone in availability_zones if zone.get("OptInStatus") != "not-opted-in"]
 
 
 def zones(account: Account) -> dict[str, str]:
@@ -87,7 +87,9 @@ def subnets_of_vpc(account: Account, vpc_id: str) -> list[Subnet]:
 def zones_of_subnets(subnets: Iterable[Subnet]) -> set[str]:
     """The zones of subnets, each by its name and by its ID."""
     return {
-        zone for each in subnets for zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
+        zone
+        for subnet in subnets
+        for zone in (subnet["AvailabilityZone"], subnet["AvailabilityZoneId"])
     }
 
 
@@ -159,20 +161,26 @@ def https_sources(account: Account, group_ids: Iterable[str]) -> SecurityGroupSo
     found = _of(account, "describe_security_groups", "SecurityGroups", "group-id", group_ids)
     rules = [rule for group in found for rule in group.get("IpPermissions", ()) if _opens(rule)]
     return SecurityGroupSources(
-        tuple(sorted({each["CidrIp"] for rule in rules for each in rule.get("IpRanges", ())})),
+        tuple(
+            sorted({ip_range["CidrIp"] for rule in rules for ip_range in rule.get("IpRanges", ())})
+        ),
         tuple(
             sorted(
                 {
-                    each["GroupId"]
+                    group_pair["GroupId"]
                     for rule in rules
-                    for each in rule.get("UserIdGroupPairs", ())
-                    if "GroupId" in each
+                    for group_pair in rule.get("UserIdGroupPairs", ())
+                    if "GroupId" in group_pair
                 }
             )
         ),
         tuple(
             sorted(
-                {each["PrefixListId"] for rule in rules for each in rule.get("PrefixListIds", ())}
+                {
+                    list_id["PrefixListId"]
+                    for rule in rules
+                    for list_id in rule.get("PrefixListIds", ())
+                }
             )
         ),
     )
@@ -216,9 +224,9 @@ def way_to_s3(account: Account, subnet: Subnet) -> str:
     """How a subnet reaches S3; empty when it does not."""
     table = route_table(account, subnet)
     found = [
-        each
-        for each in vpc_endpoints(account, [subnet["VpcId"]])
-        if each["ServiceName"].endswith(".s3")
+        endpoint
+        for endpoint in vpc_endpoints(account, [subnet["VpcId"]])
+        if endpoint["ServiceName"].endswith(".s3")
     ]
     for each in found:
         if (

@@ -192,7 +192,7 @@ class TokenWindow:
         """What a query finds; a moment tells of the period that ends with it."""
         found = query_range(account, query, self.start + self.period, self.end, self.period)
         return [
-            (labels, Series({time - self.period: factor * one for time, one in values.items()}))
+            (labels, Series({time - self.period: factor * value for time, value in values.items()}))
             for labels, values in found
         ]
 
@@ -214,20 +214,20 @@ def read_tokens(
             window_seconds=int(window.period.total_seconds()),
         )
         queries[name, FULLEST] = query, factor
-    found: Readings = {}
+    tokens: Readings = {}
     for key, (query, factor) in queries.items():
         for _, series in window.rows(account, query, factor)[:1]:
             if series:
-                found[key] = series
-    return found
+                tokens[key] = series
+    return tokens
 
 
 def read_hosts(account: Account, window: TokenWindow) -> dict[str, Readings]:
     """The p95 of both token times of each instance."""
-    found: dict[str, Readings] = {}
+    hosts: dict[str, Readings] = {}
     for meaning, name in TIMES.items():
         query = window.percentile(meaning, 0.95, by=_HOST)
         for labels, series in window.rows(account, query, MILLISECONDS):
             if host := labels.get(_HOST):
-                found.setdefault(host, {})[name, "p95"] = series
-    return found
+                hosts.setdefault(host, {})[name, "p95"] = series
+    return hosts

@@ -170,7 +170,7 @@ def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError 
     """``LLA102`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
-            got=str(error), allowed="one that `aws configure list-profiles` prints"
+            got=str(error), allowed="a profile that `aws configure list-profiles` lists"
         )
     if isinstance(error, NoCredentialsError | PartialCredentialsError | NoRegionError):
         return CREDENTIALS.error(got=str(error), allowed="credentials and a region")
@@ -204,8 +204,8 @@ def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:
         advice = "The service cannot be reached from here: network, or region."
     text = str(error)
     if isinstance(error, ClientError):
-        said = error.response.get("Error", {}).get("Message", "")
-        text = f"AWS refused {error.operation_name}: {error_code(error)}: {said}"
+        message = error.response.get("Error", {}).get("Message", "")
+        text = f"AWS refused {error.operation_name}: {error_code(error)}: {message}"
         if is_denied(error):
             advice = f"Allow {error.operation_name} to these credentials."
     return AwsUnavailable(text + (f"\n  fix:    {advice}" if advice else ""))

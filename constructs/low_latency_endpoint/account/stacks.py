@@ -86,7 +86,7 @@ def made_at(path: str, resources: Mapping[str, _Resource]) -> _Resource | None:
     'vpce-1'
     """
     form = re.compile(rf"{re.sub('[^A-Za-z0-9]', '', path)}[0-9A-F]{{8}}")
-    return next((each for name, each in resources.items() if form.fullmatch(name)), None)
+    return next((resource for name, resource in resources.items() if form.fullmatch(name)), None)
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
@@ -110,18 +110,18 @@ def template_resources(account: Account, name: str) -> dict[str, Mapping[str, An
 
 def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
     arns = stack_ids(account, name, ENDPOINT_TYPE)
-    found = []
+    endpoints = []
     for logical_id, resource in sorted(template_resources(account, name).items()):
         if resource.get("Type") != ENDPOINT_TYPE:
             continue
         properties = resource.get("Properties") or {}
         arn = arns.get(logical_id, "")
-        stated = properties.get("EndpointName")
+        endpoint_name = properties.get("EndpointName")
         metadata = resource.get("Metadata") or {}
-        found.append(
+        endpoints.append(
             StackEndpoint(
                 logical_id=logical_id,
-                name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
+                name=endpoint_name if isinstance(endpoint_name, str) else arn.rpartition("/")[2],
                 arn=arn,
                 properties=properties,
                 plan=values_in_template(metadata.get(PLAN_METADATA) or {}),
@@ -132,7 +132,7 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
                 },
             )
         )
-    return found
+    return endpoints
 
 
 def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
@@ -148,9 +148,9 @@ def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
     )
     return next(
         (
-            (str(each["StackName"]), str(each["LogicalResourceId"]))
-            for each in found.get("StackResources", ())
-            if each.get("PhysicalResourceId") == physical_id
+            (str(resource["StackName"]), str(resource["LogicalResourceId"]))
+            for resource in found.get("StackResources", ())
+            if resource.get("PhysicalResourceId") == physical_id
         ),
         None,
     )

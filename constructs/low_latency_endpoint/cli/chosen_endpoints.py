@@ -62,7 +62,7 @@ def stated_sides(
 
     settings = load_settings(path)
     given = next(iter(endpoints), None)
-    several = [key for key, each in settings.endpoints.items() if each.variants]
+    several = [key for key, endpoint in settings.endpoints.items() if endpoint.variants]
     key = stated_key(settings, given, path) if given or not several else _only(several, path)
     name = settings.endpoints[key].endpoint_name or (
         # A name that the stack derived is known at AWS alone.
@@ -93,8 +93,8 @@ def _deployed_name(settings: Settings, key: str, profile: str | None, region: st
 
     client, found = open_clients(profile, region or region_of(settings))
     context = PreflightContext(settings, (), Account(client, found))
-    for each in context.endpoints:
-        if each.key == key and (deployed := deployed_endpoint(each)) is not None:
+    for endpoint in context.endpoints:
+        if endpoint.key == key and (deployed := deployed_endpoint(endpoint)) is not None:
             return deployed.name
     raise SETTINGS_ENDPOINT.error(
         got=f"no endpoint_name of {key}, and no stack {settings.stack_name} in {found}",

@@ -108,10 +108,10 @@ def compare_routing(
         same_routing=blocks.same_routing,
         warm_seconds=None if blocks.warm is None else seconds_of(blocks.warm, "--warm"),
     )
-    stated = sending.stated(meant)
-    if stated is not None and stated.endpoint_name:
-        endpoints = [stated.endpoint_name, *endpoints[1:]]
-    payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
+    endpoint = sending.stated(meant)
+    if endpoint is not None and endpoint.endpoint_name:
+        endpoints = [endpoint.endpoint_name, *endpoints[1:]]
+    payloads, target = sending.payloads(endpoint), sending.target(endpoints[0], endpoint)
     from .compare_routing_view import ComparisonDisplay
     from .output import print_document
 
@@ -124,7 +124,7 @@ def compare_routing(
             target=target,
             processes=sending.processes,
             profile=sending.profile,
-            region=sending.found_region(stated),
+            region=sending.found_region(endpoint),
             watch=live.watch,
         )
     if results.output is not None:

@@ -49,7 +49,7 @@ def total_line(cost: StackCost) -> str:
 
     if cost.usd("at_most") is None:
         hours = ", ".join(
-            f"{sum(each.instances(moment) for each in cost.endpoints.values())} "
+            f"{sum(endpoint.instances(moment) for endpoint in cost.endpoints.values())} "
             f"{moment.replace('_', ' ')}"
             for moment in MOMENTS
         )
@@ -76,19 +76,20 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
     from ..report.document import Cell, Sentence, Table
 
     rows: list[list[str | Cell]] = []
-    for key, each in cost.endpoints.items():
+    for key, endpoint in cost.endpoints.items():
         rows.append(
             [
-                f"{key}: {each.instance_type}" + ("" if each.price else ", price not known"),
+                f"{key}: {endpoint.instance_type}"
+                + ("" if endpoint.price else ", price not known"),
                 *(
-                    f"{each.instances(moment)} x"
-                    if each.price is None
-                    else f"{each.instances(moment)} x {readable(each.price.usd)} = {_usd(each.usd(moment))}"
+                    f"{endpoint.instances(moment)} x"
+                    if endpoint.price is None
+                    else f"{endpoint.instances(moment)} x {readable(endpoint.price.usd)} = {_usd(endpoint.usd(moment))}"
                     for moment in MOMENTS
                 ),
             ]
         )
-    beside = sum(each.usd or 0.0 for each in cost.items)
+    beside = sum(item.usd or 0.0 for item in cost.items)
     rows.append(["what stands beside them", *[_usd(beside)] * len(MOMENTS)])
     if cost.usd("at_most") is not None:
         totals = [_usd(cost.usd(moment)) for moment in MOMENTS]
@@ -125,28 +126,31 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
 
 def _beside(cost: StackCost) -> Iterator[str]:
     """What stands beside the instances, each with its price for an hour."""
-    groups = {"": cost.shared, **{key: each.others for key, each in cost.endpoints.items()}}
+    groups = {"": cost.shared, **{key: endpoint.others for key, endpoint in cost.endpoints.items()}}
     parts = [
         f"{key}: {counted}".removeprefix(": ")
         for key, items in groups.items()
-        if (counted := ", ".join(f"{each.what} {_usd(each.usd)}" for each in items if each.price))
+        if (counted := ", ".join(f"{item.what} {_usd(item.usd)}" for item in items if item.price))
     ]
     if parts:
         yield f"Beside the instances: {'; '.join(parts)}."
 
 
 def _per_million(cost: StackCost) -> Iterator[str]:
-    for key, each in cost.endpoints.items():
+    for key, endpoint in cost.endpoints.items():
         usd = cost.usd_per_million(key)
-        if usd is not None and each.peak_tps is not None and each.at_peak is not None:
-            sent, copied = each.request_gb, sum(one.at_peak or 0 for one in cost.shadows_of(key))
+        if usd is not None and endpoint.peak_tps is not None and endpoint.at_peak is not None:
+            sent, copied = (
+                endpoint.request_gb,
+                sum(shadow.at_peak or 0 for shadow in cost.shadows_of(key)),
+            )
             way = f" and {counted_instances(copied)} of its shadow" if copied else ""
             way += f", {sent.what}" if sent and sent.price else ""
             yield (
-                f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(each.peak_tps)} "
-                f"requests a second on {counted_instances(each.at_peak)}, with the rest of the stack{way}."
+                f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(endpoint.peak_tps)} "
+                f"requests a second on {counted_instances(endpoint.at_peak)}, with the rest of the stack{way}."
             )
-        yield from _data(key, each)
+        yield from _data(key, endpoint)
 
 
 def _data(key: str, cost: EndpointCost) -> Iterator[str]:
@@ -169,7 +173,7 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
 
     fleets = fleets_along(settings, day)
     days = f"Along {day.name} ({readable(day.seconds / 3600, 4)} h, repeated, its peak the planned one)"
-    planned = [each.peak_tps for each in cost.endpoints.values() if each.peak_tps]
+    planned = [endpoint.peak_tps for endpoint in cost.endpoints.values() if endpoint.peak_tps]
     if said := day.far_from(*planned):
         days = f"{said} {days}"
     counted = [
@@ -211,7 +215,7 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
         )
     if days := days_old(cost.prices.values(), datetime.now(UTC).date()):
         yield f"The oldest of these prices was read {days} days ago: low-latency prices reads anew."
-    assumed = dict.fromkeys(each.assumed for each in cost.items if each.assumed and each.price)
+    assumed = dict.fromkeys(item.assumed for item in cost.items if item.assumed and item.price)
     if assumed:
         yield f"Assumed: {'; '.join(assumed)}."
     if cost.left_out and not cost.without_price:

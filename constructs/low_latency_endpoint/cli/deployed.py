@@ -45,7 +45,8 @@ def list_(
     account = Account(client, found_in)
     with aws_errors_in_words(), progress_on_terminal(f"Reading {found_in}"):
         found = {
-            each: standing(account, each, account_now()) for each in deployed_endpoints(account)
+            endpoint: standing(account, endpoint, account_now())
+            for endpoint in deployed_endpoints(account)
         }
     if json:
         endpoints = [each.to_dict() | now.to_dict() for each, now in found.items()]
@@ -75,7 +76,7 @@ def _document(found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknow
         ],
         align="llllr",
     )
-    first = min(found, key=lambda each: not found[each].firing)
+    first = min(found, key=lambda endpoint: not found[endpoint].firing)
     drifted = dict.fromkeys(each.stack for each, now in found.items() if now.drifts)
     return Document(
         "",
@@ -92,17 +93,17 @@ def _document(found: Mapping[ListedEndpoint, Standing], unknown: Sequence[Unknow
     )
 
 
-def _rows(each: ListedEndpoint, now: Standing) -> Iterator[Row]:
+def _rows(endpoint: ListedEndpoint, now: Standing) -> Iterator[Row]:
     from ..report.document import Row
 
     for alarm in now.firing:
         since = f" since {alarm.since:%Y-%m-%d %H:%M %Z}" if alarm.since else ""
         yield Row("in ALARM", f"{alarm.title}{since}", tone="bad")
     yield from (Row("drift", drift.text, tone="careful") for drift in now.drifts or ())
-    yield from (Row("instances", str(variant)) for variant in each.variants)
-    yield Row("stack", each.stack)
-    url = each.dashboard_url
-    yield Row("dashboard", url or each.dashboard or "none", link=bool(url))
+    yield from (Row("instances", str(variant)) for variant in endpoint.variants)
+    yield Row("stack", endpoint.stack)
+    url = endpoint.dashboard_url
+    yield Row("dashboard", url or endpoint.dashboard or "none", link=bool(url))
 
 
 def _states(states: Mapping[str, int] | None) -> str:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 SINCE_FORM = rule(
     "LLD902",
     "the time window is not valid",
-    fix="Write at least 5m and at most 455d, with m, h or d as its unit: 30m, 1h, 2d.",
+    fix="Give 5m to 455d, in m, h or d, such as 30m, 1h or 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
     "LLD903",
     "the end of the time window is not in the past",
-    fix="Give a time that has passed, such as 2026-11-20T03:30Z. Without Z or +01:00 it is local time.",
+    fix="Give a past time, such as 2026-11-20T03:30Z. Without Z or +01:00 the time is local.",
 )
 PAGE_WRITTEN = rule(
     "LLD906", "the page could not be written", fix="Name a file in a writable folder with --html."
@@ -102,18 +102,18 @@ def diagnose(
         settings = settings or usual_settings("diagnose", options.profile, options.region)
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
-    made = _diagnose(endpoint, options)
+    diagnosis = _diagnose(endpoint, options)
     if options.html is not None:
         with progress_on_terminal("Page"):
-            _write_page(made, options.html)
+            _write_page(diagnosis, options.html)
         typer.echo(f"wrote {options.html}", err=True)
     if options.json:
-        print_json(made.to_dict())
+        print_json(diagnosis.to_dict())
     else:
         from ..operate.diagnose.document import document
 
-        print_document(document(made), markdown=options.markdown)
-    raise typer.Exit({True: 0, False: 1, None: 3}[made.healthy])
+        print_document(document(diagnosis), markdown=options.markdown)
+    raise typer.Exit({True: 0, False: 1, None: 3}[diagnosis.healthy])
 
 
 def _write_page(diagnosis: Diagnosis, path: Path) -> None:

@@ -50,8 +50,8 @@ _INTRODUCTION = """\
 
 <!-- Generated: low-latency errors --markdown > docs/reference/errors.md -->
 
-Every error, every check of `preflight` and `verify`, and every finding of `diagnose` has a code. It
-stays the same from version to version. `low-latency errors LLE604` explains one in the terminal.
+Every error, `preflight` or `verify` check, and `diagnose` finding has a code, the same in every
+version. `low-latency errors LLE604` explains a code in the terminal.
 """
 
 
@@ -78,27 +78,27 @@ def all_codes() -> list[Explained]:
     """Every code of every command, in the order of the page; never loads the CDK."""
     modules = _registering()
     allowed = _allowed(modules)
-    found = [
+    codes = [
         Explained(
-            each.code,
-            each.title,
-            "" if each.fix == USE_AN_ALLOWED_VALUE and each.code in allowed else each.fix,
-            each.source,
-            allowed.get(each.code, ""),
+            rule.code,
+            rule.title,
+            "" if rule.fix == USE_AN_ALLOWED_VALUE and rule.code in allowed else rule.fix,
+            rule.source,
+            allowed.get(rule.code, ""),
         )
-        for each in rules()
+        for rule in rules()
     ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
         from ..operate.diagnose.findings import kinds
 
-        found += [Explained(each.id, each.title, each.how, each.source) for each in checks()]
-        found += [
-            Explained(each.id, each.title, f"When: {each.when}.", each.source) for each in kinds()
+        codes += [Explained(check.id, check.title, check.how, check.source) for check in checks()]
+        codes += [
+            Explained(kind.id, kind.title, f"When: {kind.when}.", kind.source) for kind in kinds()
         ]
     areas = list(_AREAS)
     return sorted(
-        found,
+        codes,
         key=lambda each: (next(map(areas.index, filter(each.code.startswith, areas))), each.code),
     )
 
@@ -186,7 +186,7 @@ def errors(
     if markdown and code is None:
         typer.echo(errors_markdown(), nl=False)
         return
-    known = {each.code: each for each in all_codes()}
+    known = {code.code: code for code in all_codes()}
     if code is not None and code.upper() not in known:
         near = did_you_mean(code, (each for each in known if each[:3] == code.upper()[:3]))
         raise typer.BadParameter(f"there is no code {code}. {near} `low-latency errors` lists all.")

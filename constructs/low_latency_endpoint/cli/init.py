@@ -156,13 +156,13 @@ def _subnets(
     from ..account.network import route_table, subnets_of_vpc, way_out
 
     try:
-        found = subnets_of_vpc(account, options.vpc_id)
+        subnets = subnets_of_vpc(account, options.vpc_id)
         private = [
-            each for each in found if way_out(route_table(account, each)) != "internet gateway"
+            each for each in subnets if way_out(route_table(account, each)) != "internet gateway"
         ]
     except LowLatencyEndpointError:
         return {}, {}
-    if not found:
+    if not subnets:
         raise typer.BadParameter(
             f"{options.vpc_id} has no subnets in {account.region}, or is not there"
         )
@@ -198,10 +198,10 @@ def has_app(folder: Path) -> bool:
     if not path.exists():
         return False
     try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise typer.BadParameter(f"{path} is no JSON") from None
-    command = str(stated.get("app", "")) if isinstance(stated, dict) else ""
+    command = str(content.get("app", "")) if isinstance(content, dict) else ""
     if "python" not in command and ".py" not in command:
         raise typer.BadParameter(
             f"the app of {path} is not Python's ({command or 'it names none'}); nothing was "

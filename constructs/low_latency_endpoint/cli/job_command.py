@@ -125,11 +125,10 @@ class JobCommand:
 
     def _list(self, jobs: Sequence[Job]) -> None:
         if self.options.json:
-            print_json({"jobs": [each.to_dict() for each in jobs]})
+            print_json({"jobs": [job.to_dict() for job in jobs]})
         elif jobs:
             rows = [
-                (each.name, each.type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
-                for each in jobs
+                (job.name, job.type, job.status, f"{job.created:%Y-%m-%d %H:%M}") for job in jobs
             ]
             table = Table(("Job", "Type", "Status", "Created"), rows, align="l")
             print_document(Document("", [table]), markdown=self.options.markdown)

@@ -200,8 +200,8 @@ class ResultFiles:
                 raise WRITTEN.error(
                     got=f"{file}: it is a folder"
                     if file.is_dir()
-                    else f"{file.parent} is no folder",
-                    allowed="a file in a folder that exists",
+                    else f"{file.parent} is not a folder",
+                    allowed="a file in an existing folder",
                 )
 
     def said(self, *others: Path | None) -> None:

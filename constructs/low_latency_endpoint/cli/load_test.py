@@ -133,12 +133,17 @@ def load_test(
     from ..load_test.search.result_file import write_text
     from ..load_test.search.steps_table import steps_csv
 
-    stated = sending.stated(endpoint)
-    plan = _plan(load, sending, _goal(measuring.target, sending.allowed_errors, stated), stated)
-    payloads = sending.payloads(stated)
+    stated_endpoint = sending.stated(endpoint)
+    plan = _plan(
+        load,
+        sending,
+        _goal(measuring.target, sending.allowed_errors, stated_endpoint),
+        stated_endpoint,
+    )
+    payloads = sending.payloads(stated_endpoint)
     to = sending.target(
         endpoint,
-        stated,
+        stated_endpoint,
         target_variant=measuring.variant,
         target_model=measuring.target_model,
         inference_component=measuring.inference_component,
@@ -148,7 +153,7 @@ def load_test(
     from .load_test_view import LoadTestDisplay
     from .output import print_document
 
-    prices = _prices(price, stated, to.region)
+    prices = _prices(price, stated_endpoint, to.region)
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
     with LoadTestDisplay(to, plan, quiet=results.json or markdown) as live:
@@ -169,11 +174,15 @@ def load_test(
             say=live.say,
             warn=live.note,
             instances=measuring.instances,
-            planned_instances=stated.planned_instances if stated is not None else None,
+            planned_instances=stated_endpoint.planned_instances
+            if stated_endpoint is not None
+            else None,
         )
     report = replace(report, price=price_of(report.fleet.instance_type, to.region, prices))
-    if stated is not None:
-        report = replace(report, peak_tps=stated.peak_tps, safety_factor=stated.safety_factor)
+    if stated_endpoint is not None:
+        report = replace(
+            report, peak_tps=stated_endpoint.peak_tps, safety_factor=stated_endpoint.safety_factor
+        )
     if results.output is not None:
         write_text(results.output, report.to_json())
     if csv is not None:

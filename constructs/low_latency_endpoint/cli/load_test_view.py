@@ -94,11 +94,11 @@ class LoadTestDisplay(LiveDisplay):
         self._draw(parts, self._now)
 
 
-def _line(each: MeasuredStep) -> str:
-    p50, p99 = each.result.latency.quantiles((0.5, 0.99))
-    outcome = f"{each.shown}; " if each.shown else ""
+def _line(step: MeasuredStep) -> str:
+    p50, p99 = step.result.latency.quantiles((0.5, 0.99))
+    outcome = f"{step.shown}; " if step.shown else ""
     return (
-        f"{each.result.step.name} ({each.purpose}): {outcome}"
-        f"{readable(each.result.rate, 4)}/s answered, p50 {milliseconds(p50)}, "
-        f"p99 {milliseconds(p99)}, {each.result.failed:,} failed"
+        f"{step.result.step.name} ({step.purpose}): {outcome}"
+        f"{readable(step.result.rate, 4)}/s answered, p50 {milliseconds(p50)}, "
+        f"p99 {milliseconds(p99)}, {step.result.failed:,} failed"
     )

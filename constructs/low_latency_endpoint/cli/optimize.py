@@ -142,7 +142,7 @@ def _show(command: JobCommand, job: Job) -> None:
         lambda each: found.adopt_optimized(
             each, command.key, command.endpoint, command.settings.region
         ),
-        {"results": [{"number": 1, **asdict(each)} for each in results]},
+        {"results": [{"number": 1, **asdict(result)} for result in results]},
     )
     if job.done and not job.succeeded:
         raise typer.Exit(1)

@@ -171,9 +171,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     del run.__wrapped__  # typer would read the options there
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
+        [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     )
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
@@ -205,7 +205,7 @@ class Command(TyperCommand):
         named = ctx.params[argument.name] if argument else None
         names = [*(named if isinstance(named, list) else filter(None, [named])), *rest]
         files = list(filter(_is_file, names))
-        others = [each for each in names if each not in files]
+        others = [name for name in names if name not in files]
         several, many = settings.multiple, bool(argument and argument.nargs < 0)
         most = len(others) if many else int(argument is not None)
         if extra := [*others[most:], *([] if several else files[1:])]:
@@ -229,13 +229,13 @@ def _is_file(name: str) -> bool:
 
 TARGET_FORM = rule(
     "LLD904",
-    "a latency target is not a statistic with a time",
-    fix="Write p99=200ms; repeat the option for more.",
+    "a latency target is not a statistic and a time",
+    fix="Write p99=200ms. Repeat the option for further targets.",
 )
 CLIENT_LATENCY_FORM = rule(
     "LLD905",
-    "a client latency is not a statistic with a time",
-    fix="Write p99=240ms, as callers measured it in the same time window.",
+    "a client latency is not a statistic and a time",
+    fix="Give the latency that callers measured in the same window, such as p99=240ms.",
 )
 _STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
 _LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms|s)")
@@ -266,7 +266,7 @@ def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
     >>> parse_latencies(["p99=200ms", "Average=0.06s"], TARGET_FORM)
     {'p99': 200.0, 'Average': 60.0}
     """
-    found: dict[str, float] = {}
+    latencies: dict[str, float] = {}
     for text in values:
         match = _LATENCY.fullmatch(text.strip())
         statistic = match["statistic"].strip() if match else ""
@@ -278,11 +278,11 @@ def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
                 allowed="p50, p90, p99, p99.9 or Average, then = and a time in ms or s",
             )
         value = float(match["value"]) * (1 if match["unit"] == "ms" else 1000)
-        if not ALARM_THRESHOLD_MILLISECONDS.holds(value) or statistic in found:
+        if not ALARM_THRESHOLD_MILLISECONDS.holds(value) or statistic in latencies:
             raise rule.error(
                 got=repr(text),
                 allowed=f"each statistic once, {ALARM_THRESHOLD_MILLISECONDS.allowed}",
                 fix="Give each statistic once, with a time in this range.",
             )
-        found[statistic] = value
-    return found
+        latencies[statistic] = value
+    return latencies

@@ -183,8 +183,8 @@ def _differences(
 
 def _section(done: Pinning) -> Section:
     pinned = done.pinned
-    weights = [each for each in pinned.files if each.is_weights]
-    rest = [each for each in pinned.files if not each.is_weights]
+    weights = [file for file in pinned.files if file.is_weights]
+    rest = [file for file in pinned.files if not file.is_weights]
     code = [each for each in rest if each.path.endswith(".py")]
     rows = [
         ["weights", str(len(weights)), _size(pinned.weight_bytes)],
@@ -194,7 +194,7 @@ def _section(done: Pinning) -> Section:
     lines = [f"Left out, {reason}: {_some(paths)}" for reason, paths in _by_reason(done).items()]
     if code:
         lines.append(f"Its own code is served with it: {_some([each.path for each in code])}")
-    if any(each.is_pickle for each in weights):
+    if any(weight.is_pickle for weight in weights):
         lines.append("Its weights are pickle files: they run code when they are loaded.")
     if done.renamed:
         lines.append(f"The Hub calls it {done.renamed} now; the lock file has the name given here.")

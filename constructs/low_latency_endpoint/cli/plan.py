@@ -259,7 +259,7 @@ def _show(
     if options.json:
         data: dict[str, Any] = {
             "settings": str(path),
-            "endpoints": {name: each.to_dict() for name, each in plans.items()},
+            "endpoints": {name: plan.to_dict() for name, plan in plans.items()},
         }
         if adopted is None:
             data |= _stack_data(settings, options.day) | _shared_data(settings)
@@ -274,7 +274,7 @@ def _show(
         )
         if not (options.verbose or options.markdown):
             typer.echo("-v shows every decision with its rule and its source.")
-    return any(each.warnings for each in plans.values())
+    return any(plan.warnings for plan in plans.values())
 
 
 def _document(
@@ -290,9 +290,9 @@ def _document(
     ]
     parts: list[Part] = [
         Section(
-            f"{name}  {each['instance_type'].value}", explained(each, verbose=verbose, said=shared)
+            f"{name}  {plan['instance_type'].value}", explained(plan, verbose=verbose, said=shared)
         )
-        for name, each in plans.items()
+        for name, plan in plans.items()
     ]
     if shared:
         parts.append(Section("All endpoints", [Listed(warned(shared), aligned=True)]))
@@ -305,7 +305,7 @@ def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterat
     from ..report.document import Listed, Row, Section
     from ..settings import shared_resources, stack_cost
 
-    lines = [Row(*each) for each in shared_resources(settings).lines()]
+    lines = [Row(*line) for line in shared_resources(settings).lines()]
     yield Section("Shared by all endpoints", [Listed(lines, aligned=True)])
     if cost:
         found = stack_cost(settings)
@@ -327,15 +327,15 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Settin
         comparison = comparison.of(options.endpoint)
     names = options.against, str(path)
     limits = options.limits
-    found = breaches([FileReview.of(names[1], comparison)], limits)
+    findings = breaches([FileReview.of(names[1], comparison)], limits)
     if options.json:
-        verdict = {"verdict": _verdict(found)} if limits else {}
+        verdict = {"verdict": _verdict(findings)} if limits else {}
         data = {"settings": names[1], "against": names[0]}
         print_json(data | comparison.to_dict() | verdict)
     else:
-        document = compared(comparison, *names, found, limits)
+        document = compared(comparison, *names, findings, limits)
         print_document(document, markdown=options.markdown)
-    return comparison, bool(found)
+    return comparison, bool(findings)
 
 
 def _review(names: list[str], options: PlanOptions) -> None:
@@ -352,22 +352,22 @@ def _review(names: list[str], options: PlanOptions) -> None:
     with ExitStack() as folders:  # files are read when they are asked for
         before = folders.enter_context(repository.extracted(base))
         after = folders.enter_context(repository.extracted(head)) if head else repository.root
-        reviews = review_files([str(here / each) for each in names], before, after)
+        reviews = review_files([str(here / name) for name in names], before, after)
         if not reviews:
             raise typer.BadParameter(f"no settings file is called {', '.join(names)}")
-        found = breaches(reviews, limits)
+        findings = breaches(reviews, limits)
         named = options.against.partition("...")[0] or "HEAD"
         against = base[:10] if base.startswith(named) else f"{named} at {base[:10]}"
         if options.json:
-            files = [each.to_dict() for each in reviews]
-            print_json({"against": base, "files": files, "verdict": _verdict(found)})
+            files = [file_review.to_dict() for file_review in reviews]
+            print_json({"against": base, "files": files, "verdict": _verdict(findings)})
         else:
             shown = head[:10] if head else "these files"
-            document = reviewed(reviews, against, shown, found, limits)
+            document = reviewed(reviews, against, shown, findings, limits)
             print_document(document, markdown=options.markdown)
-        different = any(each.differs for each in reviews)
-        warned = any(each.gained_warnings for each in reviews)
-    _exit(options, failed=bool(found), different=different, warned=warned)
+        different = any(file_review.differs for file_review in reviews)
+        warned = any(file_review.gained_warnings for file_review in reviews)
+    _exit(options, failed=bool(findings), different=different, warned=warned)
 
 
 def _verdict(found: list[tuple[FailsOn, str]]) -> dict[str, Any]:
@@ -442,7 +442,7 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
     from ..settings import stack_cost
 
     cost = cost_parts(settings, stack_cost(settings), options.day) if options.cost else ()
-    minutes = [Sentence(str(each)) for each in _minutes(settings)] if options.minutes else ()
+    minutes = [Sentence(str(minute)) for minute in _minutes(settings)] if options.minutes else ()
     print_document(Document("", [*cost, *minutes]))
 
 
@@ -450,11 +450,11 @@ def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
     """How long creating and deleting the settings' stack take."""
     from ..plan.stack_limits import stack_minutes
 
-    return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
+    return stack_minutes(warm_up=any(endpoint.warm_up for endpoint in settings.endpoints.values()))
 
 
 def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:
-    minutes = {each.what: each.to_dict() for each in _minutes(settings)}
+    minutes = {minute.what: minute.to_dict() for minute in _minutes(settings)}
     return {"cost": cost_data(settings, day), "minutes": minutes}
 
 

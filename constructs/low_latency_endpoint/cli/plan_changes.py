@@ -74,8 +74,11 @@ def reviewed(
         "low-latency plan",
         [
             *_judged(found, limits),
-            *(part for each in reviews for part in _measures(each)),
-            *(Section(each.path, [*_file_parts(each, against)]) for each in reviews),
+            *(part for file_review in reviews for part in _measures(file_review)),
+            *(
+                Section(file_review.path, [*_file_parts(file_review, against)])
+                for file_review in reviews
+            ),
             Section("", [Sentence(_READ_ONLY, "soft")]),
         ],
         f"{head} against {against}",
@@ -96,7 +99,7 @@ def _judged(found: Sequence[tuple[FailsOn, str]], limits: Sequence[FailsOn]) -> 
 
 def _headline(comparison: SettingsComparison) -> str:
     """How many differences there are, and of which effect."""
-    counts = Counter(each.effect for each in comparison.differences)
+    counts = Counter(difference.effect for difference in comparison.differences)
     words = ", ".join(f"{counts[effect]} {effect.word}" for effect in sorted(counts, reverse=True))
     return f"{_counted(counts.total())}: {words}" if counts else "no difference"
 
@@ -106,27 +109,32 @@ def _counted(number: int) -> str:
 
 
 def _comparison_parts(comparison: SettingsComparison, before: str, after: str) -> Iterator[Part]:
-    used = sorted({each.effect for each in comparison.differences}, reverse=True)
+    used = sorted({difference.effect for difference in comparison.differences}, reverse=True)
     if not used:
         yield Sentence("Deploying it changes nothing.")
     else:
-        rows = [(each.effect, key, each.text) for key, each in comparison.outcomes.items()]
+        rows = [(outcome.effect, key, outcome.text) for key, outcome in comparison.outcomes.items()]
         yield Section("", [_table(("Effect", "Endpoint", "What becomes of it"), rows)])
         yield from _cost(*comparison.costs)
         yield from _warnings(comparison.warnings)
         for key in ("", *comparison.keys):
-            if of := [each for each in comparison.differences if each.endpoint == key]:
+            if of := [
+                difference for difference in comparison.differences if difference.endpoint == key
+            ]:
                 table = _table(
                     ("Effect", "Setting", "What it does"),
-                    [(each.effect, _setting(each), _consequences(each)) for each in of],
+                    [
+                        (difference.effect, _setting(difference), _consequences(difference))
+                        for difference in of
+                    ],
                 )
                 title = f"{key or 'Shared by all endpoints'}: {_counted(len(of))}"
                 many = len(comparison.differences) > _MOST_SHOWN
                 yield Section(title, [table], folded=many)
         changes = [
-            each
-            for each in comparison.decisions
-            if all(each["endpoint"] in of for of in comparison.explanations)
+            decision
+            for decision in comparison.decisions
+            if all(decision["endpoint"] in of for of in comparison.explanations)
         ]
         if changes:
             title = f"Plan: {len(changes)} decision{'s' * (len(changes) != 1)} changed"
@@ -157,22 +165,22 @@ def _setting(difference: SettingDifference) -> str:
 
 
 def _consequences(difference: SettingDifference) -> str:
-    found = sorted(difference.consequences, key=lambda each: each.effect, reverse=True)
-    if len(found) == 1:
-        return found[0].text
-    return "\n".join(f"{each.effect.word}: {each.text}" for each in found)
+    effects = sorted(difference.consequences, key=lambda effect: effect.effect, reverse=True)
+    if len(effects) == 1:
+        return effects[0].text
+    return "\n".join(f"{effect.effect.word}: {effect.text}" for effect in effects)
 
 
 def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -> Table:
     """The plan's decisions that differ, side by side."""
-    several = len({each["endpoint"] for each in changes}) > 1
+    several = len({change["endpoint"] for change in changes}) > 1
     rows = [
         (
-            *[each["endpoint"]] * several,
-            *(each["title"], each["before"] or "-"),
-            Cell(each["after"] or "-", "strong"),
+            *[change["endpoint"]] * several,
+            *(change["title"], change["before"] or "-"),
+            Cell(change["after"] or "-", "strong"),
         )
-        for each in changes
+        for change in changes
     ]
     return Table((*["Endpoint"] * several, "Decision", before, after), rows, align="l")
 
@@ -243,9 +251,9 @@ def _measures(review: FileReview) -> Iterator[Part]:
 
 def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     """The worst thing that happens, in a line."""
-    if wrong := [each.path for each in reviews if each.problems]:
+    if wrong := [file_review.path for file_review in reviews if file_review.problems]:
         return f"Mistakes in {', '.join(wrong)}: nothing of it can be deployed", "bad"
-    worst = max(reviews, key=lambda each: each.effect)
+    worst = max(reviews, key=lambda file_review: file_review.effect)
     tone = _TONES[worst.effect]
     if worst.effect is Effect.NOTHING:
         return "Nothing that is deployed changes", "good"
@@ -268,7 +276,7 @@ def _without_another(review: FileReview) -> str:
 
 def _file_parts(review: FileReview, against: str) -> Iterator[Part]:
     if review.problems:
-        for first, *others in (each.splitlines() for each in review.problems):
+        for first, *others in (problem.splitlines() for problem in review.problems):
             yield Entry("mistake", "bad", first, others)
     elif review.comparison is not None:
         yield Sentence(_headline(review.comparison), "strong")

@@ -81,25 +81,25 @@ def prices(
     if settings is None and not (options.region and (options.instance_type or options.all)):
         settings = ENDPOINT_YAML
     region, types = _region_and_types(settings, options)
-    for each in types:
-        INSTANCE_TYPE.check(each, "--instance-type")
+    for type_ in types:
+        INSTANCE_TYPE.check(type_, "--instance-type")
     wanted = Wanted(region, None if options.all else frozenset(types), datetime.now(UTC).date())
     with progress_on_terminal("Reading AWS's prices") as say:
-        found = read_price_list(
+        prices = read_price_list(
             wanted,
             options.from_ or (PRICE_LIST,),
             seconds=seconds_of(options.timeout, "--timeout"),
             say=say,
         )
-    missing = _missing(found, types)
-    if not found.prices:
+    missing = _missing(prices, types)
+    if not prices.prices:
         raise typer.BadParameter(f"nothing has a price there in {region}: {', '.join(missing)}")
     output = options.output or Path(settings.parent if settings else ".", f"prices-{region}.csv")
     try:
-        output.write_text(price_file_text(found.prices), encoding="utf-8")
+        output.write_text(price_file_text(prices.prices), encoding="utf-8")
     except OSError as problem:
         raise typer.BadParameter(f"{output}: {problem.strerror}") from None
-    _show(found, output, missing, as_json=options.json)
+    _show(prices, output, missing, as_json=options.json)
     for each in missing:
         typer.echo(f"No price: {each}.", err=True)
     if missing:
@@ -114,7 +114,9 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
 
         loaded = load_settings(settings, without=("prices",))  # which may name what is not yet
         region = region or region_of(loaded)
-        types += [each.plan.request.serving.instance_type for each in planned_variants(loaded)]
+        types += [
+            variant.plan.request.serving.instance_type for variant in planned_variants(loaded)
+        ]
     if region is None:
         raise typer.BadParameter("the settings do not say where they deploy: give --region")
     return region, list(dict.fromkeys(types))
@@ -124,7 +126,7 @@ def _missing(found: FoundPrices, types: list[str]) -> list[str]:
     """What was looked for in vain, in words."""
     from ..facts.prices import priced_items
 
-    there = {each.item for each in found.prices}
+    there = {price.item for price in found.prices}
     return [
         f"{item} (AWS's Price List has {found.unclear[item]})" if item in found.unclear else item
         for item in (*types, *priced_items())
@@ -136,12 +138,12 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
     if as_json:
         there = [
             {
-                "item": each.item,
-                "usd": each.usd,
-                "unit": each.unit,
-                "published": str(each.published),
+                "item": price.item,
+                "usd": price.usd,
+                "unit": price.unit,
+                "published": str(price.published),
             }
-            for each in found.prices
+            for price in found.prices
         ]
         print_json({"output": str(output), "prices": there, "missing": missing})
         return
@@ -150,13 +152,13 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
 
     typer.echo(f"wrote {output}", err=True)
     rows = [
-        [each.item, f"{each.usd:.10f}".rstrip("0").rstrip("."), each.unit, str(each.published)]
-        for each in sorted(found.prices, key=lambda each: each.item)
+        [price.item, f"{price.usd:.10f}".rstrip("0").rstrip("."), price.unit, str(price.published)]
+        for price in sorted(found.prices, key=lambda price: price.item)
     ]
     title = f"{found.prices[0].region}: on-demand list prices"
-    said = (
+    text = (
         "Discounts, Savings Plans, free tiers and taxes are not in it. In the settings file: "
         f"`prices: {{file: {output.name}}}`"
     )
     table = Table(["What", "US dollars", "for one", "published"], rows, title)
-    print_document(Document("", [table, Sentence(said)]))
+    print_document(Document("", [table, Sentence(text)]))

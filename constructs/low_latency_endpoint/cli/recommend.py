@@ -263,7 +263,7 @@ def _show(command: JobCommand, job: Job, threshold: LatencyThreshold, scaling: b
     data: dict[str, Any] = {
         "target_ms": threshold.milliseconds,
         "tests_ended_at_ms": ended.milliseconds if ended else None,
-        "results": [each.to_dict(threshold) for each in results],
+        "results": [result.to_dict(threshold) for result in results],
     }
     if scaling and options.result is not None:
         data["scaling"] = _scaling(command, job, job.chosen(results, options.result))
@@ -274,7 +274,7 @@ def _show(command: JobCommand, job: Job, threshold: LatencyThreshold, scaling: b
         lambda each: found.adopt(each, threshold, command.key, command.endpoint),
         data,
     )
-    within = any(each.within(threshold) for each in results)
+    within = any(result.within(threshold) for result in results)
     if job.done and not (job.succeeded and (within or options.result is not None)):
         raise typer.Exit(1)
 

@@ -52,7 +52,7 @@ def check_measured(result: SearchResult) -> None:
     if result.condition:
         raise NOT_MEASURED.error(
             got="a service time that was assumed from the latency target",
-            allowed="one that was measured or stated",
+            allowed="a measured or stated service time",
             where="--search",
         )
 
@@ -112,9 +112,8 @@ def _values(
                 what="a scaling policy needs a measured throughput",
                 where=where,
                 got="no throughput in the settings",
-                allowed="throughput beside it",
-                fix="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
-                "fleet.",
+                allowed="a scaling policy with throughput",
+                fix="Set peak_tps and tps_per_instance, from a load test, or adopt a fixed fleet.",
             )
         if in_flight:
             raise EXCLUDES_ANOTHER.error(
@@ -122,7 +121,7 @@ def _values(
                 where=where,
                 got="scaling on requests in flight, by throughput.concurrency_per_instance",
                 allowed="scaling: {metric: invocations} beside it, or a fixed fleet",
-                fix="Adopt a fixed fleet, or state scaling.metric: invocations.",
+                fix="Adopt a fixed fleet, or set scaling.metric: invocations.",
             )
         own_target = stated.scaling.invocations_target
         if stated.scaling.metric == "concurrency" or own_target is not None:

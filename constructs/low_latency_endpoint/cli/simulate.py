@@ -281,19 +281,19 @@ def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> l
     """What does not fit between a load test and the settings."""
     from ..plan.load_test_validity import other_instance_type
 
-    found = []
+    misfits = []
     if (
         load_test.endpoint
         and stated.endpoint_name
         and load_test.endpoint not in (stated.endpoint_name, key)
     ):
-        found.append(
+        misfits.append(
             f"the load test called {load_test.endpoint}, the settings' endpoint is "
             f"{stated.endpoint_name}"
         )
     if other := other_instance_type(load_test.instance_type, stated.instance_type):
-        found.append(other)
-    return found
+        misfits.append(other)
+    return misfits
 
 
 def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]:

@@ -177,14 +177,14 @@ def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: s
     return [
         Line(
             title,
-            [each.cost for each in points],
-            [1000 * each.latency.mean for each in points],
+            [point.cost for point in points],
+            [1000 * point.latency.mean for point in points],
             colour,
             kind,
             marks=[mark] * len(points),
             notes=[
-                f"{each.candidate}: {each.cost:.2f} instances, {milliseconds(1000 * each.latency.mean, 3)}"
-                for each in points
+                f"{point.candidate}: {point.cost:.2f} instances, {milliseconds(1000 * point.latency.mean, 3)}"
+                for point in points
             ],
         )
         for title, points, kind, mark in (
@@ -244,15 +244,15 @@ class SimulationReport:
         self.data = {
             "steady": result.to_dict(),
             "verdicts": {
-                f"p{each.percentile:g}": {
-                    "callers_target_ms": 1000 * each.callers,
-                    "model_target_ms": 1000 * each.model,
-                    "verdict": verdict(result.percentile(each.percentile), each.model),
+                f"p{target.percentile:g}": {
+                    "callers_target_ms": 1000 * target.callers,
+                    "model_target_ms": 1000 * target.model,
+                    "verdict": verdict(result.percentile(target.percentile), target.model),
                 }
-                for each in self.model.targets
+                for target in self.model.targets
             },
         }
-        found = {each["verdict"] for each in self.data["verdicts"].values()}
+        found = {verdict["verdict"] for verdict in self.data["verdicts"].values()}
         self._judge(missed="above" in found, sure=found <= {"above", "within"})
         self._say_cost(self.model.instances, self.model.peak_tps)
 
@@ -348,7 +348,7 @@ class SimulationReport:
         self._assume_over_time(
             shapes,
             self.model.peak_tps,
-            dict.fromkeys(each for one in shapes for each in self.model.assumed_over_time(one)),
+            dict.fromkeys(each for shape in shapes for each in self.model.assumed_over_time(shape)),
         )
 
     def search(
@@ -476,22 +476,22 @@ class SimulationReport:
         from ..simulate import shapes as made
 
         self.assumed += said
-        if any(each.name in made() for each in shapes):
+        if any(shape.name in made() for shape in shapes):
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         self.assumed += [
-            f"the traffic of {each.name} ({each.description}) has its peak at "
-            f"{readable(peak_tps)} requests per second. {each.far_from(peak_tps)}".rstrip(". ")
-            for each in shapes
-            if each.name not in made()
+            f"the traffic of {shape.name} ({shape.description}) has its peak at "
+            f"{readable(peak_tps)} requests per second. {shape.far_from(peak_tps)}".rstrip(". ")
+            for shape in shapes
+            if shape.name not in made()
         ]
 
     def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""
-        told = self._document(charts=html is not None)
+        document = self._document(charts=html is not None)
         if html is not None:
             from ..report.pages import page
 
-            _write(html, page(told))
+            _write(html, page(document))
         if as_json:
             print_json(
                 {
@@ -504,7 +504,7 @@ class SimulationReport:
                 }
             )
         else:
-            print_document(told, markdown=markdown)
+            print_document(document, markdown=markdown)
             if markdown and self.adopted is not None:
                 typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
         if self.failed:
@@ -519,9 +519,9 @@ class SimulationReport:
             f"{self.name}: what would happen",
             [
                 *others,
-                *(Sentence(f"Warning: {each}.", "careful") for each in self.warnings),
+                *(Sentence(f"Warning: {warning}.", "careful") for warning in self.warnings),
                 *(Section("", [each], detail=True) for each in made if each),
-                *(Section(each.title, [replace(each, title="")]) for each in self.tables),
+                *(Section(table.title, [replace(table, title="")]) for table in self.tables),
                 *(Section(head, [Code([(text, "")])]) for head, text in self.code),
                 Section("Assumed", [Listed(self.assumed, "soft")]),
             ],
@@ -533,7 +533,7 @@ class SimulationReport:
 def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
     """Minutes without a word look like a program that hangs."""
     runs = 25  # a dozen policies once, and three or four of them with all replications
-    million = runs * tps * sum(each.seconds * each.mean_share for each in shapes) / 1e6
+    million = runs * tps * sum(shape.seconds * shape.mean_share for shape in shapes) / 1e6
     if million > 200:
         typer.echo(
             f"About {million:,.0f} million requests to simulate: this takes minutes.", err=True
@@ -542,7 +542,7 @@ def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
 
 def _paid_for(found: Found, result: SearchResult) -> tuple[float, float]:
     """The instances paid for, and requests per second."""
-    shares = [each.mean_share for each in result.shapes] if found.shape else [1.0]
+    shares = [shape.mean_share for shape in result.shapes] if found.shape else [1.0]
     return found.cost, result.goal.tps * sum(shares) / len(shares)
 
 

@@ -73,7 +73,7 @@ def stage(options: StageOptions, models: Models = None) -> None:
 
     locked = read_lock(options.lock)
     chosen = [
-        pinned_in(locked, each, str(options.lock)) for each in dict.fromkeys(models or locked)
+        pinned_in(locked, model, str(options.lock)) for model in dict.fromkeys(models or locked)
     ]
     client, region = open_clients(options.profile, options.region)
     check_bucket(f"s3://{options.bucket}", region, "--bucket")
@@ -96,11 +96,11 @@ def _stage(pinned: PinnedModel, bucket: Bucket) -> None:
     from ..hugging_face.staging_function.bucket import Commit, File
 
     commit = Commit(pinned.model, pinned.commit, pinned.file_list)
-    files = [File(*each) for each in pinned.files]
-    paths = [each.path for each in files]
+    files = [File(*file) for file in pinned.files]
+    paths = [file.path for file in files]
     bucket.use(commit, _USER, "low-latency stage")
     bucket.found(commit, paths)
-    with _progress(pinned.model, sum(each.size for each in files)) as (advance, say):
+    with _progress(pinned.model, sum(file.size for file in files)) as (advance, say):
         _copy(files, commit, bucket, advance, say)
     bucket.confirm(commit, paths)
 
@@ -151,7 +151,7 @@ def _copy(
         except BaseException:  # an interruption: what is half written is removed
             stopped.set()
             raise
-    failed = [each for each in failures if each is not None]
+    failed = [failure for failure in failures if failure is not None]
     # The one that stopped the others, not what it stopped.
     for each in sorted(failed, key=lambda failure: "stopped, as" in str(failure)):
         raise each
@@ -203,5 +203,5 @@ def _in_words(failed: StagingFailed) -> ConfigurationError:
     """As an error of the library's: with what to do."""
     from ..errors import ErrorRule, rules
 
-    by_code: dict[str, ErrorRule] = {each.code: each for each in rules()}
+    by_code: dict[str, ErrorRule] = {rule.code: rule for rule in rules()}
     return by_code[failed.code].error(got=failed.problem, allowed="")

@@ -43,8 +43,8 @@ TOKEN_LIFETIME = Range(
     rule(
         "LLC113",
         "the lifetime of a bearer token is out of range",
-        fix="Give a short one, such as timedelta(minutes=5): a new token costs nothing, and one "
-        "that leaks can be used until it expires.",
+        fix="Give a short lifetime, such as timedelta(minutes=5). A new token is free, and a "
+        "leaked token works until it expires.",
         source=_PAGE,
     ),
     "the lifetime of a bearer token",
@@ -81,7 +81,7 @@ def bearer_token(
     given: Any = credentials
     known = given.get_credentials() if hasattr(given, "get_credentials") else given
     if known is None:
-        raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+        raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
     return BearerToken(_PREFIX + base64.b64encode(_presigned(known, region, int(seconds))).decode())
 
 

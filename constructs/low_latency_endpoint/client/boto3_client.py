@@ -274,11 +274,13 @@ def _create(options: ClientOptions, url: str | None, config: Config) -> Boto3Run
     if not config.user_agent:
         # boto3 assembles this text twice per call. Said once it stays the same; botocore appends
         # the extra parts again, so they are taken off.
-        made = session.client(_SERVICE, region_name=region, endpoint_url=url, config=config)
+        plain_client = session.client(_SERVICE, region_name=region, endpoint_url=url, config=config)
         extra = f" {config.user_agent_extra}" if config.user_agent_extra else ""
-        agent = made.meta.config.user_agent.removesuffix(f" Botocore/{botocore.__version__}{extra}")
+        agent = plain_client.meta.config.user_agent.removesuffix(
+            f" Botocore/{botocore.__version__}{extra}"
+        )
         fixed = config.merge(Config(user_agent=agent))
-        made.close()
+        plain_client.close()
 
     def add_base(base_classes: list[type], **_: Any) -> None:
         base_classes.insert(0, Boto3RuntimeClient)
@@ -356,7 +358,7 @@ class Handlers:
     ) -> Mapping[str, Any] | None:
         """Handle ``provide-client-params``: our parameter is not for AWS."""
         if self._closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before close()")
         context["low_latency_attempts"] = Attempts(self._rules, is_idempotent(params))
         if "Idempotent" not in params:
             return None

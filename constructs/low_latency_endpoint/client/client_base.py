@@ -242,7 +242,7 @@ class ClientBase:
         probe.close()
         found = session.get_credentials()
         if found is None:
-            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+            raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
         self._credentials = RenewedCredentials(found)
         self._wire = Wire(Sigv4Signer(self._credentials, region=str(options.region)), headers)
         self.exceptions: Any = self._wire.exceptions
@@ -274,7 +274,7 @@ class ClientBase:
     def _check_proxy(self, url: str) -> None:
         """Refuse one that would be passed by; to this machine there is no need of any."""
         if is_proxied(url, self._proxies) and not is_this_machine(name_of(url)[0]):
-            raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="no proxy on the way")
+            raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="a direct connection")
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""

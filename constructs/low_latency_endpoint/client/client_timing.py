@@ -32,8 +32,8 @@ CLIENT_DURATION = Range(
     rule(
         "LLC101",
         "a duration of the runtime client is out of range",
-        fix="Give a timedelta. A model may take 60 s; AWS asks for a client timeout of 70 s "
-        "above 50 s.",
+        fix="Give a timedelta. A model may take 60 s. Above 50 s, AWS asks for a client "
+        "timeout of 70 s.",
         source=_INVOKE_PAGE,
     ),
     "the duration",
@@ -46,7 +46,7 @@ CLIENT_CONCURRENCY = Range(
     rule(
         "LLC102",
         "the number of concurrent calls of the runtime client is out of range",
-        fix="Give the most calls at the same moment: the process's threads or tasks.",
+        fix="Give the number of threads or tasks that call at the same time.",
     ),
     "concurrency",
     1,
@@ -92,7 +92,7 @@ HEDGE_PERCENTILE = Range(
     rule(
         "LLC106",
         "the percentile after which requests are hedged is out of range",
-        fix="With 95, one request in twenty is hedged.",
+        fix="Give a percentile such as 95, which hedges one request in twenty.",
     ),
     "the percentile",
     50,
@@ -110,13 +110,13 @@ CLIENT_URL = rule(
 CLIENT_REGION = rule(
     "LLC108",
     "the runtime client has no Region",
-    fix="Give region='us-east-1' or a session with one, or set AWS_REGION.",
+    fix="Pass region='us-east-1' or a session that has a Region, or set AWS_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
     "LLC109",
     "the runtime client finds no credentials",
-    fix="Give a session that has them, or configure them as for the AWS CLI (check: aws sts "
-    "get-caller-identity).",
+    fix="Pass a session with credentials, or configure credentials as for the AWS CLI. "
+    "Check with `aws sts get-caller-identity`.",
 )
 
 CLIENT_PLAIN_HTTP = rule(

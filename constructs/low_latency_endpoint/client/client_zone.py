@@ -167,8 +167,8 @@ def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | N
 
 
 def _json_object(text: str) -> Mapping[str, object]:
-    found = json.loads(text or "{}")
-    return found if isinstance(found, dict) else {}
+    metadata = json.loads(text or "{}")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _get(
@@ -252,8 +252,8 @@ def client_route(
     if not zonal_urls:
         return own, None
     checked = {
-        key: checked_origin(one, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
-        for key, one in zonal_urls.items()
+        key: checked_origin(zonal_url, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
+        for key, zonal_url in zonal_urls.items()
     }
     if own is None:
         own = find_client_zone(zone_timeout)

@@ -33,14 +33,14 @@ NOT_TWICE = rule(
 NO_SESSION = rule(
     "LLC117",
     "the container opened no session",
-    fix="Set SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true for vLLM's and SGLang's images; give the Body "
-    "with which a container of your own opens one.",
+    fix="Set SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true for the vLLM and SGLang images. For "
+    "your own container, pass the Body that opens a session.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
 OPENED_BY_STREAM = rule(
     "LLC118",
     "a stream cannot open a session",
-    fix="Open it with open_session(), and give the stream its ID.",
+    fix="Open the session with open_session(), and pass its ID to the stream.",
     source=_STREAM_PAGE,
 )
 NEW_SESSION = "NEW_SESSION"
@@ -72,9 +72,11 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
     if conversation is None:
         return parameters
     if not isinstance(conversation, str) or not conversation:
-        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a text that is not empty")
+        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a non-empty text")
     if "PrefixAwareId" in parameters:
-        raise ONE_IDENTIFIER.error(got="conversation and PrefixAwareId", allowed="one of them")
+        raise ONE_IDENTIFIER.error(
+            got="conversation and PrefixAwareId", allowed="only one of the two"
+        )
     return {**parameters, "PrefixAwareId": _hashed(conversation)}
 
 
@@ -128,5 +130,7 @@ def session_id(told: str | None) -> str:
     """The ID of ``NewSessionId``, which names the session's end beside it."""
     found = (told or "").partition(";")[0].strip()
     if not found:
-        raise NO_SESSION.error(got="an answer without NewSessionId", allowed="one with it")
+        raise NO_SESSION.error(
+            got="an answer without NewSessionId", allowed="an answer with NewSessionId"
+        )
     return found

@@ -179,7 +179,9 @@ def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
     else:
         choices = found.get("choices")
         choices = choices if isinstance(choices, list) else []
-        whole = [each for each in choices if isinstance(each, Mapping) and each.get("message")]
+        whole = [
+            choice for choice in choices if isinstance(choice, Mapping) and choice.get("message")
+        ]
         ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in whole]
         return {**found, "choices": ended} if ended else found
     details = details if isinstance(details, Mapping) else {}
@@ -379,10 +381,10 @@ class Tokens:
 
     def _ended(self) -> list[GenerationPart]:
         """Take the end of the answer, and the part of a last event that has no end of its own."""
-        found: list[GenerationPart] = []
+        parts: list[GenerationPart] = []
         try:
             for payload in self._form.end():
-                self._add(found, payload)
+                self._add(parts, payload)
             if not self._done:
                 self._buffer.check_end()
                 if self._first and not self._reasons:
@@ -395,30 +397,30 @@ class Tokens:
         except GenerationFailedError as error:
             inside = error.response["Error"]["Code"] == _NO_CHUNK and self._reasons
             self._failure = self._cut("inside an event") if inside else error
-        if self._failure is not None and not found:
+        if self._failure is not None and not parts:
             raise self._failure
-        return found
+        return parts
 
     def _take(self, data: bytes) -> list[GenerationPart]:
         """The parts that these bytes complete.
 
         An error that follows them waits in ``_failure`` until they were given to the caller.
         """
-        found: list[GenerationPart] = []
+        parts: list[GenerationPart] = []
         try:
             for event in self._wire.events(self._buffer, data):
                 piece = event.get("PayloadPart", {}).get("Bytes", b"")
                 if len(self._first) < MOST_SHOWN:
                     self._first += piece[:MOST_SHOWN]
                 for payload in self._form.feed(piece):
-                    self._add(found, payload)
+                    self._add(parts, payload)
         except GenerationFailedError as error:
             self._failure = error
         except EventStreamError as error:
             self._failure = self._failed(error.response)
         except ResponseStreamingError as error:
             self._failure = self._no_chunk(error.kwargs["error"])
-        return found
+        return parts
 
     def _failed(self, response: dict[str, Any]) -> GenerationFailedError:
         return GenerationFailedError(response, self._wire.stream.name, self._count)
@@ -436,9 +438,9 @@ class Tokens:
             self._done = True
             return
         try:
-            told = json.loads(payload)
-            chunk = as_chunk(told)
-            if chunk is not told:
+            content = json.loads(payload)
+            chunk = as_chunk(content)
+            if chunk is not content:
                 self._missing = f"{self._other_form()}, without the last event of that form"
             text, error, usage = content_of(chunk), error_of(chunk), chunk.get("usage")
             for choice in chunk.get("choices") or ():
@@ -457,4 +459,4 @@ class Tokens:
         self._count += 1
         if self.time_to_first_token is None:
             self.time_to_first_token = timedelta(seconds=time.monotonic() - self._began)
-        found.append(GenerationPart(text, told))
+        found.append(GenerationPart(text, content))

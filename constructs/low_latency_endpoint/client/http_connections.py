@@ -310,7 +310,7 @@ class Pool(ABC, Generic[C]):
     def check_open(self) -> None:
         """Raise LLC111 after :meth:`close`."""
         if self.closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before close()")
 
     def close(self) -> None:
         """Close all connections, for good; what is under way ends with an error."""

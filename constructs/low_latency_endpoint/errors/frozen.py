@@ -45,15 +45,15 @@ class _Frozen:
 
     def __hash__(self) -> int:
         counted = [
-            each for each in dataclasses.fields(self) if each.compare and each.hash is not False
+            field for field in dataclasses.fields(self) if field.compare and field.hash is not False
         ]
         return hash(tuple(getattr(self, each.name) for each in counted))
 
     def __repr__(self) -> str:
-        shown = [each.name for each in dataclasses.fields(self) if each.repr]
+        shown = [field.name for field in dataclasses.fields(self) if field.repr]
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{type(self).__qualname__}({values})"
 
 
 def _compared(value: Any) -> tuple[Any, ...]:
-    return tuple(getattr(value, each.name) for each in dataclasses.fields(value) if each.compare)
+    return tuple(getattr(value, field.name) for field in dataclasses.fields(value) if field.compare)

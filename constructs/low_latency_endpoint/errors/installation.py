@@ -23,8 +23,10 @@ def origin() -> Path | None:
     """The wheel or the checkout that this was installed from, where it is still there."""
     from urllib.request import url2pathname  # HTTP and e-mail with it: 20 ms of each command
 
-    found = _installed()
-    url = urlparse(json.loads((found and found.read_text("direct_url.json")) or "{}").get("url"))
+    installed = _installed()
+    url = urlparse(
+        json.loads((installed and installed.read_text("direct_url.json")) or "{}").get("url")
+    )
     path = Path(url2pathname(url.path or ""))
     return path if url.scheme == "file" and path.exists() else None
 
@@ -37,8 +39,8 @@ def _installed() -> Any:
 
 
 def _packages(extra: str) -> Iterator[str]:
-    found = _installed()
-    for requirement in (found and found.requires) or ():
+    installed = _installed()
+    for requirement in (installed and installed.requires) or ():
         package, _, marker = requirement.partition(";")
         if f'extra == "{extra}"' not in marker.replace("'", '"'):
             continue

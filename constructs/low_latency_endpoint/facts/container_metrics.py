@@ -54,12 +54,7 @@ QUERY_WINDOW_SECONDS = number_range(
 )
 WAITING_REQUESTS = number_range("LLE994", "the number of requests that wait", 0, None, whole=False)
 KV_CACHE_USE = number_range(
-    "LLE995",
-    "the use of the KV cache",
-    0,
-    1,
-    whole=False,
-    fix="Give a share: 0.95 is all but a twentieth of it.",
+    "LLE995", "the use of the KV cache", 0, 1, whole=False, fix="Give a share, such as 0.95."
 )
 METRICS_SERVER = rule(
     "LLE996",
@@ -71,7 +66,9 @@ METRICS_OF_SERVER = Choice(
     METRICS_SERVER, "the server whose metrics the container publishes", ("vllm", "sglang")
 )
 NOTHING_WATCHED = rule(
-    "LLE997", "there is nothing to watch", fix="State ttft, itl, waiting_requests or kv_cache_use."
+    "LLE997",
+    "the alarms have nothing to watch",
+    fix="Set ttft, itl, waiting_requests or kv_cache_use.",
 )
 
 LONGEST_QUERY = 10_000
@@ -103,8 +100,8 @@ class ContainerMetric(NamedTuple):
 @cache
 def container_metrics() -> Mapping[tuple[str, str], ContainerMetric]:
     """All metrics by server and meaning."""
-    found = (ContainerMetric(**row) for row in rows("container_metrics"))
-    return MappingProxyType({(each.server, each.meaning): each for each in found})
+    metrics = (ContainerMetric(**row) for row in rows("container_metrics"))
+    return MappingProxyType({(metric.server, metric.meaning): metric for metric in metrics})
 
 
 @cache
@@ -115,17 +112,17 @@ def promql_regions() -> frozenset[str]:
 
 def container_metric(server: str, meaning: str, where: str = "") -> ContainerMetric:
     """The metric of a server that means something."""
-    found = container_metrics().get((server, meaning))
-    if found is None:
-        servers = sorted({each.server for each in container_metrics().values()})
+    container_metric = container_metrics().get((server, meaning))
+    if container_metric is None:
+        servers = sorted({metric.server for metric in container_metrics().values()})
         raise METRICS_SERVER.error(got=repr(server), allowed=", ".join(servers), where=where)
-    return found
+    return container_metric
 
 
 def server_of(images: Iterable[str]) -> str | None:
     """The server whose metrics these images' containers publish; ``None`` for another."""
-    names = [each.rpartition("/")[2].partition(":")[0].lower() for each in images]
-    servers = dict.fromkeys(each.server for each in container_metrics().values())
+    names = [image.rpartition("/")[2].partition(":")[0].lower() for image in images]
+    servers = dict.fromkeys(metric.server for metric in container_metrics().values())
     return next((each for each in servers if any(each in name for name in names)), None)
 
 
@@ -161,14 +158,12 @@ def percentile_query(
     whole, of_buckets = (f' by ("{by}") ', f'(le, "{by}")') if by else ("", "(le)")
 
     def exponential(name: str) -> str:
-        found = _selector(name, endpoint, variant)
-        return f"histogram_quantile({share:g}, sum{whole}(rate({found}[{window_seconds}s])))"
+        selector = _selector(name, endpoint, variant)
+        return f"histogram_quantile({share:g}, sum{whole}(rate({selector}[{window_seconds}s])))"
 
     def explicit(name: str) -> str:
-        found = _selector(f"{name}_bucket", endpoint, variant)
-        return (
-            f"histogram_quantile({share:g}, sum by {of_buckets} (rate({found}[{window_seconds}s])))"
-        )
+        selector = _selector(f"{name}_bucket", endpoint, variant)
+        return f"histogram_quantile({share:g}, sum by {of_buckets} (rate({selector}[{window_seconds}s])))"
 
     return " or ".join(
         (exponential(own), explicit(underscored), exponential(underscored), explicit(own))
@@ -185,12 +180,12 @@ def count_query(
     own, underscored = metric.names
 
     def exponential(name: str) -> str:
-        found = _selector(name, endpoint, variant)
-        return f"histogram_count(sum(increase({found}[{window_seconds}s])))"
+        selector = _selector(name, endpoint, variant)
+        return f"histogram_count(sum(increase({selector}[{window_seconds}s])))"
 
     def explicit(name: str) -> str:
-        found = _selector(f"{name}_count", endpoint, variant)
-        return f"sum(increase({found}[{window_seconds}s]))"
+        selector = _selector(f"{name}_count", endpoint, variant)
+        return f"sum(increase({selector}[{window_seconds}s]))"
 
     return " or ".join(
         (exponential(own), explicit(underscored), exponential(underscored), explicit(own))
@@ -248,26 +243,26 @@ def watched_metric(query: str) -> WatchedMetric | None:
     """The metric that a query compares with a threshold; ``None`` where that cannot be told."""
     data = data_part(query)
     names = set(metric_names_in(data or ""))  # further conditions may ask for other metrics
-    found = next(
+    container_metric = next(
         (
-            each
-            for each in container_metrics().values()
-            if names & {form for name in each.names for form in (name, f"{name}_bucket")}
+            metric
+            for metric in container_metrics().values()
+            if names & {form for name in metric.names for form in (name, f"{name}_bucket")}
         ),
         None,
     )
-    if found is None or data is None:
+    if container_metric is None or data is None:
         return None
     compared = _THRESHOLD.match(query[query.index(data) + len(data) :].lstrip(") "))
     if compared is None:
         return None
     threshold = float(compared[1])
-    if found.type != "histogram":
-        return WatchedMetric(found.meaning, "", threshold)
+    if container_metric.type != "histogram":
+        return WatchedMetric(container_metric.meaning, "", threshold)
     share = _QUANTILE.search(data)
     if share is None:
         return None
-    return WatchedMetric(found.meaning, f"p{100 * float(share[1]):.6g}", threshold)
+    return WatchedMetric(container_metric.meaning, f"p{100 * float(share[1]):.6g}", threshold)
 
 
 _THRESHOLD = re.compile(r">=?\s*([0-9.]+)")
@@ -316,7 +311,9 @@ def _at_top(query: str) -> list[tuple[int, str]]:
         elif character in ")]}":
             depth -= 1
         elif depth == 0:
-            token = next((each for each in _COMPARISONS if query.startswith(each, at)), "")
+            token = next(
+                (comparison for comparison in _COMPARISONS if query.startswith(comparison, at)), ""
+            )
             word = _WORD.match(query, at)
             token = token or (word[0] if word else "")
             if token:

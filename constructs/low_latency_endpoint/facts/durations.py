@@ -64,7 +64,7 @@ def milliseconds_of(value: Any, where: str = "") -> float:
         raise DURATION.error(got=repr(value), allowed=DURATION_KINDS, where=where)
     if is_unresolved(value):
         raise PLAN_NEEDS_VALUES.error(
-            what="the plan calculates with a duration, and a token has no value at synth",
+            what="the plan needs a duration, but a token has no value at synth",
             got="a token",
             allowed="a duration known at synth",
             where=where,

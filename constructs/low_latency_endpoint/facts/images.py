@@ -201,43 +201,43 @@ _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
 
 CUDA_ON_ACCELERATOR = rule(
     "LLE330",
-    "the image needs an NVIDIA GPU, the instance type has another accelerator",
+    "the image needs an NVIDIA GPU, but the instance type has another accelerator",
     fix="Choose an image for this accelerator (neuronx in its tag), or a GPU type.",
     source=_IMAGES,
 )
 NEURON_ELSEWHERE = rule(
     "LLE331",
-    "the image needs Inferentia or Trainium, the instance type has neither",
-    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for neuron without x), or another image.",
+    "the image needs Inferentia or Trainium, but the instance type has neither",
+    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for neuron images), or another image.",
     source=_IMAGES,
 )
 NEURONX_ON_INF1 = rule(
     "LLE332",
-    "the image is for Inferentia2 and Trainium (neuronx), the instance type is Inferentia 1",
-    fix="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
+    "the image is for Inferentia2 and Trainium (neuronx), but the instance type is Inferentia 1",
+    fix="Choose an ml.inf2 or ml.trn1 type, or a neuron (not neuronx) image.",
     source=_IMAGES,
 )
 NEURON_ON_INF2 = rule(
     "LLE333",
-    "the image is for Inferentia 1 (neuron), the instance type is Inferentia2 or Trainium",
+    "the image is for Inferentia 1 (neuron), but the instance type is Inferentia2 or Trainium",
     fix="Choose a neuronx image, or an ml.inf1 type.",
     source=_IMAGES,
 )
 X86_ON_ARM = rule(
     "LLE334",
-    "the image is for x86_64, the instance type is Graviton (arm64)",
-    fix="Choose the arm64 image (repository ends in -arm64 or -graviton), or an x86_64 type.",
+    "the image is for x86_64, but the instance type is Graviton (arm64)",
+    fix="Choose the arm64 image (repository name ends in -arm64 or -graviton), or an x86_64 type.",
     source=_IMAGES,
 )
 ARM_ON_X86 = rule(
     "LLE335",
-    "the image is for arm64, the instance type is x86_64",
+    "the image is for arm64, but the instance type is x86_64",
     fix="Choose the x86_64 image, or a Graviton type such as ml.c7g.xlarge.",
     source=_IMAGES,
 )
 GPU_ON_CPU = rule(
     "LLE336",
-    "the image needs a GPU, the instance type has none",
+    "the image needs a GPU, but the instance type has none",
     fix="Choose a GPU type such as ml.g5.xlarge, or an image with cpu in its tag.",
     source=_IMAGES,
 )
@@ -250,13 +250,13 @@ CUDA_ON_AMI = rule(
 AMI_ON_TYPE = rule(
     "LLE338",
     "the inference AMI is for another accelerator",
-    fix="Choose one for the instance type's accelerator, or leave it out.",
+    fix="Choose an AMI for the instance type's accelerator, or leave the AMI out.",
     source=_AMI,
 )
 IMAGE_FOLDER = rule(
     "LLE380",
     "there is no Dockerfile to build the image from",
-    fix="Name the folder that has it, and the file if its name differs.",
+    fix="Name the folder of the Dockerfile, and the file if it has another name.",
     source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
 )
 ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
@@ -373,19 +373,19 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
 
 
 def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[ErrorRule, str]]:
-    found = []
+    mismatches = []
     if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
-        found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
+        mismatches.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
     elif needs.accelerator == "neuron" and facts.accelerator != "neuron":
-        found.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
+        mismatches.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
     elif needs.neuron_generation == "neuronx" and facts.family == "inf1":
-        found.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
+        mismatches.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
     elif needs.neuron_generation == "neuron" and facts.family != "inf1":
-        found.append((NEURON_ON_INF2, "ml.inf1 types"))
+        mismatches.append((NEURON_ON_INF2, "ml.inf1 types"))
     if needs.architecture and facts.architecture and needs.architecture != facts.architecture:
         arm = needs.architecture == "arm64"
-        found.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
-    return found
+        mismatches.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
+    return mismatches
 
 
 def _ami_mismatches(
@@ -427,9 +427,9 @@ def _ami_doubts(needs: ImageNeeds, facts: InstanceFacts, ami: str | None) -> lis
         return []
     if ami is None and facts.accelerator == "nvidia" and needs.cuda[0] >= _SINCE_CUDA:
         fitting = [
-            each.name
-            for each in inference_amis().values()
-            if each.cuda and each.cuda[0] >= needs.cuda[0]
+            inference_ami_facts.name
+            for inference_ami_facts in inference_amis().values()
+            if inference_ami_facts.cuda and inference_ami_facts.cuda[0] >= needs.cuda[0]
         ]
         return [
             f"the image has CUDA {_dotted(needs.cuda)} and no inference AMI is chosen: where "

@@ -145,8 +145,8 @@ MODEL_DATA_URI = text_form(
     r"(https|s3)://[^/]+/?.*",
     "an s3:// or https:// URI",
     max_length=1024,
-    fix="Upload the file to S3 and write s3://<bucket>/<key>; in Python ModelData.from_asset(path) "
-    "does both.",
+    fix="Upload the file to S3 and write s3://<bucket>/<key>. In Python, use "
+    "ModelData.from_asset(path).",
     prefix="s3://",
     bare=_BUCKET_PATH,
     source=_CONTAINER,
@@ -355,7 +355,7 @@ CAPACITY_RESERVATION_ARN = text_form(
 PAYLOAD = Range(
     rule(
         "LLE820",
-        "the payload is larger than SageMaker takes",
+        "the payload is larger than SageMaker accepts",
         fix="Send a reference to data in S3, compress it, or use an asynchronous endpoint.",
         source=GUIDE + "deploy-model-options.html",
     ),
@@ -471,7 +471,7 @@ TPS_PER_INSTANCE = number_range(
     1e-6,
     None,
     whole=False,
-    fix="Give what one instance held within the latency target.",
+    fix="Give one instance's throughput within the latency target.",
 )
 CONCURRENCY_PER_INSTANCE = number_range(
     "LLE896",
@@ -480,8 +480,8 @@ CONCURRENCY_PER_INSTANCE = number_range(
     None,
     unit="requests in flight",
     whole=False,
-    fix="Give what was in flight on one instance, on average, when a load test found its "
-    "tps_per_instance.",
+    fix="Give the average requests in flight on one instance at its tps_per_instance, "
+    "from a load test.",
 )
 SAFETY_FACTOR = number_range(
     "LLE604",
@@ -490,7 +490,7 @@ SAFETY_FACTOR = number_range(
     1,
     whole=False,
     source=GUIDE + "endpoint-scaling-loadtest.html",
-    fix="Give the share of the measured throughput to aim at; AWS starts at 0.5.",
+    fix="Give the share of measured throughput to aim at. AWS starts at 0.5.",
 )
 COOLDOWN_SECONDS = number_range(
     "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
@@ -503,7 +503,7 @@ FROM_TPS = number_range(
     None,
     unit="requests per second",
     whole=False,
-    fix="Give the lowest rate before a jump; 0 is a cold start.",
+    fix="Give the lowest rate before a jump: 0 is a cold start.",
 )
 RISE_TPS = number_range(
     "LLE608",
@@ -519,8 +519,8 @@ INSTANCE_START_SECONDS = number_range(
     1,
     4 * 3600,
     unit="seconds",
-    fix="Give the time from the scaling decision until it serves; low-latency diagnose and "
-    "InvocationsPerInstance show it.",
+    fix="Give the time from scaling decision to service. See low-latency diagnose and "
+    "InvocationsPerInstance.",
 )
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
@@ -534,12 +534,7 @@ ALARM_PERIOD = number_range(
     "LLE738", "the period of the alarms", 60, 604_800, unit="seconds", source=_ALARM
 )
 ERROR_RATE = number_range(
-    "LLE703",
-    "the error rate",
-    1e-6,
-    1,
-    whole=False,
-    fix="Give a share of requests: 0.01 is one in a hundred.",
+    "LLE703", "the error rate", 1e-6, 1, whole=False, fix="Give a share of requests: 0.01 is 1%."
 )
 MINIMUM_INVOCATIONS = number_range("LLE704", "the least number of invocations", 0, None)
 
@@ -556,8 +551,8 @@ def limits() -> dict[str, Limit]:
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(
     "LLR104",
-    "the job does not take these instance types",
-    fix="Name others with --instance-type, once for each, or in recommendation.instance_types.",
+    "the job does not support these instance types",
+    fix="Name other types: repeat --instance-type, or set recommendation.instance_types.",
     source=API + "RecommendationJobInputConfig.html",
 )
 TRAFFIC_RULE = rule(

@@ -45,7 +45,7 @@ TASK_CPU = Choice(
 MEMORY_MIB = rule(
     "LLE561",
     "the task's memory does not fit its CPU units",
-    fix="Choose a size that Fargate has for them.",
+    fix="Choose a memory size that Fargate offers with them.",
     source=_TASK_SIZE,
 )
 RESULTS_RETENTION = number_range(
@@ -60,7 +60,7 @@ RESULTS_RETENTION = number_range(
 LOG_RETENTION = Choice(
     rule(
         "LLE564",
-        "CloudWatch Logs has no such retention",
+        "CloudWatch Logs does not offer this retention",
         fix=USE_AN_ALLOWED_VALUE,
         source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
     ),

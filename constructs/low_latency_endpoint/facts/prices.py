@@ -60,9 +60,7 @@ INSTANCE_HOUR = PricedItem(
 """An hour of an instance; its usage type goes on with the instance type."""
 
 PRICED_ITEM = Pattern(
-    rule(
-        "LLE882", "there is no such item to price", fix=USE_AN_ALLOWED_VALUE, source=HOSTING_PRICES
-    ),
+    rule("LLE882", "no price item has this name", fix=USE_AN_ALLOWED_VALUE, source=HOSTING_PRICES),
     "the item",
     rf"{'|'.join(priced_items())}|{INSTANCE_TYPE.regex}",
     f"an instance type such as ml.g5.xlarge, or one of {', '.join(priced_items())}",
@@ -80,13 +78,13 @@ PRICE = number_range(
 PRICE_FORM = rule(
     "LLE884",
     "--price is not valid",
-    fix="Write ITEM=USD, such as --price ml.g5.xlarge=1.00 for an hour.",
+    fix="Write ITEM=USD, such as --price ml.g5.xlarge=1.00 for one hour.",
     source=HOSTING_PRICES,
 )
 PRICE_REGION = rule(
     "LLE891",
     "a price is for another Region",
-    fix="Read the stack's prices: low-latency prices.",
+    fix="Read the prices of the stack's Region with `low-latency prices`.",
     source=HOSTING_PRICES,
 )
 

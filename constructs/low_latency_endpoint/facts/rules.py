@@ -12,56 +12,56 @@ ZONE_NAMED_TWICE = rule("LLE107", "a client zone is named twice", fix="Name each
 ZONE_WITHOUT_SUBNET = rule(
     "LLE151",
     "a client zone has no subnet in the VPC",
-    fix="Add a subnet in that zone, or name only zones that have one.",
+    fix="Add a subnet in that zone, or name only zones that have a subnet.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 ZONES_UNKNOWN_AT_SYNTH = rule(
     "LLE152",
     "client zones cannot be matched to the VPC's subnets at synth",
-    fix="Pass subnets={zone: subnet, ...}. Zone IDs always need it; zone names need it unless "
-    "the VPC is looked up.",
+    fix="Pass subnets={zone: subnet, ...}. Zone IDs always need it. Zone names need it "
+    "unless the VPC is looked up.",
     source="/ram/latest/userguide/working-with-az-ids.html",
 )
 SUBNETS_OF_OTHER_ZONES = rule(
     "LLE153",
-    "the subnets given are not those of the client zones",
+    "the given subnets do not match the client zones",
     fix="Give exactly one subnet in each client zone.",
 )
 ZONES_OR_NETWORK = rule(
     "LLE154",
-    "client_zones and network are both given, or neither is",
+    "exactly one of client_zones and network must be given",
     fix="Pass client_zones= (with vpc= for an existing VPC) or network=.",
 )
 LOOKUP_NEEDS_ENVIRONMENT = rule(
     "LLE155",
     "a VPC lookup needs a known account and region",
-    fix="Set both in the settings, or run the CLI with credentials.",
+    fix="Set account and region in the settings, or run the CLI with credentials.",
     source="/cdk/v2/guide/context.html",
 )
 SUBNET_NOT_IN_VPC = rule(
     "LLE156",
     "a subnet is not in the VPC",
-    fix="Name a subnet of vpc_id. If it is new, run cdk context --clear first.",
+    fix="Name a subnet of vpc_id. If the subnet is new, run `cdk context --clear` first.",
     source="/cdk/v2/guide/context.html",
 )
 FLEETS_SHARE_SUBNETS = rule(
     "LLE157",
-    "the subnets have no room for the fleets of all endpoints in them",
+    "the subnets are too small for the fleets of all their endpoints",
     fix="Use a new network with ZoneAlignedNetwork(max_instances=...) or "
-    "LowLatencyEndpoint(network_max_instances=...), larger subnets in an existing VPC, or "
-    "lower maximums.",
+    "LowLatencyEndpoint(network_max_instances=...), larger subnets in an existing "
+    "VPC, or lower maximums.",
     source=GUIDE + "host-vpc.html",
 )
 NETWORK_FROM_TWO = rule(
     "LLE158",
     "the network or its subnets are given twice",
-    fix="Pass network= alone; or vpc=, with subnets= or subnet_selection=; or neither for a "
-    "new VPC, with network_max_instances= if other endpoints will share it.",
+    fix="Pass network= alone, or vpc= with optional subnets= or subnet_selection=. For a "
+    "new VPC, pass none, but network_max_instances= if other endpoints will share it.",
 )
 NOT_A_CLIENT_ZONE = rule(
     "LLE362",
     "the network has no subnet in the zone",
-    fix="Name one of its client zones, by ID or name as they were given.",
+    fix="Name one of the network's client zones, in the form (ID or name) given to the network.",
 )
 SUBNET_OF_TWO_ZONES = rule(
     "LLE159",
@@ -74,9 +74,9 @@ SUBNET_OF_TWO_ZONES = rule(
 SECOND_PRIVATE_DNS = rule(
     "LLE211",
     "the VPC already has an interface endpoint with private DNS for this service",
-    fix="Share it: pass private_link=first.private_link, or adopt it with "
-    "RuntimePrivateLink.from_interface_endpoint(...). sagemaker_api=True belongs to one link "
-    'only. AWS\'s message: "conflicting DNS domain".',
+    fix="Share it with private_link=first.private_link, or adopt it with "
+    "RuntimePrivateLink.from_interface_endpoint(...). Set sagemaker_api=True on one "
+    'link only. AWS\'s message: "conflicting DNS domain".',
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 PRIVATE_DNS_NEEDS_VPC_DNS = rule(
@@ -87,14 +87,14 @@ PRIVATE_DNS_NEEDS_VPC_DNS = rule(
 )
 FIPS_WITH_POLICY = rule(
     "LLE213",
-    "the FIPS runtime endpoint takes no endpoint policy for InvokeEndpoint",
+    "the FIPS runtime endpoint supports no endpoint policy for InvokeEndpoint",
     fix="Leave endpoint_policy out, and limit the callers' IAM policies.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 HOSTED_ZONE_IN_OWN_VPC = rule(
     "LLE214",
     "the private hosted zone lists the interface endpoint's own VPC",
-    fix="Leave that VPC out.",
+    fix="Remove that VPC.",
     source="/vpc/latest/privatelink/manage-dns-names.html",
 )
 HOSTED_ZONE_NEEDS_DNS_NAME = rule(
@@ -105,13 +105,13 @@ HOSTED_ZONE_NEEDS_DNS_NAME = rule(
 LINK_OF_OTHER_VPC = rule(
     "LLE216",
     "the network and the private link are in different VPCs",
-    fix="Pass the private link's network, or another one in its VPC.",
+    fix="Pass the private link's network, or another network in the same VPC.",
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 NARROW_WITHOUT_POLICY = rule(
     "LLE218",
     "narrow_policy is given without an endpoint policy",
-    fix="Leave it out: endpoint_policy=False and fips=True make no policy.",
+    fix="Leave narrow_policy out: endpoint_policy=False and fips=True create no policy.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 NO_NAME_WITHOUT_PRIVATE_DNS = rule(
@@ -129,7 +129,7 @@ API_NEEDS_PRIVATE_DNS = rule(
 )
 LINK_HAS_ITS_OWN_DNS = rule(
     "LLE221",
-    "private_dns is given beside a private link",
+    "private_dns is given together with a private link",
     fix="Pass private_dns= to the RuntimePrivateLink instead.",
 )
 OTHER_REGIONAL_NAME = rule(
@@ -142,9 +142,9 @@ OTHER_REGIONAL_NAME = rule(
 HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
     "LLE222",
     "CloudFormation cannot associate a hosted zone with another account's VPC",
-    fix="Leave that VPC out. Authorize it by hand (CreateVPCAssociationAuthorization here, "
-    "AssociateVPCWithHostedZone there), share the zone with Route 53 Profiles, or give those "
-    "callers the zonal names.",
+    fix="Leave that VPC out. Authorize it by hand (CreateVPCAssociationAuthorization "
+    "here, AssociateVPCWithHostedZone there), share the zone with Route 53 Profiles, "
+    "or give those callers the zonal names.",
     source="/Route53/latest/DeveloperGuide/"
     "hosted-zone-private-associate-vpcs-different-accounts.html",
 )
@@ -159,13 +159,13 @@ HOSTNAMES_ALL_OR_NONE = rule(
 HOSTNAME_TWICE = rule(
     "LLE322",
     "two containers have the same hostname",
-    fix="Give each container its own.",
+    fix="Give each container its own hostname.",
     source=API + "ContainerDefinition.html",
 )
 DIRECT_NEEDS_HOSTNAMES = rule(
     "LLE323",
     "containers that are invoked directly need hostnames",
-    fix="Give each container one; callers name it in TargetContainerHostname.",
+    fix="Give each container a hostname. Callers name it in TargetContainerHostname.",
     source=GUIDE + "multi-container-direct.html",
 )
 MODE_NEEDS_CONTAINERS = rule(
@@ -177,7 +177,7 @@ MODE_NEEDS_CONTAINERS = rule(
 PREFIX_ENDS_WITH_SLASH = rule(
     "LLE325",
     "an uncompressed model's S3 prefix does not end with a slash",
-    fix="End it with /.",
+    fix="End the prefix with /.",
     source=API + "S3ModelDataSource.html",
 )
 EULA_OF_PREFIX = rule(
@@ -195,12 +195,12 @@ MULTI_MODEL_DATA = rule(
 IMAGE_OR_PACKAGE = rule(
     "LLE370",
     "a container has no image and no model package",
-    fix="Give one of them.",
+    fix="Give an image or a model package.",
     source=API + "ContainerDefinition.html",
 )
 PACKAGE_IS_SINGLE_MODEL = rule(
     "LLE371",
-    "a multi-model container takes no model package",
+    "a multi-model container cannot use a model package",
     fix="Leave multi_model or model_package out.",
     source=GUIDE + "create-multi-model-endpoint.html",
 )
@@ -224,7 +224,7 @@ IMAGE_REGION = rule(
 )
 ARCHIVE_NAME = rule(
     "LLE329",
-    "model data in S3 is not an object or a prefix with a slash at its end",
+    "model data in S3 is neither an object nor a prefix that ends with /",
     fix="Name the object (model.tar.gz), or end the prefix with /.",
     source=API + "S3ModelDataSource.html",
 )
@@ -233,33 +233,33 @@ ARCHIVE_NAME = rule(
 VARIANT_NAMED_TWICE = rule(
     "LLE421",
     "two production variants have the same name",
-    fix="Rename one.",
+    fix="Rename one variant.",
     source=API + "CreateEndpointConfig.html",
 )
 TYPE_XOR_POOLS = rule(
     "LLE422",
-    "a variant needs an instance type or instance pools",
-    fix="Give one of them, not both.",
+    "a variant needs either an instance type or instance pools",
+    fix="Give exactly one of the two.",
     source=GUIDE + "realtime-endpoints-heterogeneous.html",
 )
 PREFIX_SETTINGS = rule(
     "LLE423",
-    "prefix length and concurrency threshold belong to PREFIX_AWARE, which needs both",
+    "PREFIX_AWARE, and only it, needs a prefix length and a concurrency threshold",
     fix="Use RoutingStrategy.prefix_aware(prefix_length=..., concurrency_threshold=...).",
     source=API + "ProductionVariantRoutingConfig.html",
 )
 KMS_WITH_LOCAL_STORAGE = rule(
     "LLE424",
     "a KMS key is set for an instance type with local storage",
-    fix="Leave the key out (local NVMe is encrypted in hardware), choose another type, or pass "
-    "kms_key_with_local_storage=True. AWS's pages disagree: either the call fails, or the key "
-    "does not encrypt the local storage.",
+    fix="Leave the key out (local NVMe is encrypted in hardware), choose another type, or "
+    "pass kms_key_with_local_storage=True. AWS's pages disagree: the call fails, or "
+    "the key does not encrypt the local storage.",
     source="/AWSCloudFormation/latest/TemplateReference/aws-resource-sagemaker-endpointconfig.html",
 )
 POOL_TYPE_TWICE = rule(
     "LLE425",
     "two instance pools have the same instance type or priority",
-    fix="Give each pool its own.",
+    fix="Give each pool its own instance type and priority.",
     source=GUIDE + "realtime-endpoints-heterogeneous.html",
 )
 ALL_WEIGHTS_ZERO = rule(
@@ -277,9 +277,9 @@ MODEL_WITHOUT_CONTAINERS = rule(
 )
 ONE_VARIANT_SIMULATED = rule(
     "LLE438",
-    "the simulation takes one production variant",
-    fix="Simulate a copy of the file without variants, with the variant's part as "
-    "throughput.peak_tps (see low-latency plan). A shadow may stay.",
+    "the simulation supports only one production variant",
+    fix="Simulate a copy of the settings without variants. Set throughput.peak_tps to one "
+    "variant's share (see `low-latency plan`). A shadow may stay.",
 )
 SHADOW_OF_ONE_VARIANT = rule(
     "LLE431",
@@ -289,20 +289,20 @@ SHADOW_OF_ONE_VARIANT = rule(
 )
 COMPONENTS_NEED_A_HOST = rule(
     "LLE445",
-    "the variant does not hold inference components",
+    "the variant does not host inference components",
     fix="Give it ProductionVariant(model=ComponentHost(...)).",
     source=GUIDE + "realtime-endpoints-deploy-models.html",
 )
 COPIES_DO_NOT_FIT = rule(
     "LLE446",
     "the copies of an inference component do not fit onto the instances",
-    fix="Ask for less per copy, use a larger instance type, or raise the ComponentHost's "
+    fix="Request less per copy, use a larger instance type, or raise the ComponentHost's "
     "max_instances.",
     source=API + "InferenceComponentComputeResourceRequirements.html",
 )
 COMPONENTS_ARE_BY_THEMSELVES = rule(
     "LLE447",
-    "a variant with inference components cannot be scaled or watched itself",
+    "a variant with inference components has no scaling or metrics of its own",
     fix="Use component.scale(...) and component.metric(...). SageMaker scales the instances "
     "within ComponentHost(min_instances=, max_instances=).",
     source=GUIDE + "endpoint-auto-scaling.html",
@@ -318,26 +318,26 @@ ONE_COMPONENT_HOST = rule(
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 EXECUTION_TIME_TOO_SHORT = rule(
     "LLE521",
-    "the longest deployment time is shorter than its waits",
+    "maximum_execution is shorter than the deployment's waits",
     fix="Raise maximum_execution, or shorten the waits.",
     source=API + "BlueGreenUpdatePolicy.html",
 )
 ROLLING_NEEDS_ONE_VARIANT = rule(
     "LLE522",
-    "a rolling update takes one production variant only",
+    "a rolling update supports only one production variant",
     fix="Use canary, linear or all_at_once, or one variant.",
     source=GUIDE + "deployment-guardrails-exclusions.html",
 )
 COUNTS_OF_A_SCALED_FLEET = rule(
     "LLE512",
-    "an update would set a scaled variant back to its initial instances",
+    "an update would reset a scaled variant to its initial instance count",
     fix="Leave keep_counts (keep_instance_counts) out, or turn scaling off.",
     source=GUIDE + "endpoint-scaling-update.html",
 )
 NAME_OR_ARN = rule(
     "LLE514",
     "an imported endpoint needs its name or its ARN",
-    fix="State endpoint_name or endpoint_arn.",
+    fix="Pass endpoint_name or endpoint_arn.",
 )
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523",
@@ -355,24 +355,26 @@ MIN_ABOVE_MAX = rule(
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 UNKNOWN_VARIANT = rule(
-    "LLE622", "the endpoint configuration has no such variant", fix="Name one of its variants."
+    "LLE622",
+    "the endpoint configuration has no such variant",
+    fix="Name a variant of the endpoint configuration.",
 )
 THROUGHPUT_OR_TARGET = rule(
     "LLE633",
-    "tracking invocations needs the measured throughput, or the target itself",
+    "tracking invocations needs the measured throughput or a target",
     fix="Give max_tps_per_instance from a load test, or target_invocations_per_instance.",
 )
 VARIANTS_NOT_KNOWN = rule(
     "LLE631",
     "the variants of an imported endpoint are not known",
     fix="Use Endpoint.from_endpoint_attributes(..., "
-    'variants=[VariantAttributes(name="AllTraffic")]), or endpoint.variant("AllTraffic") for '
-    "one metric.",
+    'variants=[VariantAttributes(name="AllTraffic")]). For one metric, use '
+    'endpoint.variant("AllTraffic").',
 )
 VARIANT_SCALED_TWICE = rule(
     "LLE623",
-    "the variant is a scalable target already",
-    fix="Add policies to what endpoint.scale(...) returned.",
+    "the variant is already a scalable target",
+    fix="Add policies to the object that endpoint.scale(...) returned.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 BURSTABLE = rule(
@@ -384,12 +386,12 @@ BURSTABLE = rule(
 INITIAL_OUTSIDE_RANGE = rule(
     "LLE625",
     "the initial instance count is outside the scaling range",
-    fix="Choose one from the minimum to the maximum.",
+    fix="Choose a count from the minimum to the maximum.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 POLICY_NAMED_TWICE = rule(
     "LLE626",
-    "the variant already has a scaling policy or schedule of that name",
+    "the variant already has a scaling policy or schedule with this name",
     fix="Use another name.",
 )
 CAPACITY_CHANGE = rule(
@@ -413,13 +415,13 @@ SCALING_IS_OFF = rule(
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 DATAPOINTS_ABOVE_PERIODS = rule(
     "LLE721",
-    "there are more datapoints to alarm than evaluation periods",
+    "datapoints_to_alarm is above evaluation_periods",
     fix="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
 ALARM_WINDOW = rule(
     "LLE737",
-    "an alarm looks further back than CloudWatch lets it",
+    "an alarm looks back further than CloudWatch allows",
     fix="Lower evaluation_periods or the period.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
@@ -439,7 +441,7 @@ def check_alarm_window(periods: int, datapoints: int, seconds: float, where: str
 
 METRIC_PERIOD = rule(
     "LLE366",
-    "CloudWatch has no such metric period",
+    "CloudWatch does not support this metric period",
     fix="Give whole minutes, or 1, 5, 10 or 30 seconds for high-resolution metrics.",
     source="/AmazonCloudWatch/latest/APIReference/API_MetricStat.html",
 )
@@ -458,7 +460,7 @@ NEW_FLEET_NOT_KNOWN = rule(
 ZONES_NOT_KNOWN = rule(
     "LLE729",
     "the zones or the instance type of a variant are not known",
-    fix="State network and instance_types of the VariantAttributes, or leave zone_imbalance out.",
+    fix="Set network and instance_types of the VariantAttributes, or leave zone_imbalance out.",
 )
 SEVERITY_STATISTICS = rule(
     "LLE723",
@@ -468,12 +470,12 @@ SEVERITY_STATISTICS = rule(
 SCALED_VARIANTS_ONLY = rule(
     "LLE724",
     "capacity_at_maximum needs a scaled variant",
-    fix="Scale the variant before its alarms are made, or leave capacity_at_maximum out.",
+    fix="Scale the variant before you create its alarms, or leave capacity_at_maximum out.",
 )
 NO_SHADOW = rule(
     "LLE734",
     "the endpoint has no shadow variant",
-    fix="Give its configuration one, EndpointConfiguration(shadow=...), or leave these alarms out.",
+    fix="Add one with EndpointConfiguration(shadow=...), or leave these alarms out.",
 )
 LATENCY_RATIO = Range(
     rule(
@@ -491,7 +493,7 @@ PERCENT_OF_ALL = Range(
     rule(
         "LLE725",
         "a utilization threshold is out of range",
-        fix="Give percent of all vCPUs, GPUs, memory or disk.",
+        fix="Give a percentage of all vCPUs, GPUs, memory or disk.",
     ),
     "the utilization threshold",
     1,
@@ -530,11 +532,9 @@ ARGUMENT_KIND = rule(
     "an argument has the wrong type",
     fix="Pass a value of an allowed kind; the error has an example.",
 )
-UNKNOWN_ARGUMENT = rule(
-    "LLE811", "there is no argument of this name", fix="Use one of the allowed names."
-)
+UNKNOWN_ARGUMENT = rule("LLE811", "no argument has this name", fix="Use an allowed name.")
 ONE_KIND_OF_RISE = rule(
-    "LLE609", "from_tps and rise_tps_per_minute are both given", fix="State one of them."
+    "LLE609", "from_tps and rise_tps_per_minute are both given", fix="Remove one of the two."
 )
 
 # --- 9 options that depend on one another ------------------------------------------------------

@@ -46,7 +46,7 @@ def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
             where=where,
             allowed="3 to 63 lower-case letters, digits, . and -"
             + (
-                ", or a name of before March 2018 in us-east-1: 3 to 255 letters, digits and . _ -"
+                ", or a name from before March 2018 in us-east-1: 3 to 255 letters, digits and . _ -"
                 if old
                 else ""
             ),

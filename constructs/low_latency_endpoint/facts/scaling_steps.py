@@ -15,7 +15,7 @@ STEP_CHANGE = Range(
     rule(
         "LLE364",
         "a scaling step is not a whole number of instances",
-        fix="Give the instances to add, negative to remove.",
+        fix="Give the instances to add, or a negative number to remove instances.",
         source=_API,
     ),
     "the change of a scaling step",
@@ -27,8 +27,8 @@ STEP_CHANGE = Range(
 STEPS_COVER_A_RANGE = rule(
     "LLE630",
     "the steps of a step scaling policy have gaps or overlaps",
-    fix="Begin each step where the one before ends. Leave out the highest upper bound, and the "
-    "lowest lower bound if it is below the threshold.",
+    fix="Start each step where the previous step ends. Leave out the highest upper bound, "
+    "and the lowest lower bound if it is below the threshold.",
     source=_API,
 )
 

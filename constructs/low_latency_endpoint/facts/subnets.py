@@ -33,14 +33,14 @@ VPC_BLOCK = rule(
 )
 SUBNETS_FIT = rule(
     "LLE112",
-    "the subnets do not fit the VPC's address block",
+    "the subnets do not fit into the VPC's address block",
     fix="Use a larger VPC block, fewer client zones or a lower maximum of instances.",
     source=_SIZING,
 )
 SUBNET_HOLDS_FLEET = rule(
     "LLE113",
     "no subnet is large enough for the fleet",
-    fix="Lower the maximum of instances, or use several endpoints.",
+    fix="Lower the maximum number of instances, or use several endpoints.",
     source=_SIZING,
 )
 
@@ -67,7 +67,7 @@ def subnet_prefix_length(addresses: int) -> int:
     if prefix_length < LARGEST_SUBNET:
         raise SUBNET_HOLDS_FLEET.error(
             got=f"{addresses} addresses per subnet",
-            allowed=f"at most {2 ** (32 - LARGEST_SUBNET)}, those of a /{LARGEST_SUBNET}",
+            allowed=f"at most {2 ** (32 - LARGEST_SUBNET)}, the addresses of a /{LARGEST_SUBNET}",
         )
     return min(prefix_length, SMALLEST_SUBNET)
 
@@ -83,7 +83,7 @@ def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") ->
     there = 2 ** (32 - prefix_length)
     if needed > there:
         raise SUBNET_HOLDS_FLEET.error(
-            what="the largest fleet does not fit the subnets",
+            what="the largest fleet does not fit into the subnets",
             got=f"{max_instances} instances, {needed} addresses, in a /{prefix_length} of {there}",
             allowed=f"/{subnet_prefix_length(needed)} or larger",
             where=where,
@@ -121,8 +121,8 @@ def check_fleets_fit_existing(
         raise FLEETS_SHARE_SUBNETS.error(
             got=f"{instances} instances, {in_update} in updates, {needed} addresses, in subnets "
             f"of {blocks}",
-            allowed=f"at most {sum(free)} addresses: AWS keeps five of each subnet, and the "
-            "interface endpoint takes one",
+            allowed=f"at most {sum(free)} addresses: AWS reserves five per subnet, and the "
+            "interface endpoint uses one",
             where=where,
         )
     if needed <= min(free):

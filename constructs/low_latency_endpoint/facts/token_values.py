@@ -44,7 +44,7 @@ def check_known(limit: Limit, value: Any, where: str = "") -> Any:
     """Return the value within the limit, for plans, which cannot calculate with tokens."""
     if is_token(value):
         raise PLAN_NEEDS_VALUES.error(
-            what=f"the plan calculates with {limit.name}, and a token has no value at synth",
+            what=f"the plan needs {limit.name}, but a token has no value at synth",
             got="a token",
             allowed=f"{limit.allowed}, known at synth",
             where=where,

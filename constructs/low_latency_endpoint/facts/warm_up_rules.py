@@ -40,8 +40,8 @@ REQUESTS = number_range(
     1,
     1_000_000,
     unit="requests",
-    fix="Count all zones; the plan's warm_up_requests reaches every worker. For none, leave "
-    "the warm-up out.",
+    fix="Count all zones. The plan's warm_up_requests reaches every worker. For no "
+    "requests, leave the warm-up out.",
 )
 CONCURRENCY_PER_ZONE = Range(
     rule(
@@ -60,7 +60,7 @@ LAST = number_range(
     1,
     1000,
     unit="requests",
-    fix="Give how many last requests of each zone must meet the target: 100 or more for a p99.",
+    fix="Give the last requests per zone that must meet the target: at least 100 for a p99.",
 )
 PAYLOAD_COUNT = number_range("LLE544", "the number of warm-up payloads", 1, 100)
 PAYLOAD_BYTES = Range(
@@ -73,7 +73,7 @@ PAYLOAD_BYTES = Range(
 PAYLOAD_READABLE = rule(
     "LLE546",
     "the warm-up payload cannot be read",
-    fix="Name a file that exists, relative to the app's working folder, or give data or text.",
+    fix="Name an existing file, relative to the app's working folder, or give data or text.",
 )
 PAYLOAD_KNOWN = rule(
     "LLE547",
@@ -104,8 +104,8 @@ RESERVED_CONCURRENCY = number_range(
     100,
     unit="executions",
     source="/lambda/latest/dg/configuration-concurrency.html",
-    fix="Pass None to reserve nothing. 100 executions stay unreserved; a new account with 10 "
-    "can reserve none.",
+    fix="Pass None to reserve nothing. 100 executions stay unreserved: a new account with "
+    "10 can reserve none.",
 )
 KEEP_WARM_EVERY = number_range(
     "LLE549",
@@ -139,9 +139,9 @@ KEEP_WARM_WINDOW = number_range(
 OWN_TRAFFIC = rule(
     "LLE553",
     "keep-warm requests would count as traffic",
-    fix="Raise below_tps above zones x requests_per_zone / every, which keep-warm sends.",
+    fix="Raise below_tps above the keep-warm rate: zones x requests_per_zone / every.",
 )
-KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", fix="Call keep_warm once.")
+KEEP_WARM_TWICE = rule("LLE554", "the endpoint is already kept warm", fix="Call keep_warm once.")
 WHOLE_MINUTES = rule(
     "LLE555", "a duration is not in whole minutes", fix="Give whole minutes.", source=_RATE
 )

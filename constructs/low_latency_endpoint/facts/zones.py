@@ -79,7 +79,7 @@ def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") ->
         found = region_of_zone(zone)
         if found is not None and found != region:
             raise ZONE_IN_REGION.error(
-                what=f"{zone} lies in {found}, but the stack deploys to {region}",
+                what=f"{zone} is in {found}, but the stack deploys to {region}",
                 got=zone,
                 allowed=f"zones of {region}",
                 where=where,

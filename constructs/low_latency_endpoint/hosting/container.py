@@ -331,10 +331,10 @@ def container_definition(
             warn(
                 scope,
                 "modelPackageRights",
-                "What the model package holds is not known at synth: allow the model's role to "
-                "pull its image (ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, "
-                "ecr:GetDownloadUrlForLayer) and to read its data (s3:GetObject), or say them "
-                "with image= and data= beside model_package.",
+                "The contents of the model package are not known at synth. Allow the model's "
+                "role to pull its image (ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, "
+                "ecr:GetDownloadUrlForLayer) and to read its data (s3:GetObject), or pass "
+                "image= and data= with model_package.",
             )
     if container.environment:
         properties["environment"] = dict(container.environment)

@@ -215,7 +215,7 @@ class Endpoint(IEndpoint):
         if self._keep_counts is False:
             raise COUNTS_OF_A_SCALED_FLEET.error(
                 got=f"scale({variant_name!r}) with keep_instance_counts=False",
-                allowed="keep_instance_counts=True, or none",
+                allowed="keep_instance_counts=True, or unset",
                 where=self._path,
             )
 

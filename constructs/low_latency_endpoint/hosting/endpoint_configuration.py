@@ -260,7 +260,7 @@ def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
     if all(variant.weight == 0 for variant in variants):
         raise ALL_WEIGHTS_ZERO.error(
             got=", ".join(f"{variant.name}: 0" for variant in variants),
-            allowed="one weight above 0",
+            allowed="at least one weight above 0",
             where=where,
         )
 
@@ -288,7 +288,7 @@ def check_names(names: Sequence[str], where: str) -> None:
     """Refuse two variants of one name: LLE421."""
     for name in names:
         if names.count(name) > 1:
-            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="different names", where=where)
 
 
 def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
@@ -321,8 +321,7 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
             warn(
                 scope,
                 f"unknownInstanceType:{instance_type}",
-                f"{instance_type} is not among the types this library knows; nothing about it "
-                "was checked.",
+                f"This library does not know {instance_type}, so nothing about it was checked.",
             )
             continue
         if ami and not is_token(ami):

@@ -160,14 +160,14 @@ class IEndpoint(MetricSource, Resource):
         elif not self.all_variants:
             attributes = VariantAttributes(name=name)
         else:
-            named = [variant for variant in self.all_variants if variant.name == name]
-            if not named:
+            variants = [variant for variant in self.all_variants if variant.name == name]
+            if not variants:
                 raise UNKNOWN_VARIANT.error(
                     got=repr(name),
                     allowed=", ".join(variant.name for variant in self.all_variants),
                     where=path_of(self),
                 )
-            attributes = named[0]
+            attributes = variants[0]
         return EndpointVariant(
             attributes,
             endpoint_name=self.name_at_synth,
@@ -193,7 +193,7 @@ class IEndpoint(MetricSource, Resource):
         if not self.variants:
             raise VARIANTS_NOT_KNOWN.error(
                 got="an endpoint imported by its name or ARN alone",
-                allowed="one with variants",
+                allowed="an import with variants",
                 where=path_of(self),
             )
         _refuse_components(self.variants, path_of(self))
@@ -259,7 +259,9 @@ class ImportedEndpoint(IEndpoint):
     ) -> None:
         where = f"{path_of(scope)}/{id}".lstrip("/")
         if endpoint_name is None and endpoint_arn is None:
-            raise NAME_OR_ARN.error(got="neither", allowed="one or both", where=where)
+            raise NAME_OR_ARN.error(
+                got="neither", allowed="endpoint_name, endpoint_arn or both", where=where
+            )
         check(ENDPOINT_NAME, endpoint_name, where)
         check(ENDPOINT_ARN, endpoint_arn, where)
         super().__init__(scope, id, environment_from_arn=endpoint_arn)

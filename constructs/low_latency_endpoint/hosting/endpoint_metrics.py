@@ -188,7 +188,7 @@ class EndpointVariant(MetricSource):
             if self._endpoint_config_name is None:
                 raise NEW_FLEET_NOT_KNOWN.error(
                     got='fleet="new" of an imported endpoint',
-                    allowed="endpoint_config_name, when it is imported",
+                    allowed="an import with endpoint_config_name",
                     where=self._where,
                 )
             further[_NEW_FLEET] = self._endpoint_config_name

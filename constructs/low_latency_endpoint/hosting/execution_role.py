@@ -188,9 +188,9 @@ class ExecutionRole:
             warn(
                 self._scope,
                 "writeRights",
-                "Which bucket is written to, is not known at synth: allow the model's role "
-                "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
-                "names the bucket.",
+                "The bucket that the model writes to is not known at synth. Allow the "
+                "model's role s3:PutObject there with bucket.grant_put(model), or give an "
+                "s3:// URI that names the bucket.",
             )
         else:
             statements.insert(0, allow(["s3:PutObject"], resource))

@@ -179,10 +179,10 @@ class _UriImage(ContainerImage):
                 warn(
                     scope,
                     "imageRights",
-                    "Which registry the image is in, is known at deployment only: if it is in "
-                    "ECR, allow the role that pulls it ecr:BatchCheckLayerAvailability, "
-                    "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or name "
-                    "it with ContainerImage.from_ecr_repository(repository, tag).",
+                    "The image's registry is known only at deployment. If it is in ECR, allow "
+                    "the role that pulls the image ecr:BatchCheckLayerAvailability, "
+                    "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or use "
+                    "ContainerImage.from_ecr_repository(repository, tag).",
                 )
             return self.uri, []
         account, region, repository = registry

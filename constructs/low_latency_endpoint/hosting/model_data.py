@@ -223,9 +223,9 @@ class _UriData(ModelData):
             warn(
                 scope,
                 "modelDataRights",
-                "Where the model data is, is known at deployment only: allow the model's role "
-                "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
-                "ModelData.from_s3(bucket, key).",
+                "The location of the model data is known only at deployment. Allow the "
+                "model's role s3:GetObject on it (and s3:ListBucket for a prefix), or name "
+                "bucket and key with ModelData.from_s3(bucket, key).",
             )
         return []
 

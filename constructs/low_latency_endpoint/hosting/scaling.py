@@ -275,7 +275,7 @@ class InvocationScaling(Construct):
             raise TPS_PER_INSTANCE.rule.error(
                 what="the scaling target cannot be calculated from a token",
                 got="a token",
-                allowed="numbers known at synth: CloudFormation does not multiply",
+                allowed="numbers known at synth: CloudFormation cannot multiply",
                 where=path_of(self),
             )
         target = (
@@ -369,7 +369,7 @@ class InvocationScaling(Construct):
         self._claim(policy_name)
         check(EVALUATION_PERIODS, evaluation_periods, path)
         if not steps:
-            raise SCALING_STEPS.error(got="no steps", allowed="at least one", where=path)
+            raise SCALING_STEPS.error(got="no steps", allowed="at least one step", where=path)
         bounds = [(step.lower, step.upper) for step in steps]
         if not any(is_token(bound) for step in bounds for bound in step):
             check_steps(bounds, path)

@@ -226,7 +226,7 @@ def _checked(endpoint: str, where: str) -> str:
         return hub_endpoint(endpoint)
     except StagingFailed:
         raise HUB_ENDPOINT.error(
-            got="something else", allowed="https://, a host, and maybe a path", where=where
+            got="something else", allowed="https://, a host, and optionally a path", where=where
         ) from None
 
 

@@ -57,7 +57,7 @@ def hub_endpoint() -> str:
         # Never the whole of it: somebody's password may be in it.
         raise HUB_ENDPOINT.error(
             got=f"{url.scheme or 'no scheme'}://{url.hostname or ''}",
-            allowed="https://HOST, or http on loopback; without a user's name",
+            allowed="https://HOST, or http on loopback, without a user name",
             where="HF_ENDPOINT",
         )
     return stated
@@ -154,9 +154,9 @@ class HubReader:
         if "Invalid credentials" in message:
             return HUB_MODEL.error(
                 got="a token that the Hub does not know",
-                allowed="a valid one, or none",
+                allowed="a valid token, or no token",
                 where=model,
-                fix="Renew it: HF_TOKEN, or hf auth login.",
+                fix="Renew the token: HF_TOKEN, or hf auth login.",
             )
         # Without a code, and on a mirror whose URL the library does not know as the Hub's, 401 is
         # what nobody may see too.
@@ -223,7 +223,7 @@ def _read(info: Any) -> HubInformation:
     return HubInformation(
         name=str(info.id),
         commit=info.sha,
-        files={each.rfilename: _file(each) for each in info.siblings},
+        files={sibling.rfilename: _file(sibling) for sibling in info.siblings},
         gated=bool(info.gated),
         task=info.pipeline_tag,
         library=info.library_name,

@@ -144,7 +144,7 @@ def _with_one_gguf(
     chosen = [path for path in files if _matches(path, include)] or files
     if len({path.rpartition("-of-")[0].rpartition("-")[0] or path for path in chosen}) > 1:
         raise GGUF_CHOICE.error(
-            got=_some(chosen), allowed="one, in one file or its parts", where=where
+            got=_some(chosen), allowed="one GGUF model, in one file or in parts", where=where
         )
     for path in files:
         if path not in chosen:
@@ -238,17 +238,19 @@ def differences(
 ) -> list[str]:
     """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same."""
     say(pinned.model)
-    found: list[str] = []
+    differences: list[str] = []
     info: HubInformation | None
     try:
         info = hub.information(pinned.model, pinned.revision)
     except ConfigurationError as error:
         if error.code != HUB_REVISION.code:
             raise
-        found.append(f"the revision {pinned.revision} is gone")
+        differences.append(f"the revision {pinned.revision} is gone")
         info = None
     if info is not None and info.commit != pinned.commit:
-        found.append(f"{pinned.revision} moved from {pinned.commit[:12]} to {info.commit[:12]}")
+        differences.append(
+            f"{pinned.revision} moved from {pinned.commit[:12]} to {info.commit[:12]}"
+        )
         info = None
     if info is None:
         try:
@@ -256,15 +258,15 @@ def differences(
         except ConfigurationError as error:
             if error.code != HUB_REVISION.code:
                 raise
-            return [*dict.fromkeys(found), f"the commit {pinned.commit[:12]} is gone"]
+            return [*dict.fromkeys(differences), f"the commit {pinned.commit[:12]} is gone"]
     contents = _Contents(hub, pinned.model, info, say)
     for file in pinned.files:
         stated = info.files.get(file.path)
         if stated is None:
-            found.append(f"{file.path} is gone from {pinned.commit[:12]}")
+            differences.append(f"{file.path} is gone from {pinned.commit[:12]}")
         elif stated.size != file.size or contents.pinned(file.path) != file:
-            found.append(f"{file.path} has other bytes at {pinned.commit[:12]}")
-    return found
+            differences.append(f"{file.path} has other bytes at {pinned.commit[:12]}")
+    return differences
 
 
 class _Contents:
@@ -298,7 +300,7 @@ class _Contents:
                 raise ValueError("no object")
         except (ValueError, RecursionError) as problem:
             raise NOT_WHOLE.error(
-                got=f"{path} is no JSON object: {problem}", allowed="a JSON object", where=where
+                got=f"{path} is not a JSON object: {problem}", allowed="a JSON object", where=where
             ) from None
         return document
 
@@ -309,21 +311,23 @@ def _unreadable(text: str) -> float:
 
 def _shards(contents: _Contents, index: str, where: str) -> list[str]:
     """The files that an index names."""
-    named = contents.document(index, where).get("weight_map")
-    if not isinstance(named, dict) or not all(isinstance(each, str) for each in named.values()):
+    weight_map = contents.document(index, where).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(
+        isinstance(each, str) for each in weight_map.values()
+    ):
         raise NOT_WHOLE.error(got=f"{index} without a weight_map", allowed="one", where=where)
     folder = index.rpartition("/")[0]
-    return sorted({f"{folder}/{each}".lstrip("/") for each in named.values()})
+    return sorted({f"{folder}/{each}".lstrip("/") for each in weight_map.values()})
 
 
 def _check_shards(shards: list[str], index: str, kept: Sequence[str], where: str) -> None:
     if not index.endswith(".safetensors.index.json"):
         return  # of pickle files, which may be left out
-    missing = [each for each in shards if each not in kept]
+    missing = [shard for shard in shards if shard not in kept]
     if missing:
         raise NOT_WHOLE.error(
             got=f"{index} names {', '.join(missing[:4])}",
-            allowed="files that are there and not left out",
+            allowed="files that exist and are not left out",
             where=where,
         )
 

@@ -82,20 +82,20 @@ def _charts(title: str, chart: Part, note: str = "") -> Section:
 
 def _saturation(report: LoadTestReport) -> Iterator[Section]:
     """Where the saturation comes from."""
-    found = [
+    parts = [
         FindingPart(
-            each.title,
-            each.kind,
-            _TONES[each.severity],
+            verdict.title,
+            verdict.kind,
+            _TONES[verdict.severity],
             [
-                *(Row("measured", text) for text in each.evidence),
-                *([Row("change", each.advice)] if each.advice else []),
+                *(Row("measured", text) for text in verdict.evidence),
+                *([Row("change", verdict.advice)] if verdict.advice else []),
             ],
         )
-        for each in report.verdicts
+        for verdict in report.verdicts
     ]
     none = ["Nothing was loaded, so there is nothing to say."]
-    yield Section("Where the saturation comes from", found or none)
+    yield Section("Where the saturation comes from", parts or none)
 
 
 def _steps(report: LoadTestReport) -> Iterator[Section]:
@@ -107,16 +107,16 @@ def _steps(report: LoadTestReport) -> Iterator[Section]:
         "Latency runs from the moment at which a request was due to its whole answer.",
         *marks_in(columns, "load"),
     ]
-    if any(each.shown == "kept" for each in steps):
+    if any(step.shown == "kept" for step in steps):
         notes.append("kept: in what was measured, with too little to say that it held")
-    failed = sum((Counter(each.result.failures) for each in steps), Counter[str]())
+    failed = sum((Counter(step.result.failures) for step in steps), Counter[str]())
     if failed:
         notes.append(f"Failed: {most_frequent(failed)}")
     yield Section("Steps", [steps_table(columns, "load"), Listed(notes, "soft")])
     late = [
-        f"{each.result.step.name}: {text}"
-        for each in steps
-        for text in (*each.result.client_bound, *each.result.warnings)
+        f"{step.result.step.name}: {text}"
+        for step in steps
+        for text in (*step.result.client_bound, *step.result.warnings)
     ]
     told = [*marks_in(columns, "machines"), _generator(steps)]
     if any(column.name == PER_INSTANCE for column in columns):
@@ -128,10 +128,10 @@ def _steps(report: LoadTestReport) -> Iterator[Section]:
 
 
 def _generator(steps: Sequence[MeasuredStep]) -> str:
-    """What sending cost, beside what was measured with it."""
-    loads = [each.result for each in steps]
-    sent = sum(each.result.sent for each in steps)
-    seconds = sum(each.result.cpu_seconds_per_request * each.result.sent for each in steps)
+    """The load generator's own cost, beside the measurements."""
+    loads = [step.result for step in steps]
+    sent = sum(step.result.sent for step in steps)
+    seconds = sum(step.result.cpu_seconds_per_request * step.result.sent for step in steps)
     processes = max((each.processes for each in loads), default=1)
     return (
         f"Generator: {max((each.cpu_share for each in loads), default=0.0):.0%} of a core at "
@@ -141,7 +141,7 @@ def _generator(steps: Sequence[MeasuredStep]) -> str:
 
 
 def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
-    """What the limit means for the fleet, and what it costs."""
+    """The fleet that follows from the limit, and its cost."""
     lines = list(_held(report))
     throughput = report.throughput
     if throughput is not None:
@@ -153,9 +153,9 @@ def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
             "minute."
         )
     lines += [
-        f"{each.result.step.name}: {turns_line(each.result)}."
-        for each in report.run.loads
-        if each.result.conversations
+        f"{step.result.step.name}: {turns_line(step.result)}."
+        for step in report.run.loads
+        if step.result.conversations
     ]
     if report.cost is not None:
         lines += report.cost.lines()
@@ -208,7 +208,7 @@ def _looked_at(report: LoadTestReport) -> Iterator[Part]:
 def verdict(report: LoadTestReport) -> str:
     """The run in one sentence."""
     run = report.run
-    invalid = next((each for each in report.verdicts if each.severity == "invalid"), None)
+    invalid = next((verdict for verdict in report.verdicts if verdict.severity == "invalid"), None)
     if run.interrupted:
         whole = f"{len(run.steps)} whole step" + ("s" if len(run.steps) != 1 else "")
         said = (
@@ -221,19 +221,19 @@ def verdict(report: LoadTestReport) -> str:
         return invalid.title
     if run.limit is not None:
         return _limit(run.limit, run.plan.search)
-    broken = [each for each in run.loads if each.judgement.outcome == "broken"]
+    broken = [step for step in run.loads if step.judgement.outcome == "broken"]
     if broken:
         return f"{broken[0].result.step.name} does not hold"
     if not run.loads:
         return "Nothing was sent"
     if not run.goal.targets:
-        failed = sum(each.result.failed for each in run.loads)
+        failed = sum(step.result.failed for step in run.loads)
         errors = f"{failed:,} requests failed" if failed else "No errors"
         return f"{errors}; there was no latency target to judge by"
-    highest = max(run.loads, key=lambda each: each.offered or each.result.step.users or 0)
+    highest = max(run.loads, key=lambda step: step.offered or step.result.step.users or 0)
     name = highest.result.step.name
     if highest.judgement.outcome == "unclear":
-        few = any(math.isinf(each.high) for each in highest.judgement.bounds.values())
+        few = any(math.isinf(bound.high) for bound in highest.judgement.bounds.values())
         seen = "kept" if highest.judgement.kept else "missed"
         why = "too few requests" if few else "too near the target"
         return f"{name} {seen} the goal in this step; {why} to say more"
@@ -343,25 +343,25 @@ _CLOUDWATCH = (
 def throughput_and_latency(report: LoadTestReport) -> Chart:
     """Each step's offered rate and its latencies with their intervals, the target and the limit."""
     steps = sorted(_answered(report), key=_load)
-    rates = [_load(each) for each in steps]
+    rates = [_load(step) for step in steps]
     lines = []
     of_tokens = _of_tokens(steps)
     for name, part, quantile, colour in _TOKEN_LINES if of_tokens else _WHOLE_LINES:
-        found = [(each, each.result.histogram(part)) for each in steps]
+        found = [(step, step.result.histogram(part)) for step in steps]
         bounds = [quantile_bounds(of, quantile, samples=_samples(each, part)) for each, of in found]
         lines.append(
             Line(
                 name,
                 rates,
-                [1000 * each.value for each in bounds],
+                [1000 * bound.value for bound in bounds],
                 colour,
-                marks=[_MARKS[each.judgement.outcome] for each in steps],
+                marks=[_MARKS[step.judgement.outcome] for step in steps],
                 notes=[
                     f"{each.result.step.name}: {each.judgement.outcome}, "
                     f"{readable(each.result.rate, 4)} answered a second, {name} {milliseconds(1000 * bound.value, 4)}"
                     for each, bound in zip(steps, bounds, strict=True)
                 ],
-                low=[1000 * each.low for each in bounds],
+                low=[1000 * bound.low for bound in bounds],
                 high=[
                     1000 * min(bound.high, of.max)
                     for bound, (_, of) in zip(bounds, found, strict=True)
@@ -373,7 +373,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     highest = max(
         [value for _, value in limits] + [high for line in lines for high in line.high], default=0.0
     )
-    lowest = min((1000 * each.result.histogram(part).percentile(50) for each in steps), default=0.0)
+    lowest = min((1000 * step.result.histogram(part).percentile(50) for step in steps), default=0.0)
     limit = report.run.limit
     title = "First token, and between tokens" if of_tokens else "Latency"
     return Chart(
@@ -389,7 +389,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
 
 def over_time(report: LoadTestReport) -> Chart:
     """The client's seconds and CloudWatch's minutes on one time axis, the steps shaded."""
-    steps = [each for each in report.run.steps if each.timeline]
+    steps = [step for step in report.run.steps if step.timeline]
     panels = [*_client_panels(report, steps), *_cloudwatch_panels(report)]
     return Chart(
         "time",
@@ -452,7 +452,7 @@ def send_lag(report: LoadTestReport) -> Chart:
         (
             f"send lag p{100 * quantile:g}",
             colour,
-            [1000 * each.result.send_lag.quantiles((quantile,))[0] for each in steps],
+            [1000 * step.result.send_lag.quantiles((quantile,))[0] for step in steps],
         )
         for colour, quantile in (("sky", 0.5), ("blue", 0.99))
     ]
@@ -466,7 +466,7 @@ def send_lag(report: LoadTestReport) -> Chart:
                     Line(
                         "1 % of the median latency",
                         names,
-                        [10 * each.result.latency.percentile(50) for each in steps],
+                        [10 * step.result.latency.percentile(50) for step in steps],
                         "red",
                         "marks",
                         marks=["—"] * len(steps),
@@ -485,7 +485,7 @@ def send_lag(report: LoadTestReport) -> Chart:
 def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterator[Panel]:
     """What has values; of latencies on a logarithmic scale, with their targets."""
     seconds = list(_seconds(steps))
-    of_tokens = any(each.result.tokens is not None for each in steps)
+    of_tokens = any(step.result.tokens is not None for step in steps)
     for title, unit, lines in _CLIENT:
         made = []
         for name, attribute, colour in lines:
@@ -508,7 +508,7 @@ def _cloudwatch_panels(report: LoadTestReport) -> Iterator[Panel]:
             (name, report.metrics.series.get((metric, statistic)), colour)
             for name, metric, statistic, colour in lines
         ]
-        made = [
+        curves = [
             Line(
                 name,
                 [_time(report.metrics.clock.wall(at.timestamp())) for at in points.times],
@@ -520,28 +520,28 @@ def _cloudwatch_panels(report: LoadTestReport) -> Iterator[Panel]:
             if points and _told(name, points.points.values())
         ]
         limits = [("70 %", 70.0)] if unit == " %" else []
-        yield Panel(f"CloudWatch: {title}", made, unit, limits)
+        yield Panel(f"CloudWatch: {title}", curves, unit, limits)
 
 
 def _told(name: str, values: Collection[float | None]) -> bool:
-    return any(values) if name in _NONE_AT_ZERO else any(each is not None for each in values)
+    return any(values) if name in _NONE_AT_ZERO else any(value is not None for value in values)
 
 
 def _seconds(steps: list[MeasuredStep]) -> Iterator[tuple[datetime, Progress | None]]:
     """All seconds of all steps; ``None`` between two steps, where a line must not go on."""
-    for each in steps:
-        begin = each.result.started_at - each.result.step.settle_seconds
-        for second in each.timeline:
+    for step in steps:
+        begin = step.result.started_at - step.result.step.settle_seconds
+        for second in step.timeline:
             yield _time(begin + second.seconds), second
-        yield _time(begin + each.timeline[-1].seconds + 0.5), None
+        yield _time(begin + step.timeline[-1].seconds + 0.5), None
 
 
 def _answered(report: LoadTestReport) -> list[MeasuredStep]:
-    return [each for each in report.run.steps if each.result.latency.count]
+    return [step for step in report.run.steps if step.result.latency.count]
 
 
 def _chosen(steps: list[MeasuredStep]) -> list[MeasuredStep]:
-    """No more steps than can be told apart, over the whole range of rates; lowest rate first."""
+    """At most as many steps as a chart can show, over the whole range of rates, lowest first."""
     ordered = sorted(steps, key=_load)
     if len(ordered) <= _LINES:
         return ordered
@@ -561,17 +561,17 @@ def _targets(
 
 
 def _of_tokens(steps: Sequence[MeasuredStep]) -> bool:
-    return any(each.result.tokens is not None for each in steps)
+    return any(step.result.tokens is not None for step in steps)
 
 
-def _samples(each: MeasuredStep, part: str) -> int | None:
+def _samples(step: MeasuredStep, part: str) -> int | None:
     """As many as its judgement takes for independent: those that wait are late together."""
-    bounds = each.judgement.bounds.items()
+    bounds = step.judgement.bounds.items()
     return next((one.samples for name, one in bounds if histogram_of(name) == part), None)
 
 
-def _load(each: MeasuredStep) -> float:
-    return each.result.rate if each.offered is None else each.offered
+def _load(step: MeasuredStep) -> float:
+    return step.result.rate if step.offered is None else step.offered
 
 
 def _time(seconds: float) -> datetime:

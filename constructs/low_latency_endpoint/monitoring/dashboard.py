@@ -113,8 +113,8 @@ def _described(
         vcpus=_vcpus(first),
         gpus=_gpus(first),
         pools=tuple(
-            PoolType(each.name, _vcpus(each.facts), _gpus(each.facts))
-            for each in types
+            PoolType(type_.name, _vcpus(type_.facts), _gpus(type_.facts))
+            for type_ in types
             if len(types) > 1
         ),
         multi_model=variant.attributes.shape == "multi-model",

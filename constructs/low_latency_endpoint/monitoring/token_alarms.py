@@ -159,7 +159,7 @@ class TokenLatencyAlarms(Construct):
             for alarm in watched:
                 rules.setdefault(alarm.severity, []).append(is_on(self._alarm(name, alarm)))
         if not rules:
-            raise NOTHING_WATCHED.error(got="nothing", allowed="one at least", where=path)
+            raise NOTHING_WATCHED.error(got="nothing", allowed="at least one of them", where=path)
         self.panels = tuple(
             TokenPanels(
                 server=server,
@@ -266,8 +266,9 @@ class TokenLatencyAlarms(Construct):
             warn(
                 self,
                 "queriesNotInRegion",
-                f"AWS does not list {region} among the Regions with PromQL queries: these alarms "
-                "would be refused, or never alarm. Acknowledge this where AWS has added it since.",
+                f"AWS does not list {region} among the Regions with PromQL queries: these "
+                "alarms would be refused, or never alarm. Acknowledge this warning if AWS "
+                "has added the Region since.",
             )
 
 

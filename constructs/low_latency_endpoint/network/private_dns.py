@@ -59,7 +59,7 @@ def _refuse_others(owner: Construct, network: ZoneAlignedNetwork, service: str) 
             and service_name_of(endpoint).endswith(f".{service}")
         ):
             raise SECOND_PRIVATE_DNS.error(
-                got=f"a second one for {service}; the first is {endpoint.node.path}",
+                got=f"a second interface endpoint for {service}; the first is {endpoint.node.path}",
                 allowed="one per VPC and service",
                 where=path,
             )
@@ -87,13 +87,14 @@ def warn_of_takeover(link: Construct, services: Sequence[str], *, narrow: bool |
     warn(
         link,
         "privateDnsTakesOver",
-        f"In this existing VPC private DNS answers {names} with this interface endpoint for "
-        "everybody in the VPC, callers of other SageMaker endpoints included. Its security group "
-        "lets in only `callers` and whom allow_from(...) names: the others time out. Callers in "
-        f"zones without one of its subnets may not resolve the name at all. {policy}Let the VPC's "
-        "callers in with allow_from(ec2.Peer.ipv4(<the VPC's range>)), or leave the name alone "
-        "with private_dns=False, and give this endpoint's callers its zonal URLs. "
-        "private_dns=True says that it is meant so.",
+        f"In this existing VPC, private DNS makes {names} resolve to this interface "
+        "endpoint for every caller, including callers of other SageMaker endpoints. "
+        "Its security group lets in only `callers` and the peers of allow_from(...): "
+        "calls of others time out. Callers in zones without one of its subnets may "
+        f"not resolve the name at all. {policy}Let the VPC's callers in with "
+        "allow_from(ec2.Peer.ipv4(<the VPC's range>)). Or set private_dns=False, and "
+        "give this endpoint's callers its zonal URLs. private_dns=True confirms that "
+        "this is intended.",
     )
 
 

@@ -315,7 +315,7 @@ class RuntimePrivateLink(Construct):
         if self.network is not network and self.network.vpc_id != network.vpc_id:
             raise LINK_OF_OTHER_VPC.error(
                 got="two VPCs",
-                allowed="network=private_link.network, or one in its VPC",
+                allowed="network=private_link.network, or a network in its VPC",
                 where=where,
             )
 

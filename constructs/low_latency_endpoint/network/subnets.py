@@ -178,7 +178,7 @@ def _given(
             ]
         raise SUBNETS_OF_OTHER_ZONES.error(
             got=f"subnets for {', '.join(sorted(subnets)) or 'no zone'}",
-            allowed=f"one for each of {', '.join(client_zones.zones)}",
+            allowed=f"one subnet for each of {', '.join(client_zones.zones)}",
             where=where,
         )
     zone_of: dict[str, str] = {}
@@ -242,7 +242,7 @@ def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
     room = FleetRoom(known if len(known) == len(lengths) else (), existing=True)
     # With the app, as an object that stands for a VPC of Node.js keeps no attributes.
     rooms: dict[tuple[str, frozenset[str]], FleetRoom] = kept(root_of(vpc), "fleet_rooms", dict)
-    return rooms.setdefault((path_of(vpc), frozenset(each.subnet_id for each in subnets)), room)
+    return rooms.setdefault((path_of(vpc), frozenset(subnet.subnet_id for subnet in subnets)), room)
 
 
 def _prefix_length(subnet: ec2.ISubnet) -> int | None:

@@ -154,7 +154,9 @@ def _policy(
     actions: Sequence[str], resources: Sequence[Sequence[str]], *, openai: bool
 ) -> dict[str, Any]:
     own = {"StringEquals": {"aws:PrincipalAccount": pseudo_parameters()[2]}}
-    statements = [allow(actions, each, principal={"AWS": "*"}, condition=own) for each in resources]
+    statements = [
+        allow(actions, resource, principal={"AWS": "*"}, condition=own) for resource in resources
+    ]
     if openai:
         statements.append(
             allow([CALL_WITH_BEARER_TOKEN], "*", principal={"AWS": "*"}, condition=own)

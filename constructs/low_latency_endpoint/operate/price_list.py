@@ -102,8 +102,8 @@ def read_price_list(
         for place in map(path.format, offers()) if remote else [source]:
             say(place)
             with _download(place, until) if remote else _file(place) as lines:
-                for each in read_offer(lines, wanted, place):
-                    found[each.item][each.usd] = each
+                for price in read_offer(lines, wanted, place):
+                    found[price.item][price.usd] = price
     return FoundPrices(
         tuple(next(iter(each.values())) for each in found.values() if len(each) == 1),
         {
@@ -120,7 +120,7 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
     about = dict(row[:2] for _, row in zip(_METADATA, rows, strict=False) if len(row) == 2)
     if tuple(about) != _METADATA:
         raise OFFER_FILE.error(
-            got=f"a head with {', '.join(about) or 'nothing of an offer file'}"[:120],
+            got=f"a header with {', '.join(about) or 'nothing of an offer file'}"[:120],
             allowed=f"a CSV offer file, which begins with {', '.join(_METADATA)}",
             where=source,
         )
@@ -138,8 +138,8 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
     for number, row in enumerate(rows, len(_METADATA) + 2):
         if len(row) != len(columns):
             raise OFFER_FILE.error(
-                got=f"{len(row)} cells in line {number}, as where a download broke off",
-                allowed=f"{len(columns)}, as the line that names them has",
+                got=f"{len(row)} cells in line {number}: the download may be incomplete",
+                allowed=f"{len(columns)} cells, as in the header line",
                 where=source,
             )
         # Tiers: the first, from which on one pays. Reserved and spot terms are other prices.
@@ -198,7 +198,7 @@ def _download(url: str, until: float) -> Iterator[Iterable[str]]:
     except (OSError, HTTPException, UnicodeDecodeError) as problem:
         raise OFFER_FILE.error(
             got=str(getattr(problem, "reason", "")) or str(problem),
-            allowed="the file to its end",
+            allowed="the complete file",
             where=url,
         ) from None
 

@@ -28,14 +28,14 @@ class Standing:
 
     @property
     def firing(self) -> list[AlarmReading]:
-        return [each for each in self.alarms or () if each.state == "ALARM"]
+        return [alarm for alarm in self.alarms or () if alarm.state == "ALARM"]
 
     @property
     def states(self) -> dict[str, int] | None:
         """How many alarms are in each state."""
         if self.alarms is None:
             return None
-        found = [each.state for each in self.alarms]
+        found = [alarm.state for alarm in self.alarms]
         return {state: found.count(state) for state in ("ALARM", "OK", "INSUFFICIENT_DATA")}
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,11 +45,11 @@ class Standing:
             "alarm_states": self.states,
             "in_alarm": [
                 {
-                    "name": each.name,
-                    "title": each.title,
-                    "since": each.since.isoformat() if each.since else None,
+                    "name": alarm.name,
+                    "title": alarm.title,
+                    "since": alarm.since.isoformat() if alarm.since else None,
                 }
-                for each in self.firing
+                for alarm in self.firing
             ],
             "drift": None if self.drifts is None else list(map(json_safe, self.drifts)),
         }
@@ -57,15 +57,15 @@ class Standing:
 
 def standing(account: Account, listed: ListedEndpoint, now: datetime) -> Standing:
     """What is refused is :attr:`.Account.unknown`."""
-    found = existing_endpoint(account, listed.endpoint)
+    endpoint = existing_endpoint(account, listed.endpoint)
     queries = [
         Query(
             (name, "", ""),
             "Invocations",
             "Sum",
-            (("EndpointName", found.name), ("VariantName", name)),
+            (("EndpointName", endpoint.name), ("VariantName", name)),
         )
-        for name in found.variants
+        for name in endpoint.variants
     ]
     end = now.replace(second=0, microsecond=0)
     series = account.known(
@@ -76,9 +76,11 @@ def standing(account: Account, listed: ListedEndpoint, now: datetime) -> Standin
     stated = account.known("the stack's template", stack_endpoints, listed.stack) or ()
     mine = (each for each in stated if each.name == listed.endpoint)
     differ = [drift for each in mine for drift in drifts(account, listed.stack, each)]
-    readings = None if alarms is None else read_alarms(alarms, found)
+    readings = None if alarms is None else read_alarms(alarms, endpoint)
     return Standing(
         None if series is None else sum(each.sum for each in series.values()),
-        None if readings is None else tuple(each for each in readings if not each.of_scaling),
+        None
+        if readings is None
+        else tuple(reading for reading in readings if not reading.of_scaling),
         tuple(differ) if differ or len(account.unknown) == before else None,
     )

@@ -84,9 +84,9 @@ class _Signature:
         made_by: Any = next(
             vars(each)["__init__"] for each in owner.__mro__ if "__init__" in vars(each)
         )
-        found = inspect.signature(made_by)
-        _, *parameters = found.parameters.values()
-        return found.replace(parameters=parameters, return_annotation=found.empty)
+        signature = inspect.signature(made_by)
+        _, *parameters = signature.parameters.values()
+        return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
 def _checked(function: Any, cls: type) -> Callable[..., Any]:
@@ -187,7 +187,7 @@ class _Misfit(NamedTuple):
                     return f"Pass {made[meant[0]]} as {name}."
                 if kind in (int, float) and re.fullmatch(r"-?\d+(\.\d+)?", self.value):
                     return f"Pass {_WORDS[kind]} as {name}, without quotes."
-        examples = [each for kind in kinds for each in _examples(kind, self.value)]
+        examples = [example for kind in kinds for example in _examples(kind, self.value)]
         return f"Pass {' or '.join(dict.fromkeys(examples))} as {name}."
 
 
@@ -215,7 +215,7 @@ def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationE
 
 
 def _options(kind: Any) -> Sequence[str]:
-    return [each.name for each in fields(kind) if each.init] if is_dataclass(kind) else ()
+    return [field.name for field in fields(kind) if field.init] if is_dataclass(kind) else ()
 
 
 def _items_of(kind: Any) -> tuple[Any, ...]:
@@ -228,10 +228,10 @@ def _items_of(kind: Any) -> tuple[Any, ...]:
 def _ready_made(kind: Any) -> dict[str, str]:
     """Values that have names, in capitals, and how each is written."""
     if get_origin(kind) is Literal:
-        return {str(each).upper(): repr(each) for each in get_args(kind)}
+        return {str(arg).upper(): repr(arg) for arg in get_args(kind)}
     members = vars(kind) if isinstance(kind, type) else {}
     return {
-        name: f"{_name_of(kind)}.{name}" for name, each in members.items() if type(each) is kind
+        name: f"{_name_of(kind)}.{name}" for name, member in members.items() if type(member) is kind
     }
 
 
@@ -245,7 +245,7 @@ _INTERFACES = {  # those of several classes, none of which has the name
 def _examples(kind: Any, given: Any) -> Iterable[str]:
     """Values of the kind, as the docstring of its class or the given text suggests."""
     if items := _items_of(kind):
-        written = [each for each in _examples(items[0], given) if each.endswith(")")]
+        written = [example for example in _examples(items[0], given) if example.endswith(")")]
         return [f"[{each}]" for each in written] or [_in_words(kind)]
     if not isinstance(kind, type) or kind in _WORDS:
         return [_in_words(kind)] if kind is not NoneType else []
@@ -298,20 +298,20 @@ def _misfit(value: Any, kind: Any) -> _Misfit | None:
     if not isinstance(value, origin) or isinstance(value, _TEXTS):
         return _Misfit(value, kind)
     for path, item, wanted in _items(value, parts):
-        found = _misfit(item, wanted)
-        if found is not None:
-            return found.inside(path if isinstance(path, str) else f"[{path}]")
+        misfit = _misfit(item, wanted)
+        if misfit is not None:
+            return misfit.inside(path if isinstance(path, str) else f"[{path}]")
     return None
 
 
 def _misfit_of_all(value: Any, union: Any) -> _Misfit | None:
     deepest = _Misfit(value, union)
     for kind in get_args(union):
-        found = _misfit(value, kind)
-        if found is None:
+        misfit = _misfit(value, kind)
+        if misfit is None:
             return None
-        if found.path:
-            deepest = found
+        if misfit.path:
+            deepest = misfit
     return deepest
 
 

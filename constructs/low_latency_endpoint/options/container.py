@@ -326,7 +326,7 @@ def rules_of_containers(
             allowed="no inference mode",
         )
     if len(containers) > 1:
-        yield from _hostnames([each.hostname for each in containers], inference_mode)
+        yield from _hostnames([container.hostname for container in containers], inference_mode)
     total = sum(
         len(text.encode("utf-8", "replace"))
         for container in containers

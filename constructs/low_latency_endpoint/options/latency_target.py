@@ -18,14 +18,14 @@ from .option import Lasting, Option, Options
 
 TARGET_GIVEN = rule(
     "LLE802",
-    "a latency target names no statistic",
-    fix="Give one, such as a p99 of 200ms, or for streamed answers a ttft_p95 of 500ms and an "
-    "itl_p95 of 50ms.",
+    "a latency target has no statistic",
+    fix="Give a statistic, such as a p99 of 200ms. For streamed answers, give a ttft_p95 "
+    "of 500ms and an itl_p95 of 50ms.",
 )
 TARGET_RISES = rule(
     "LLE803",
     "a higher percentile has a shorter latency target",
-    fix="Give it the same or a longer time.",
+    fix="Give the higher percentile the same or a longer time.",
 )
 
 # Field of LatencyTarget -> statistic as CloudWatch writes it

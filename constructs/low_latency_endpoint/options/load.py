@@ -28,7 +28,7 @@ TOKEN_COUNT = number_range(
     "the number of tokens",
     1,
     None,
-    fix="Give the tokens of a prompt (input) and of an answer (output) as whole numbers, or as "
+    fix="Give prompt tokens (input) and answer tokens (output) as whole numbers, or as "
     "p50 and p95.",
 )
 LENGTHS_FALL = rule(

@@ -214,7 +214,7 @@ class Options:
         """Whether a file states the option, right or wrong; in Python, something but the default."""
         if (stated := getattr(self, "_stated", None)) is not None:
             return name in stated
-        [default] = [each.default for each in options_of(type(self)) if each.name == name]
+        [default] = [option.default for option in options_of(type(self)) if option.name == name]
         value = getattr(self, name)
         return value is not default and bool(value != default)
 
@@ -245,11 +245,11 @@ class Options:
 
     def _settle(self) -> None:
         """Durations are ``timedelta``, lists tuples, and 3.0 is 3."""
-        for each in options_of(self._sound_part_of or type(self)):
-            value = _read(self, each.name)
+        for option in options_of(self._sound_part_of or type(self)):
+            value = _read(self, option.name)
             if value is Unsound:
                 continue
-            if each.lasting:
+            if option.lasting:
                 try:
                     value = _settled(value)
                 except OverflowError:
@@ -257,14 +257,14 @@ class Options:
                         what="a duration is longer than a clock can measure",
                         got="a Duration",
                         allowed=f"at most {timedelta.max.days} days",
-                        where=f"{type(self).__name__}, {each.name}",
+                        where=f"{type(self).__name__}, {option.name}",
                         fix="Shorten it.",
                     ) from None
             elif isinstance(value, list) and not is_token(value):
                 value = tuple(value)
-            elif isinstance(value, float) and float not in alternatives(each.kind):
+            elif isinstance(value, float) and float not in alternatives(option.kind):
                 value = int(value) if value.is_integer() and not is_token(value) else value
-            object.__setattr__(self, each.name, value)
+            object.__setattr__(self, option.name, value)
 
 
 def read(
@@ -278,13 +278,13 @@ def read(
     if wrong:
         unsound = dict.fromkeys(wrong, _unsound)
         kind = type(group.__name__, (group,), {**unsound, "_sound_part_of": group})
-    made = object.__new__(kind)
-    for each in options_of(group):
-        if each.name not in wrong:
-            object.__setattr__(made, each.name, values.get(each.name, each.default))
-    made._settle()
-    object.__setattr__(made, "_stated", {*values, *wrong})
-    return made, list(made._findings())
+    options = object.__new__(kind)
+    for option in options_of(group):
+        if option.name not in wrong:
+            object.__setattr__(options, option.name, values.get(option.name, option.default))
+    options._settle()
+    object.__setattr__(options, "_stated", {*values, *wrong})
+    return options, list(options._findings())
 
 
 def _read(options: Options, name: str) -> Any:
@@ -296,8 +296,8 @@ def _read(options: Options, name: str) -> Any:
 
 def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
     """A group of a construct's keywords; what is wrong with it is said of the construct."""
-    defaults = {each.name: each.default for each in options_of(group)}
-    stated = {name: each for name, each in values.items() if each is not defaults[name]}
+    defaults = {option.name: option.default for option in options_of(group)}
+    stated = {name: value for name, value in values.items() if value is not defaults[name]}
     made, found = read(group, stated)
     for _, error in found:
         raise located(error, where)
@@ -306,20 +306,20 @@ def made_at(where: str, group: type[_Group], **values: Any) -> _Group:
 
 def taken(group: type[_Made], source: Any, **given: Any) -> _Made:
     """A group with what another object has under the same names, and what is given; None is left out."""
-    names = [each.name for each in fields(group) if each.init]  # type: ignore[arg-type]
+    names = [field.name for field in fields(group) if field.init]  # type: ignore[arg-type]
     values = {name: getattr(source, name, None) for name in names} | given
     return group(**{name: value for name, value in values.items() if value is not None})
 
 
 def changed(options: _Group, **values: Any) -> _Group:
     """A copy with other values, of which nothing is checked: a file of them need not hold."""
-    made = object.__new__(type(options))
-    for each in options_of(type(options)):
-        value = values.get(each.name, getattr(options, each.name))
-        object.__setattr__(made, each.name, value)
+    copy = object.__new__(type(options))
+    for option in options_of(type(options)):
+        value = values.get(option.name, getattr(options, option.name))
+        object.__setattr__(copy, option.name, value)
     stated = getattr(options, "_stated", None)
-    object.__setattr__(made, "_stated", None if stated is None else {*stated, *values})
-    return made
+    object.__setattr__(copy, "_stated", None if stated is None else {*stated, *values})
+    return copy
 
 
 @cache
@@ -387,15 +387,15 @@ _OPTIONS: dict[type[Options], tuple[Declared, ...]] = {}
 
 def _options_of(group: Any) -> tuple[Declared, ...]:
     texts = texts_of(group)
-    found = []
+    options = []
     own = [name for each in (group, *_leading(group)) for name in get_annotations(each)]
-    for each in sorted(fields(group), key=lambda each: each.name not in own):
+    for each in sorted(fields(group), key=lambda field: field.name not in own):
         kind, option = _kind_of(group, each.name), None
         notes: list[Any] = []
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)
             option = next((note for note in notes if isinstance(note, Option)), None)
-        found.append(
+        options.append(
             Declared(
                 each.name,
                 kind,
@@ -406,7 +406,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
                 tuple(note for note in notes if not isinstance(note, Option)),
             )
         )
-    return tuple(found)
+    return tuple(options)
 
 
 def _leading(group: Any) -> list[type[Options]]:
@@ -433,7 +433,7 @@ def texts_of(group: type) -> dict[str, str]:
 def groups_in(kind: Any) -> list[type[Options]]:
     """The groups of options of which a kind is made."""
     return [
-        each for each in _parts_of(kind) if isinstance(each, type) and issubclass(each, Options)
+        part for part in _parts_of(kind) if isinstance(part, type) and issubclass(part, Options)
     ]
 
 

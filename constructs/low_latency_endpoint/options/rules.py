@@ -28,7 +28,7 @@ NOT_YAML = rule(
 KEY_TWICE = rule("LLE903", "a setting is given twice", fix="Keep one of the two.")
 UNKNOWN_SETTING = rule(
     "LLE904",
-    "there is no such setting",
+    "the setting does not exist",
     fix="Correct the spelling or indentation, or remove the line.",
 )
 MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
@@ -36,17 +36,17 @@ WRONG_KIND = rule("LLE906", "a setting has the wrong type", fix="Use an allowed 
 UNUSUAL_YAML = rule(
     "LLE907",
     "the settings file uses unsupported YAML",
-    fix="Write plain keys and values, without tags, keys that are lists or mappings, aliases "
-    "of themselves or very deep nesting.",
+    fix="Write plain keys and values: no tags, no lists or mappings as keys, no aliases "
+    "of themselves, no very deep nesting.",
 )
 TOO_LARGE = rule(
     "LLE388",
     "the settings file is too large",
-    fix="Put a large warm-up payload into a file of its own, named by warm_up.payload.file.",
+    fix="Put a large warm-up payload into its own file, and name it in warm_up.payload.file.",
 )
 TEXT_WITH_TOKEN = rule(
     "LLE382",
-    "a text holds a CDK token",
+    "a text contains a CDK token",
     fix="Write the value itself: ${Token[...]} has no value in a file.",
     source="/cdk/v2/guide/tokens.html",
 )
@@ -92,7 +92,7 @@ NO_SUCH_ASSET = rule(
 OUTSIDE = rule(
     "LLE983",
     "the settings name a file outside of the repository",
-    fix="Name a file inside it, not through a symbolic link.",
+    fix="Name a file inside the repository, not through a symbolic link.",
 )
 
 
@@ -201,11 +201,11 @@ ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes a
 PREFIX_LIST_ID = _resource_id("LLE342", "the prefix list's ID", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
-AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add one.")
+AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add an entry.")
 ENDPOINT_NAME_TWICE = rule(
     "LLE931",
     "two endpoints have the same name",
-    fix="Rename one; names are unique in an account and region.",
+    fix="Rename one endpoint: names are unique in an account and region.",
     source=API + "CreateEndpoint.html",
 )
 STACK_HAS_THE_NAME = rule(
@@ -227,7 +227,7 @@ SAMPLES_NOTHING = rule(
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
-    "LLE933", "the settings have no endpoint of this name", fix="Name one of the file's endpoints."
+    "LLE933", "the settings have no endpoint of this name", fix="Name an endpoint of the file."
 )
 UNWRITABLE = rule(
     "LLE936",
@@ -237,7 +237,7 @@ UNWRITABLE = rule(
 CHANGED_VALUE_TOO_ODD = rule(
     "LLE937",
     "this value cannot be written without changing others",
-    fix="Write it by hand at the place named.",
+    fix="Write the value by hand at the named place.",
 )
 CHANGED_MEANWHILE = rule(
     "LLE938", "the settings file changed while the command ran", fix="Run the command again."
@@ -256,11 +256,9 @@ SHADOW_SHARE = number_range(
     fix="Give the share of requests to copy: 1 for all.",
 )
 EXACTLY_ONE = rule(
-    "LLE927", "exactly one of several settings must be given", fix="Give one of them and no other."
+    "LLE927", "exactly one of several settings must be given", fix="Give exactly one of them."
 )
-NEEDS_ANOTHER = rule(
-    "LLE928", "a setting needs another one beside it", fix="Add the other setting."
-)
+NEEDS_ANOTHER = rule("LLE928", "a setting requires another setting", fix="Add the other setting.")
 EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
 CUSTOM_AMI = text_form(
     "LLE935",

@@ -74,7 +74,7 @@ STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "
 CHANGES_NEED_SCALING = rule(
     "LLE634",
     "a schedule or steps need scaling",
-    fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
+    fix="Set the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
     "and a maximum above the minimum.",
     source="/autoscaling/application/userguide/step-scaling-policy-overview.html",
 )
@@ -88,7 +88,7 @@ STEP_PERIODS = Range(
     rule(
         "LLE615",
         "the number of periods until a step acts is out of range",
-        fix="A period is 10 seconds for concurrency, a minute for invocations.",
+        fix="Count periods of 10 seconds for concurrency, of a minute for invocations.",
     ),
     "the number of periods",
     1,
@@ -185,7 +185,9 @@ class ScalingSchedule(Options):
             got, allowed = f"{self.time_zone} with rate", "a time zone with cron and at only"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=got, allowed=allowed)
         elif (
-            self.time_zone is not None and (known := _time_zones()) and self.time_zone not in known
+            self.time_zone is not None
+            and (time_zones := _time_zones())
+            and self.time_zone not in time_zones
         ):
             allowed = "such as Europe/Berlin or Etc/UTC"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=self.time_zone, allowed=allowed)
@@ -451,12 +453,12 @@ def _time_zones() -> frozenset[str]:
 
 def most_scheduled(schedule: Sequence[ScalingSchedule], maximum: int) -> int:
     """The most instances that the maximum or a schedule allows."""
-    return max(maximum, *(each.max or 0 for each in schedule)) if schedule else maximum
+    return max(maximum, *(schedule.max or 0 for schedule in schedule)) if schedule else maximum
 
 
 def fewest_scheduled(schedule: Sequence[ScalingSchedule], minimum: int) -> int:
     """The fewest that the minimum or a schedule allows."""
-    return min([minimum, *(each.min or minimum for each in schedule)])
+    return min([minimum, *(schedule.min or minimum for schedule in schedule)])
 
 
 def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: int) -> None:

@@ -24,7 +24,7 @@ _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
     "LLE432",
     "the throughput of an instance pool is missing",
-    fix="State tps_per_instance for each pool, from a load test on its type.",
+    fix="Set tps_per_instance for each pool, from a load test on its type.",
     source=_SOURCE,
 )
 SIZED_FOR_ANOTHER = rule(
@@ -65,10 +65,10 @@ class PlannedPool(Options):
 
 def planned_for(pools: Sequence[PlannedPool]) -> PlannedPool:
     """The slowest pool, for which a plan is made; the first by priority where none is measured."""
-    measured = [each for each in pools if each.tps_per_instance is not None]
+    measured = [pool for pool in pools if pool.tps_per_instance is not None]
     if len(measured) < len(pools):
-        return min(pools, key=lambda each: each.priority)
-    return min(pools, key=lambda each: (each.tps_per_instance or 0, each.priority))
+        return min(pools, key=lambda pool: pool.priority)
+    return min(pools, key=lambda pool: (pool.tps_per_instance or 0, pool.priority))
 
 
 def check_pools(
@@ -77,7 +77,7 @@ def check_pools(
     """Raise unless type and throughput are those of the slowest pool."""
     if not pools:
         return
-    missing = [each.instance_type for each in pools if each.tps_per_instance is None]
+    missing = [pool.instance_type for pool in pools if pool.tps_per_instance is None]
     if throughput is not None and missing:
         raise POOL_NOT_MEASURED.error(
             got=f"no tps_per_instance of {', '.join(missing)}",
@@ -360,7 +360,7 @@ def options_beside(
 ) -> dict[str, Any]:
     """Those of a variant beside the first, with the first one's where they are left out."""
     found = {}
-    for name in (each.name for each in fields(InstanceOptions)):
+    for name in (field.name for field in fields(InstanceOptions)):
         own, of_type = getattr(further, name), name in ("volume_size_gib", "inference_ami")
         inherits = own is None and name in further.inherited and (same_type or not of_type)
         found[name] = getattr(first, name) if inherits else own

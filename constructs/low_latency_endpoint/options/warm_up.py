@@ -68,7 +68,7 @@ class WarmUpPayload(Options):
             body = Path(self.file).read_bytes()
         except OSError as problem:
             raise rules.PAYLOAD_READABLE.error(
-                got=f"{self.file} ({problem.strerror})", allowed="a file that can be read"
+                got=f"{self.file} ({problem.strerror})", allowed="a readable file"
             ) from problem
         rules.PAYLOAD_BYTES.check(len(body), str(self.file))
         return body

@@ -42,14 +42,19 @@ def token_alarms(
     watched: dict[str, TokenAlarmOptions] = {}
     for name, plan in plans.items():
         server, share = plan.request.server_of_metrics, plan.request.share
-        wanted = _watched(plan, options)
-        limits = (wanted.ttft, wanted.itl, wanted.waiting_requests, wanted.kv_cache_use)
-        watches = any(each not in (None, {}) for each in limits)
+        token_alarm_options = _watched(plan, options)
+        limits = (
+            token_alarm_options.ttft,
+            token_alarm_options.itl,
+            token_alarm_options.waiting_requests,
+            token_alarm_options.kv_cache_use,
+        )
+        watches = any(limit not in (None, {}) for limit in limits)
         if server is not None and watches and not (share is not None and share.shadow):
             of_server.setdefault(server, []).append(name)
-            watched.setdefault(server, replace(wanted, server=server))
+            watched.setdefault(server, replace(token_alarm_options, server=server))
     if not of_server:
-        if options != TokenAlarmOptions() and not any(each.tokens for each in plans.values()):
+        if options != TokenAlarmOptions() and not any(plan.tokens for plan in plans.values()):
             warn(scope, "noTokenAlarms", f"{NO_TOKEN_ALARMS[0].upper()}{NO_TOKEN_ALARMS[1:]}.")
         return {}
     from ..monitoring.token_alarms import TokenLatencyAlarms  # few endpoints have them
@@ -58,8 +63,9 @@ def token_alarms(
         warn(
             scope,
             "tokensNotPublished",
-            "The alarms on tokens find nothing, and so never alarm: containers' metrics are not "
-            "published. Leave out metrics.detailed_observability, or turn these alarms off.",
+            "The alarms on tokens find no data and never alarm, because the containers' "
+            "metrics are not published. Leave out metrics.detailed_observability, or "
+            "turn these alarms off.",
         )
     return {
         server: TokenLatencyAlarms(

@@ -47,9 +47,9 @@ def endpoint_arguments(
     plan = variants[0].plan
     model = taken(ModelOptions, settings, role=role_by_arn(scope, f"{key}-Role", settings.role_arn))
     further = [
-        (each.shadow, _further(scope, key, settings, each.further, model))
-        for each in variants
-        if each.further
+        (variant.shadow, _further(scope, key, settings, variant.further, model))
+        for variant in variants
+        if variant.further
     ]
     return {
         "plan": plan,
@@ -100,11 +100,11 @@ def _containers(
     if settings.hugging_face is not None:
         name = container_id(key, (*place, "hugging_face", 0))
         return [_from_hub(scope, name, settings.hugging_face)]
-    stated = settings.containers
-    ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
+    containers = settings.containers
+    ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(containers)]
     return [
         taken(Container, each, image=_image(scope, name, each), data=_data(scope, name, each))
-        for name, each in zip(ids, stated, strict=True)
+        for name, each in zip(ids, containers, strict=True)
     ]
 
 

@@ -254,7 +254,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             subnets=subnets,
             subnet_selection=subnet_selection,
             shared_by=network_max_instances,
-            own=sum(each.most for each in self.plans.values()),
+            own=sum(plan.most for plan in self.plans.values()),
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -287,7 +287,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.configuration = EndpointConfiguration(
             self,
             "Configuration",
-            variants=[first, *(further[each.name] for each in variants)],
+            variants=[first, *(further[variant.name] for variant in variants)],
             shadow=further[shadow.name] if shadow else None,
             tags=endpoint.tags,
             **vars(configuration or ConfigurationOptions()),
@@ -301,7 +301,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         )
         self.private_link.serve(self.endpoint.name_at_synth)
         self.scalings = {
-            name: scaled_as_planned(self.endpoint, name, each) for name, each in self.plans.items()
+            name: scaled_as_planned(self.endpoint, name, plan) for name, plan in self.plans.items()
         }
         self.scaling = self.scalings[variant.name]
         alarms = self._watched(alarms)
@@ -316,12 +316,12 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 model_latency=self._thresholds("ModelLatency", alarms.model_latency),
                 latency=latency,
                 alarms=self.alarms,
-                tokens=[each for made in self.token_alarms.values() for each in made.panels],
+                tokens=[panel for made in self.token_alarms.values() for panel in made.panels],
             )
             if dashboard
             else None
         )
-        types = [each for made in self.plans.values() for each in made.request.serving.types]
+        types = [type_ for made in self.plans.values() for type_ in made.request.serving.types]
         policy = endpoint.deployment
         if rolls_back(policy.rollback_on_alarms if policy else None, types):
             rollback = LatencyAlarms(
@@ -416,10 +416,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warn(
                 self,
                 "scalingOffKeepsCounts",
-                "Scaling is off, and updates keep the number of instances that are running: a "
-                "changed initial number has no effect. Say keep_counts: true if scaling comes "
-                "back, false for a fleet of a fixed size; change to false only together with the "
-                "configuration.",
+                "Scaling is off, and updates keep the number of running instances, so a "
+                "changed initial number has no effect. Set keep_counts: true if scaling "
+                "comes back, or false for a fleet of a fixed size. Change to false only "
+                "together with the configuration.",
             )
             return True
         return scaling.keep_counts
@@ -427,7 +427,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget | None) -> WarmUp | None:
         from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
-        requests = max(each.warm_up_requests for each in self.plans.values())
+        requests = max(plan.warm_up_requests for plan in self.plans.values())
         if not requests:
             return None
         return WarmUp(

@@ -136,9 +136,9 @@ def dashboard_body(
     top += (len(graphs) + 1) // 2 * _HEIGHT
     charts = [
         chart
-        for each in tokens
-        for chart in each.charts(
-            endpoint_name, region, f" · {each.variant}" if len(variants) > 1 else ""
+        for token in tokens
+        for chart in token.charts(
+            endpoint_name, region, f" · {token.variant}" if len(variants) > 1 else ""
         )
     ]
     for index, chart in enumerate(charts):
@@ -173,7 +173,7 @@ def _header(endpoint_name: str, limits: Sequence[_Limit], targets: Mapping[str, 
         f"{statistic} {milliseconds(value, 6)}" for statistic, value in targets.items()
     )
     alarms = ", ".join(
-        f"{each.severity}{each.statistic} {milliseconds(each.value, 6)}" for each in limits
+        f"{limit.severity}{limit.statistic} {milliseconds(limit.value, 6)}" for limit in limits
     )
     return (
         f"# {endpoint_name}\n"

@@ -118,9 +118,9 @@ class PlanWarning(str):
     id: str
 
     def __new__(cls, id: str, text: str) -> PlanWarning:
-        made = super().__new__(cls, text)
-        made.id = id
-        return made
+        warning = super().__new__(cls, text)
+        warning.id = id
+        return warning
 
 
 class SummaryLine(NamedTuple):
@@ -201,8 +201,8 @@ def values_in_template(plan: Mapping[str, Any]) -> dict[str, Any]:
         return dict(plan)
     found: dict[str, Any] = {}
     alarms: dict[str, float] = {}
-    for each in plan["decisions"]:
-        name, value, inputs = each["name"], each.get("value"), each.get("inputs", {})
+    for decision in plan["decisions"]:
+        name, value, inputs = decision["name"], decision.get("value"), decision.get("inputs", {})
         if name in _READ and value is not None:
             found[name] = value
         if name in ("instances_at_peak", "scaling_target"):

@@ -45,7 +45,7 @@ OVERHEAD_SHARE = number_range(
     0.9,
     whole=False,
     source="",
-    fix="Give the share for network and SageMaker's overhead.",
+    fix="Give the share for network and SageMaker overhead.",
 )
 
 # Words in an image's name that stand for servers of generative models
@@ -109,8 +109,8 @@ class EndpointRequest(LoadOptions):
             check_itl(self.latency, hub)
         if self.tokens is None:
             return
-        contexts = [each.fit.context for each in hub.containers]
-        context = min((each for each in contexts if each is not None), default=None)
+        contexts = [container.fit.context for container in hub.containers]
+        context = min((context for context in contexts if context is not None), default=None)
         ordinary = math.ceil(self.tokens.mean_input + self.tokens.mean_output)
         if context is not None and ordinary > context:
             raise TOKENS_ABOVE_CONTEXT.error(

@@ -168,8 +168,8 @@ _OF_POOLS = (
 
 def _pools(request: EndpointRequest) -> dict[str, Any]:
     """The pools in the order in which they are tried."""
-    pools = sorted(request.serving.instance_pools, key=lambda each: each.priority)
-    return {"pools": [each.text for each in pools]} if pools else {}
+    pools = sorted(request.serving.instance_pools, key=lambda pool: pool.priority)
+    return {"pools": [pool.text for pool in pools]} if pools else {}
 
 
 def _ami(plan: Plan) -> Iterator[Decision]:
@@ -256,8 +256,8 @@ def _share(request: EndpointRequest) -> Iterator[Decision]:
 def _alarms(plan: Plan) -> Iterator[Decision]:
     """One threshold per metric and statistic, in milliseconds, never above the target."""
     tightest = plan.request.latency.tightest if plan.request.latency else None
-    for each in plan.alarms:
-        if each.metric == "ModelLatency":
+    for alarm in plan.alarms:
+        if alarm.metric == "ModelLatency":
             rule = (
                 "the target less the share kept for network and SageMaker's overhead, on the "
                 "statistic of the target"
@@ -273,16 +273,16 @@ def _alarms(plan: Plan) -> Iterator[Decision]:
             )
             note = f"from {tightest[0]}; the callers' network is in no metric of SageMaker's"
         yield Decision(
-            name=alarm_name(each.metric, each.statistic),
-            value=each.milliseconds,
+            name=alarm_name(alarm.metric, alarm.statistic),
+            value=alarm.milliseconds,
             unit="ms",
             rule=rule,
             inputs={
-                "metric": each.metric,
-                "statistic": each.statistic,
-                "target in ms": each.target,
-                "share": each.share,
-                f"threshold in {metric_facts(each.metric).unit.lower()}": each.microseconds,
+                "metric": alarm.metric,
+                "statistic": alarm.statistic,
+                "target in ms": alarm.target,
+                "share": alarm.share,
+                f"threshold in {metric_facts(alarm.metric).unit.lower()}": alarm.microseconds,
             },
             source=_MONITORING,
             overridden=plan.request.overhead_share is not None,

@@ -34,7 +34,7 @@ from .scaling_pace import FleetAlong
 PRICE_FILE = rule(
     "LLE890",
     "a price file cannot be read",
-    fix="Write it with low-latency prices.",
+    fix="Create the file with `low-latency prices`.",
     source=HOSTING_PRICES,
 )
 STALE_AFTER_DAYS = 90
@@ -65,21 +65,21 @@ class ListedPrice:
         )
 
 
-_COLUMNS = tuple(each.name for each in fields(ListedPrice))
+_COLUMNS = tuple(field.name for field in fields(ListedPrice))
 
 
 def price_file_text(prices: Iterable[ListedPrice]) -> str:
     """The file's text, items in order."""
-    ordered = sorted(prices, key=lambda each: each.item)
+    ordered = sorted(prices, key=lambda price: price.item)
     text = io.StringIO()
-    places = ", ".join(dict.fromkeys(each.region for each in ordered))
+    places = ", ".join(dict.fromkeys(price.region for price in ordered))
     text.write(
         f"# AWS's on-demand list prices in {places}, in US dollars, as low-latency prices read\n"
         "# them. Discounts, Savings Plans, free tiers and taxes are not in it.\n"
     )
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    writer.writerows([_cell(getattr(each, name)) for name in _COLUMNS] for each in ordered)
+    writer.writerows([_cell(getattr(price, name)) for name in _COLUMNS] for price in ordered)
     return text.getvalue()
 
 
@@ -104,7 +104,7 @@ def read_price_file(path: str | Path) -> dict[str, Price]:
 def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
     """The same from the file's text."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     reader = csv.DictReader(lines, strict=True)
     if tuple(reader.fieldnames or ()) != _COLUMNS:
         raise PRICE_FILE.error(
@@ -125,20 +125,20 @@ def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
                 got=str(problem), allowed=", ".join(_COLUMNS), where=place
             ) from None
         line = ListedPrice(**{**row, "usd": PRICE.check(usd, place)})
-        if PRICED_ITEM.check(line.item, place) in found:
+        if PRICED_ITEM.check(line.item, place) in prices:
             raise PRICE_FILE.error(got=f"{line.item} twice", allowed="each once", where=place)
         regions.add(line.region)
-        found[line.item] = line.price
+        prices[line.item] = line.price
     if len(regions) > 1:
         raise PRICE_FILE.error(
             got=", ".join(sorted(regions)), allowed="the prices of one Region", where=where
         )
-    return found
+    return prices
 
 
 def days_old(prices: Iterable[Price], today: date) -> int | None:
     """The age of the oldest price that was read, from the day on that it should be told."""
-    read = [date.fromisoformat(each.read) for each in prices if each.read]
+    read = [date.fromisoformat(price.read) for price in prices if price.read]
     oldest = (today - min(read)).days if read else 0
     return oldest if oldest > STALE_AFTER_DAYS else None
 
@@ -287,26 +287,31 @@ class StackCost:
     @property
     def items(self) -> tuple[BilledItem, ...]:
         """Everything beside the instances that is billed for every hour."""
-        return (*self.shared, *(item for each in self.endpoints.values() for item in each.others))
+        return (
+            *self.shared,
+            *(item for endpoint in self.endpoints.values() for item in endpoint.others),
+        )
 
     @property
     def without_price(self) -> tuple[str, ...]:
         """The instance types that nobody stated the price of, each once: without them no sum."""
-        missing = (each.instance_type for each in self.endpoints.values() if each.price is None)
+        missing = (
+            endpoint.instance_type for endpoint in self.endpoints.values() if endpoint.price is None
+        )
         return tuple(dict.fromkeys(missing))
 
     @property
     def left_out(self) -> tuple[BilledItem, ...]:
         """What is billed beside the instances and has no price: cents that the sum lacks."""
-        return tuple(each for each in self.items if each.price is None)
+        return tuple(item for item in self.items if item.price is None)
 
     @property
     def prices(self) -> dict[str, Price]:
         """The prices that are counted with, by item."""
-        found = {each.instance_type: each.price for each in self.endpoints.values()}
-        found |= {each.item: each.price for each in self.items}
-        sent = (each.request_gb for each in self.endpoints.values())
-        found |= {each.item: each.price for each in sent if each}
+        found = {endpoint.instance_type: endpoint.price for endpoint in self.endpoints.values()}
+        found |= {item.item: item.price for item in self.items}
+        sent = (endpoint.request_gb for endpoint in self.endpoints.values())
+        found |= {item.item: item.price for item in sent if item}
         return {item: price for item, price in found.items() if price}
 
     def usd(self, moment: str) -> float | None:
@@ -314,7 +319,7 @@ class StackCost:
 
         What else has no price is cents, and is left out.
         """
-        return self._with_items([each.usd(moment) for each in self.endpoints.values()])
+        return self._with_items([endpoint.usd(moment) for endpoint in self.endpoints.values()])
 
     def usd_per_month(self, moment: str) -> float | None:
         """The same for a month of 730 hours in which nothing changes."""
@@ -333,7 +338,7 @@ class StackCost:
 
     def shadows_of(self, key: str) -> list[EndpointCost]:
         """Those that get copies of an endpoint's requests, which cost what these cause."""
-        return [each for each in self.endpoints.values() if each.copies_of == key]
+        return [endpoint for endpoint in self.endpoints.values() if endpoint.copies_of == key]
 
     def usd_per_million(
         self, key: str, instances: float | None = None, tps: float | None = None
@@ -347,7 +352,7 @@ class StackCost:
         instances = each.at_peak if instances is None else instances
         tps = each.peak_tps if tps is None else tps
         hour = self.usd_for(key, instances) if instances is not None else None
-        copies = [one.usd_of(one.at_peak or 0) for one in self.shadows_of(key)]
+        copies = [shadow.usd_of(shadow.at_peak or 0) for shadow in self.shadows_of(key)]
         if hour is None or not tps or None in copies:
             return None
         hour += sum(usd or 0.0 for usd in copies)
@@ -356,12 +361,12 @@ class StackCost:
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
         """What it costs along a day that repeats; ``None`` when a price or a fleet is missing."""
         parts: list[float | None] = []
-        for key, each in self.endpoints.items():
+        for key, endpoint in self.endpoints.items():
             fleet = fleets[key]
-            usd = None if fleet is None else each.usd_of(fleet.mean)
+            usd = None if fleet is None else endpoint.usd_of(fleet.mean)
             if usd is None or fleet is None:
                 return None
-            parts.append(usd + each.data_usd((fleet.tps or 0.0) * 3600))
+            parts.append(usd + endpoint.data_usd((fleet.tps or 0.0) * 3600))
         hour = self._with_items(parts)
         assert hour is not None
         rates = [fleet.tps for fleet in fleets.values() if fleet]
@@ -384,8 +389,8 @@ class StackCost:
                 moment: self.usd_per_month(moment) for moment in MOMENTS if moment != "in_an_update"
             },
             "endpoints": {
-                key: {**each.to_dict(), "usd_per_million_requests": self.usd_per_million(key)}
-                for key, each in self.endpoints.items()
+                key: {**endpoint.to_dict(), "usd_per_million_requests": self.usd_per_million(key)}
+                for key, endpoint in self.endpoints.items()
             },
             "shared": [each.to_dict() for each in self.shared],
             "without_price": list(self.without_price),

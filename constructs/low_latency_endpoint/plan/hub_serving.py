@@ -10,7 +10,7 @@ from ..errors.frozen import dataclass
 from ..facts.limit_kinds import Range
 from .decisions import Decision
 from .model_memory import ITL_BELOW_FLOOR, decode_paces
-from .pinned_model import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE, PinnedModel
+from .pinned_model import CONTEXT_LENGTH, LICENSE, TYPES_DIFFER, PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
 CONTEXT_TOKENS = Range(CONTEXT_LENGTH, "the context length", 1, None, "tokens")
@@ -82,7 +82,7 @@ class HubServing:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is doubtful on any of the types, and about the licence."""
-        found = [text for each in self.containers for text in each.warnings]
+        found = [text for container in self.containers for text in container.warnings]
         pinned = self.model.pinned
         if pinned.license is None:
             found.append(f"{pinned.model} states no licence: nothing says that you may use it")
@@ -102,19 +102,19 @@ def hub_serving(
         return [
             serving_container(
                 model.pinned,
-                each,
+                instance_type,
                 server=model.server,
                 context_length=context,
                 volume_gb=volume_gib,
                 trust_remote_code=model.trust_remote_code,
                 where=where,
             )
-            for each in instance_types
+            for instance_type in instance_types
         ]
 
     containers = on_all(model.context_length)
-    contexts = [each.fit.context_length for each in containers]
-    told = [each for each in contexts if each is not None]
+    contexts = [container.fit.context_length for container in containers]
+    told = [context for context in contexts if context is not None]
     if told and len(set(contexts)) > 1:  # one model has one environment: what all have room for
         containers = on_all(min(told))
     first = containers[0]
@@ -125,12 +125,11 @@ def hub_serving(
             if first.environment.get(key) != other.environment.get(key)
         )
         if differs or (first.repository, first.tag) != (other.repository, other.tag):
-            raise INSTANCE_TYPE_NEEDED.error(
+            raise TYPES_DIFFER.error(
                 got=f"{instance_types[0]} and {name}, which differ in "
                 + (", ".join(differs) or "the image"),
-                allowed="types that one container serves alike",
+                allowed="types that one container serves in the same way",
                 where=where,
-                fix="Choose types with as many accelerators of the same kind.",
             )
     return HubServing(
         model=model, instance_types=tuple(instance_types), containers=tuple(containers)
@@ -141,26 +140,30 @@ def also_on(
     serving: HubServing, instance_types: Sequence[str], *, volume_gib: int | None, where: str
 ) -> HubServing:
     """The same model on further types, which its container serves as it is."""
-    further = [each for each in instance_types if each not in serving.instance_types]
+    further = [
+        instance_type
+        for instance_type in instance_types
+        if instance_type not in serving.instance_types
+    ]
     if not further:
         return serving
     alike = hub_serving(
         serving.model, [*serving.instance_types, *further], volume_gib=volume_gib, where=where
     )
     if alike.container.environment != serving.container.environment:
-        raise INSTANCE_TYPE_NEEDED.error(
+        raise TYPES_DIFFER.error(
             got=f"{', '.join(further)}, with room for a shorter context than "
             f"{', '.join(serving.instance_types)}",
-            allowed=f"a context of {min(each.fit.context or 0 for each in alike.containers):,} "
+            allowed=f"a context of {min(container.fit.context or 0 for container in alike.containers):,} "
             "tokens for all of them",
             where=where,
-            fix="State that context_length.",
+            fix="Set that context_length.",
         )
     found = dict(zip(alike.instance_types, alike.containers, strict=True))
     return HubServing(
         model=serving.model,
         instance_types=tuple(instance_types),
-        containers=tuple(found[each] for each in instance_types),
+        containers=tuple(found[instance_type] for instance_type in instance_types),
     )
 
 
@@ -213,7 +216,9 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         },
         note="; ".join(fit.lines()[:2]),
     )
-    for pace in sorted(decode_paces(serving), key=lambda each: -each.milliseconds)[:1]:
+    for pace in sorted(decode_paces(serving), key=lambda decode_pace: -decode_pace.milliseconds)[
+        :1
+    ]:
         yield Decision(
             name="inter_token_floor",
             value=round(pace.milliseconds, 2),

@@ -171,15 +171,15 @@ def _or(stated: int | None, default: int) -> int:
 
 def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolicy | None) -> None:
     """Set times and steps change a range that there is."""
-    given = request.scaling
+    target_tracking = request.scaling
     for name in ("schedule", "steps"):
-        if scaling is None and getattr(given, name):
+        if scaling is None and getattr(target_tracking, name):
             raise CHANGES_NEED_SCALING.error(
                 got=f"{name} on a fleet of {fleet.initial}",
                 allowed="scaling, or none of them",
                 where=name,
             )
-    check_schedule(given.schedule, fleet.minimum, fleet.maximum)
+    check_schedule(target_tracking.schedule, fleet.minimum, fleet.maximum)
 
 
 def _kept_for_overhead(request: EndpointRequest) -> Fraction:

@@ -45,23 +45,23 @@ def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
         raise LIMIT_NEEDED.error(
             got=str(limit["problem"]), allowed="a limit without a problem", where=where
         )
-    for each in verdicts if isinstance(verdicts, list) else ():
-        if isinstance(each, Mapping) and each.get("severity") == "invalid":
-            evidence = each.get("evidence")
+    for verdict in verdicts if isinstance(verdicts, list) else ():
+        if isinstance(verdict, Mapping) and verdict.get("severity") == "invalid":
+            evidence = verdict.get("evidence")
             got = [
-                str(each.get("title") or each.get("kind") or "an invalid verdict"),
+                str(verdict.get("title") or verdict.get("kind") or "an invalid verdict"),
                 *map(str, evidence if isinstance(evidence, list) else ()),
             ]
             raise LIMIT_NEEDED.error(
-                what="the load test's figures say nothing about the endpoint",
+                what="the load test's figures are not valid for the endpoint",
                 where=where,
                 got="; ".join(got),
                 allowed="a result without an invalid verdict",
             )
     if not isinstance(limit, Mapping) and (content.get("interrupted") or content.get("failure")):
         raise LIMIT_NEEDED.error(
-            got=f"a run with {content.get('mode', '?')} that did not come to its end",
-            allowed="a run that did",
+            got=f"a run with {content.get('mode', '?')} that did not finish",
+            allowed="a completed run",
             where=where,
         )
 

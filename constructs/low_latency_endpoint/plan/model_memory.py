@@ -395,8 +395,8 @@ def _gib(size: int) -> str:
 ITL_BELOW_FLOOR = rule(
     "LLE899",
     "the accelerators' memory is too slow for the inter-token latency",
-    fix="Give the target more time, quantize the model, or choose a type with more bandwidth or more "
-    "accelerators.",
+    fix="Raise the target, quantize the model, or choose a type with more bandwidth or "
+    "more accelerators.",
     source="https://developer.nvidia.com/blog/mastering-llm-techniques-inference-optimization/",
 )
 _LARGEST_VOCABULARY = 300_000  # of a config that states none: the largest known have 262,400
@@ -458,10 +458,10 @@ def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
     read = None if serving.model.pace_unknown else token_bytes(serving.model.pinned)
     for name, container in zip(serving.instance_types, serving.containers, strict=True):
         facts, fit = instance_facts(name), container.fit
-        known = _table("memory_bandwidth", "families", "gb_per_second")
-        if read and facts and facts.family in known:
+        table = _table("memory_bandwidth", "families", "gb_per_second")
+        if read and facts and facts.family in table:
             spread = fit.tensor_parallel if fit.accelerator == "nvidia" else fit.accelerators
-            yield DecodePace(name, read, float(known[facts.family]), spread)
+            yield DecodePace(name, read, float(table[facts.family]), spread)
 
 
 def check_itl(latency: LatencyTarget, serving: HubServing) -> None:

@@ -16,17 +16,19 @@ HUB = "https://huggingface.co/docs/hub/"
 CONTAINERS = "https://aws.github.io/deep-learning-containers/"
 
 LOCK_FILE = rule(
-    "LLE343", "a lock file of models cannot be read", fix="Write it with low-latency pin MODEL."
+    "LLE343",
+    "a lock file of models cannot be read",
+    fix="Create the file with `low-latency pin MODEL`.",
 )
 NOT_PINNED = rule(
     "LLE344",
     "the model is not in the lock file",
-    fix="Run low-latency pin MODEL where the network is reachable.",
+    fix="Run `low-latency pin MODEL` on a machine with network access.",
 )
 LOCK_EDITED = rule(
     "LLE345",
     "the lock file's entry for a model was changed",
-    fix="Run low-latency pin MODEL again, and do not edit the file.",
+    fix="Run `low-latency pin MODEL` again, and do not edit the file.",
 )
 LICENSE = rule(
     "LLE346",
@@ -37,8 +39,8 @@ LICENSE = rule(
 HUB_MODEL = rule(
     "LLE347",
     "the Hub has no such model, or does not show it to you",
-    fix="Check the name, as in Qwen/Qwen3-8B. A private model needs a token: HF_TOKEN, or hf "
-    "auth login.",
+    fix="Check the name, such as Qwen/Qwen3-8B. A private model needs a token: HF_TOKEN, "
+    "or hf auth login.",
     source=HUB + "models-the-hub",
 )
 HUB_REVISION = rule(
@@ -50,15 +52,15 @@ HUB_REVISION = rule(
 HUB_GATED = rule(
     "LLE349",
     "the model is gated, and access was not granted",
-    fix="Ask for access on the model's page, then give that account's token: HF_TOKEN for "
+    fix="Request access on the model's page, then give that account's token: HF_TOKEN for "
     "low-latency pin, a Secrets Manager secret for the deployment.",
     source=HUB + "models-gated",
 )
 NO_SAFETENSORS = rule(
     "LLE350",
     "the model has no weights that are safe to load",
-    fix="Choose a model or revision with .safetensors files. If you trust its pickle files, "
-    "which run code when they are loaded: low-latency pin --allow-pickle.",
+    fix="Choose a model or revision with .safetensors files. If you trust its pickle "
+    "files, which run code when loaded: low-latency pin --allow-pickle.",
     source=HUB + "security-pickle",
 )
 FOREIGN_CODE = rule(
@@ -125,6 +127,11 @@ INSTANCE_TYPE_NEEDED = rule(
     "a container of a Hub model needs the instance type",
     fix="Pass instance_type= to Container.from_hugging_face.",
 )
+TYPES_DIFFER = rule(
+    "LLE393",
+    "one container cannot serve the Hub model on all of these instance types",
+    fix="Choose types with as many accelerators of the same kind.",
+)
 HUB_MODEL_ALONE = rule(
     "LLE368",
     "a model of the Hub is combined with other data",
@@ -133,8 +140,8 @@ HUB_MODEL_ALONE = rule(
 OWN_CODE = rule(
     "LLE390",
     "the model brings code, and trust_remote_code is not set",
-    fix="Read the .py files that the lock file pins. Set trust_remote_code=True, or False if "
-    "the server knows the model without them.",
+    fix="Read the .py files that the lock file pins. Then set trust_remote_code=True, or "
+    "False if the server knows the model without them.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
 CONTEXT_LENGTH = rule(
@@ -151,7 +158,7 @@ SERVER = rule(
 STAGED_FILES_GONE = rule(
     "LLE398",
     "a model's staged files are gone",
-    fix="Deploy again. Somebody removed them, or another stack with them was deleted.",
+    fix="Deploy again. Somebody removed the files, or another stack that shared them.",
 )
 TOO_MANY_FILES = rule(
     "LLE399",
@@ -231,12 +238,12 @@ class PinnedModel:
     @property
     def total_bytes(self) -> int:
         """Of all its files."""
-        return sum(each.size for each in self.files)
+        return sum(file.size for file in self.files)
 
     @property
     def weight_bytes(self) -> int:
         """Of its weights."""
-        return sum(each.size for each in self.files if each.is_weights)
+        return sum(file.size for file in self.files if file.is_weights)
 
     def contents(self) -> dict[str, Any]:
         """What the lock file says of it, without the digest."""
@@ -249,7 +256,7 @@ class PinnedModel:
             "gated": self.gated,
             "parameters": dict(self.parameters),
             "config": dict(self.config),
-            "files": {each.path: {"size": each.size, "sha256": each.sha256} for each in self.files},
+            "files": {file.path: {"size": file.size, "sha256": file.sha256} for file in self.files},
             "left_out": list(self.left_out),
         }
         return {key: value for key, value in stated.items() if value not in (None, {}, [])}
@@ -277,8 +284,8 @@ def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "models": {
-            each.model: {**each.contents(), "digest": each.digest}
-            for each in sorted(models, key=lambda pinned: pinned.model)
+            model.model: {**model.contents(), "digest": model.digest}
+            for model in sorted(models, key=lambda pinned: pinned.model)
         },
     }
 

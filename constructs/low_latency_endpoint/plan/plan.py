@@ -153,7 +153,9 @@ class Plan:
 
     def thresholds(self, metric: str) -> dict[str, float]:
         """Alarm thresholds on a metric by statistic, in milliseconds."""
-        return {each.statistic: each.milliseconds for each in self.alarms if each.metric == metric}
+        return {
+            alarm.statistic: alarm.milliseconds for alarm in self.alarms if alarm.metric == metric
+        }
 
     @cached_property
     def explanation(self) -> Explanation:

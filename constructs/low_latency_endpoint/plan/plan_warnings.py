@@ -52,7 +52,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
 
 
 def _target(plan: Plan) -> Iterator[PlanWarning]:
-    """What is doubtful about the target itself."""
+    """Warnings about the latency target itself."""
     request = plan.request
     if request.latency is None:
         yield PlanWarning("no-latency-target", "no latency target: no alarms watch latency")

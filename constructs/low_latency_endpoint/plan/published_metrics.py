@@ -19,7 +19,7 @@ _CALLERS_DECIDE = "bidirectional-streaming"
 METRICS_IN_ALARM = Range(
     rule(
         "LLE389",
-        "an alarm would watch more metrics than CloudWatch takes",
+        "an alarm would watch more metrics than CloudWatch allows",
         fix="Leave zone_imbalance out: it needs a metric for each client zone.",
         source="/AmazonCloudWatch/latest/monitoring/Create-alarm-on-metric-math-expression.html",
     ),

@@ -37,8 +37,8 @@ def keys_apart(
     statements: Sequence[Mapping[str, Any]],
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """The statements without those on keys of KMS, which may be exchanged, and these."""
-    for_keys = [each for each in statements if each["Action"][0].startswith("kms:")]
-    return [each for each in statements if each not in for_keys], for_keys
+    for_keys = [statement for statement in statements if statement["Action"][0].startswith("kms:")]
+    return [statement for statement in statements if statement not in for_keys], for_keys
 
 
 def document(*statements: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,8 +227,8 @@ def on_stated_role(
     statements: Sequence[Statement], shared: Collection[str | None]
 ) -> tuple[list[Statement], list[Statement]]:
     """A function's own statements, and those of shared resources, which stand once for all."""
-    of_all = [each for each in statements if each["Resource"] in shared]
-    return [each for each in statements if each not in of_all], of_all
+    of_all = [statement for statement in statements if statement["Resource"] in shared]
+    return [statement for statement in statements if statement not in of_all], of_all
 
 
 def writing_log(

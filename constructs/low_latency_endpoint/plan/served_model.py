@@ -188,8 +188,8 @@ def served_task(pinned: PinnedModel) -> str | None:
 
 def architectures(pinned: PinnedModel) -> tuple[str, ...]:
     """The classes that ``config.json`` names."""
-    stated = pinned.config.get("architectures")
-    return tuple(map(str, stated)) if isinstance(stated, (list, tuple)) else ()
+    architectures = pinned.config.get("architectures")
+    return tuple(map(str, architectures)) if isinstance(architectures, (list, tuple)) else ()
 
 
 def generates(pinned: PinnedModel) -> bool:
@@ -204,8 +204,8 @@ def served_weights(pinned: PinnedModel) -> tuple[PinnedFile, ...]:
     (``consolidated.safetensors``, ``original/``), and a GGUF repository once for each quantization,
     of which the first by name is taken.
     """
-    weights = [each for each in pinned.files if each.is_weights]
-    top = [each for each in weights if "/" not in each.path] or weights
+    weights = [file for file in pinned.files if file.is_weights]
+    top = [weight for weight in weights if "/" not in weight.path] or weights
     for suffix in (".safetensors", ".gguf"):
         if same := [each for each in top if each.path.endswith(suffix)]:
             return _first_gguf(same) if suffix == ".gguf" else _without_copies(same)
@@ -215,12 +215,12 @@ def served_weights(pinned: PinnedModel) -> tuple[PinnedFile, ...]:
 def is_gguf(pinned: PinnedModel) -> bool:
     """Whether llama.cpp alone loads the model's weights."""
     served = served_weights(pinned)
-    return bool(served) and all(each.path.endswith(".gguf") for each in served)
+    return bool(served) and all(file.path.endswith(".gguf") for file in served)
 
 
 def weight_bytes(pinned: PinnedModel) -> int:
     """Of the weights, as a server keeps them in memory."""
-    stored = sum(each.size for each in served_weights(pinned))
+    stored = sum(weight.size for weight in served_weights(pinned))
     return stored // 2 if _in_32_bits(pinned) else stored
 
 
@@ -235,8 +235,8 @@ def weight_doubts(pinned: PinnedModel) -> tuple[str, ...]:
     if _in_32_bits(pinned):
         doubts.append("the weights have 32 bits; vLLM and SGLang load them with 16")
     served = served_weights(pinned)
-    ggufs = {_SHARD.sub("", each.path) for each in pinned.files if each.path.endswith(".gguf")}
-    ggufs = {each for each in ggufs if not is_projector(each)}
+    ggufs = {_SHARD.sub("", file.path) for file in pinned.files if file.path.endswith(".gguf")}
+    ggufs = {gguf for gguf in ggufs if not is_projector(gguf)}
     if is_gguf(pinned) and len(ggufs) > 1:
         doubts.append(
             f"of {len(ggufs)} GGUF models {served[0].path} is served, the first by name: pin the "
@@ -252,9 +252,9 @@ def weight_doubts(pinned: PinnedModel) -> tuple[str, ...]:
 
 
 def _first_gguf(files: list[PinnedFile]) -> tuple[PinnedFile, ...]:
-    models = sorted(each for each in files if not is_projector(each.path)) or sorted(files)
+    models = sorted(file for file in files if not is_projector(file.path)) or sorted(files)
     first = _SHARD.sub("", models[0].path)
-    return tuple(each for each in models if _SHARD.sub("", each.path) == first)
+    return tuple(model for model in models if _SHARD.sub("", model.path) == first)
 
 
 def is_projector(path: str) -> bool:
@@ -263,7 +263,7 @@ def is_projector(path: str) -> bool:
 
 
 def _without_copies(files: list[PinnedFile]) -> tuple[PinnedFile, ...]:
-    return tuple(each for each in files if not each.path.startswith("consolidated")) or tuple(files)
+    return tuple(file for file in files if not file.path.startswith("consolidated")) or tuple(files)
 
 
 _CLASSIFIES = frozenset({"text-classification", "text-ranking"})
@@ -275,7 +275,7 @@ _WHISPER = "WhisperForConditionalGeneration"
 
 @cache
 def _known(server: str) -> Mapping[str, str]:
-    """What a server knows of a name in ``config.json``, by that name."""
+    """Kind of model that a server serves, by the model's name in ``config.json``."""
     return MappingProxyType(
         {row["name"]: row["serves"] for row in rows("known_models") if row["server"] == server}
     )
@@ -288,7 +288,7 @@ def tei_knows(pinned: PinnedModel, *, gpu: bool) -> bool:
     tokenizers" (router/src/lib.rs).
     """
     serves = _known("tei").get(_model_type(pinned), "").split()
-    if not any(each.path == "tokenizer.json" for each in pinned.files):
+    if not any(file.path == "tokenizer.json" for file in pinned.files):
         return False
     if "gpu" in serves and not gpu:
         return False
@@ -313,15 +313,15 @@ def check_server_knows(
         )
     if server in _GENERATIVE and _encodes_first(pinned):
         raise ARCHITECTURE_NOT_SERVED.error(
-            got=f"{named}, an encoder with a decoder, and {server}",
-            allowed="models with a decoder alone",
+            got=f"{named}, an encoder-decoder model, and {server}",
+            allowed="decoder-only models",
             where=where,
         )
     gone = [name for name in classes if _known("vllm").get(name, "").startswith("until")]
     if server == "vllm" and gone:
         raise ARCHITECTURE_NOT_SERVED.error(
             got=f"{gone[0]}, which vLLM served {_known('vllm')[gone[0]]}",
-            allowed="what vLLM serves today",
+            allowed="a model that vLLM serves today",
             where=where,
         )
     if server == "vllm" and not any(name in _known("vllm") for name in classes):
@@ -350,7 +350,7 @@ def trusts_own_code(
     if server in _GENERATIVE:
         known = known or any(name in _known("vllm") for name in architectures(pinned))
     if trust_remote_code is None and not known:
-        code = [each.path for each in pinned.files if each.path.endswith(".py")]
+        code = [file.path for file in pinned.files if file.path.endswith(".py")]
         raise OWN_CODE.error(
             got=f"{pinned.model} with {', '.join(code[:4])}",
             allowed="trust_remote_code=True, or False",
@@ -361,7 +361,7 @@ def trusts_own_code(
 
 def _has_own_code(pinned: PinnedModel) -> bool:
     return bool(pinned.config.get("auto_map")) and any(
-        each.path.endswith(".py") for each in pinned.files
+        file.path.endswith(".py") for file in pinned.files
     )
 
 

@@ -71,7 +71,7 @@ class Serving:
     @property
     def types(self) -> tuple[str, ...]:
         """All types that the variant may run on; first the type that everything is sized for."""
-        pools = (each.instance_type for each in self.instance_pools)
+        pools = (pool.instance_type for pool in self.instance_pools)
         return tuple(dict.fromkeys((self.instance_type, *pools)))
 
     @property
@@ -85,13 +85,13 @@ class Serving:
         """The types on which the images run: not those of pools with a model of their own."""
         if not self.instance_pools:
             return (self.instance_type,)
-        return tuple(each.instance_type for each in self.instance_pools if not each.own_model)
+        return tuple(pool.instance_type for pool in self.instance_pools if not pool.own_model)
 
     @property
     def weight_bytes(self) -> int:
         """Of the weights that an instance loads; 0 where they are not known."""
-        found = self.hub.containers if self.hub else ()
-        return max((each.fit.weight_bytes for each in found), default=0)
+        containers = self.hub.containers if self.hub else ()
+        return max((container.fit.weight_bytes for container in containers), default=0)
 
     @property
     def workers(self) -> tuple[str, int]:

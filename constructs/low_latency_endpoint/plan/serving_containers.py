@@ -117,7 +117,7 @@ def _llama_cpp(pinned: PinnedModel, fit: ModelFit, trusts_code: bool) -> _Told:
         "SM_LLAMA_CPP_MODEL": f"{MODEL_FOLDER}/{served_weights(pinned)[0].path}",
         "SM_LLAMA_CPP_ALIAS": pinned.model,
     }
-    projectors = [each.path for each in pinned.files if is_projector(each.path)]
+    projectors = [file.path for file in pinned.files if is_projector(file.path)]
     if projectors:
         told["SM_LLAMA_CPP_MMPROJ"] = f"{MODEL_FOLDER}/{projectors[0]}"
     if fit.context_length:
@@ -145,7 +145,7 @@ def _huggingface_neuronx(pinned: PinnedModel, fit: ModelFit, trusts_code: bool) 
 
 
 def _neuron_doubts(pinned: PinnedModel) -> tuple[str, ...]:
-    compiled = any(each.path.endswith((".neuron", "neuron_config.json")) for each in pinned.files)
+    compiled = any(file.path.endswith((".neuron", "neuron_config.json")) for file in pinned.files)
     return () if compiled else (_COMPILED,)
 
 

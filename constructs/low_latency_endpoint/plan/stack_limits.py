@@ -96,14 +96,14 @@ def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
 _SPLIT = (
-    "Put some endpoints into a second settings file, which becomes a second stack. With the same "
-    "network.vpc_id it shares the network and the interface endpoint."
+    "Move endpoints to a second settings file, which becomes a second stack. The same "
+    "network.vpc_id shares the network and interface endpoint."
 )
 
 RESOURCES = Range(
     rule(
         "LLE384",
-        "the stack has more resources than CloudFormation takes",
+        "the stack has more resources than CloudFormation allows",
         fix=_SPLIT,
         source=_QUOTAS,
     ),
@@ -114,7 +114,10 @@ RESOURCES = Range(
 )
 OUTPUTS = Range(
     rule(
-        "LLE385", "the stack has more outputs than CloudFormation takes", fix=_SPLIT, source=_QUOTAS
+        "LLE385",
+        "the stack has more outputs than CloudFormation allows",
+        fix=_SPLIT,
+        source=_QUOTAS,
     ),
     "the number of outputs",
     0,

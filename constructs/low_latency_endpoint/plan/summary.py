@@ -69,10 +69,10 @@ def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) 
 
 def planned_thresholds(plan: Plan) -> dict[str, dict[str, float]]:
     """Milliseconds at which the plan's own alarms on latencies stand, by metric and statistic."""
-    metrics = dict.fromkeys(each.metric for each in plan.alarms)
+    metrics = dict.fromkeys(alarm.metric for alarm in plan.alarms)
     found = {metric: plan.thresholds(metric) for metric in metrics}
-    for each in watched_thresholds(plan):
-        found.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
+    for threshold in watched_thresholds(plan):
+        found.setdefault(threshold.measures, {})[threshold.percentile] = threshold.seconds * 1000
     return found
 
 
@@ -141,10 +141,10 @@ def _scaling(plan: Plan) -> str:
     limit = measured.tps_per_instance * 60 if measured else 0
     if policy.metric == CONCURRENCY_METRIC:
         share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
-        found = plan.tokens.in_flight if plan.tokens else None
-        if found is None or plan.request.scaling.concurrency_target is not None:
+        series = plan.tokens.in_flight if plan.tokens else None
+        if series is None or plan.request.scaling.concurrency_target is not None:
             share = ""  # a number of your own
-        elif found.bound_by_cache:
+        elif series.bound_by_cache:
             share = ", as many as the KV cache holds"
         return f"{readable(policy.target)} requests in flight per instance{share}"
     share = f", {readable(policy.target / limit * 100, 4)} % of its limit" if limit else ""
@@ -169,7 +169,7 @@ def _cost(plan: Plan, cost: EndpointCost | None) -> str:
 
 
 def _assumed(plan: Plan) -> Iterator[str]:
-    """What the numbers rest on that nobody stated or measured."""
+    """The assumptions behind the numbers: neither stated nor measured."""
     request = plan.request
     split = plan.alarms or (plan.tokens and request.latency and request.latency.ttft_milliseconds)
     if split and request.overhead_share is None:

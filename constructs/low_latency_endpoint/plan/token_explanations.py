@@ -133,8 +133,8 @@ def explain_in_flight(found: InFlight) -> Decision:
 def explain_token_alarms(plan: Plan) -> Iterator[Decision]:
     """Limits on tokens, in seconds, for query alarms on what the container publishes."""
     own_share = plan.request.overhead_share is not None
-    for each in watched_thresholds(plan):
-        yield explain_limit(each, chosen=own_share and each.measures == FIRST_TOKEN)
+    for threshold in watched_thresholds(plan):
+        yield explain_limit(threshold, chosen=own_share and threshold.measures == FIRST_TOKEN)
 
 
 def explain_limit(limit: TokenThreshold, *, chosen: bool) -> Decision:
@@ -176,13 +176,13 @@ def alarm_name_of(threshold: TokenThreshold) -> str:
 
 def cache_note(plan: Plan) -> str:
     """That the KV cache asks for more instances than the safety factor does, where it does."""
-    found = plan.tokens.in_flight if plan.tokens else None
+    series = plan.tokens.in_flight if plan.tokens else None
     held = plan.scaling.target if plan.scaling else None
-    if found is None or not found.bound_by_cache or held != found.target:
+    if series is None or not series.bound_by_cache or held != series.target:
         return ""
     return (
-        f"; the KV cache holds {found.room:,} of the {readable(found.safe)} requests in flight that "
-        f"would be in reach, so {plain_number(float(found.share), 3)} of the limit is counted with, and not "
+        f"; the KV cache holds {series.room:,} of the {readable(series.safe)} requests in flight that "
+        f"would be in reach, so {plain_number(float(series.share), 3)} of the limit is counted with, and not "
         "the safety factor"
     )
 
@@ -252,8 +252,8 @@ def _lengths(plan: Plan) -> Iterator[PlanWarning]:
             "answer. Limit max_tokens, or ask for a shorter inter-token latency",
         )
     serving = request.serving.hub
-    contexts = [each.fit.context for each in serving.containers] if serving else []
-    context = min((each for each in contexts if each is not None), default=None)
+    contexts = [container.fit.context for container in serving.containers] if serving else []
+    context = min((context for context in contexts if context is not None), default=None)
     long = traffic.long_input + traffic.long_output
     if context is not None and long > context:
         yield PlanWarning(

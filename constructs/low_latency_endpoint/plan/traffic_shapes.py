@@ -15,7 +15,7 @@ from ..report.numbers import readable
 from .contradictions import contradicts
 
 SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
-SHAPE = rule("LLS122", "there is no such traffic shape", fix="Choose one that ships.")
+SHAPE = rule("LLS122", "the traffic shape does not exist", fix="Choose a built-in traffic shape.")
 SHAPE_LEVELS = rule(
     "LLS131",
     "the levels of a traffic shape are not valid",
@@ -123,16 +123,16 @@ def shapes() -> dict[str, Shape]:
     ['steady', 'daily-wave', 'spike', 'deploy', 'zone-loss']
     """
     content: dict[str, Any] = json.loads(SHAPES.read_text(encoding="utf-8"))
-    found = {}
+    shapes = {}
     for name, entry in content["shapes"].items():
-        found[name] = Shape(
+        shapes[name] = Shape(
             name,
             entry["description"],
             tuple((float(end), float(share)) for end, share in entry["levels"]),
             entry.get("deploy_at"),
             entry.get("zone_lost_at"),
         )
-    return found
+    return shapes
 
 
 def shape(name: str) -> Shape:

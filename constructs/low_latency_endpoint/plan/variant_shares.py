@@ -104,14 +104,14 @@ def shares_of(
     names = [name for name, _ in weights]
     for index, (name, weight) in enumerate(weights):
         if name in names[:index]:
-            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="different names", where=where)
         check_known(VARIANT_WEIGHT, weight, f"{where}, variant {name}".lstrip(", "))
     production = [(name, weight) for name, weight in weights if name != shadow]
     of = float(sum(stated(weight) for _, weight in production))
     if not of:
         raise ALL_WEIGHTS_ZERO.error(
             got=", ".join(f"{name}: 0" for name, _ in production),
-            allowed="one weight above 0",
+            allowed="at least one weight above 0",
             where=where,
         )
     return {
@@ -181,7 +181,7 @@ def further_request(
     if images is not None:
         changed |= {"images": images, "hub": hub}
     elif instance_type is not None and first.hub is not None:
-        types = [each.instance_type for each in instance_pools] or [instance_type]
+        types = [pool.instance_type for pool in instance_pools] or [instance_type]
         changed["hub"] = also_on(first.hub, types, volume_gib=None, where="instance_type")
     return replace(
         request,
@@ -201,7 +201,7 @@ def _scaling(request: EndpointRequest, options: FurtherOptions, name: str) -> Sc
     if options.scaling.keep_counts is not None:
         raise COUNTS_ARE_KEPT_BY_ALL.error(
             got=f"keep_counts of {name}",
-            allowed="that of the endpoint's scaling",
+            allowed="keep_counts of the endpoint's scaling",
             where="keep_counts",
         )
     return options.scaling

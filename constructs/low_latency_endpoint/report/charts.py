@@ -89,7 +89,7 @@ class Chart:
     events: Sequence[tuple[X, str, str]] = ()  # when, colour and text of what is marked
 
     def __bool__(self) -> bool:
-        return any(each.y for panel in self.panels for each in panel.lines)
+        return any(line.y for panel in self.panels for line in panel.lines)
 
     @property
     def sketched(self) -> Iterator[tuple[Line, str]]:
@@ -132,12 +132,12 @@ class _Scale:
     def ticks(self, count: int = 4) -> list[float]:
         """Round numbers on it."""
         if self.logarithmic:
-            found = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
-            found = [each for each in found if self.low <= each <= self.high]
-            if len(found) > 2 * count:
-                return [each for each in found if f"{each:e}"[0] == "1"]
-            if len(found) > 1:
-                return found
+            ticks = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
+            ticks = [each for each in ticks if self.low <= each <= self.high]
+            if len(ticks) > 2 * count:
+                return [each for each in ticks if f"{each:e}"[0] == "1"]
+            if len(ticks) > 1:
+                return ticks
         step = _round((self.high - self.low) / count)
         first = math.ceil(self.low / step - 1e-9)
         return [number * step for number in range(first, int(self.high / step + 1e-9) + 1)]
@@ -185,7 +185,7 @@ class _Drawn:
             (low, round(high - low, 2), colour) for low, high, colour in spans if low < high
         ]
         events = [(self.at(x), colour, text) for x, colour, text in chart.events]
-        self.events = [each for each in events if 0 <= each[0] <= 1000]
+        self.events = [event for event in events if 0 <= event[0] <= 1000]
 
     def number(self, x: X) -> float:
         """A point's number on the axis."""
@@ -207,7 +207,7 @@ class _Drawn:
             yield from ((scale(at), name) for at, name in _NINES if at <= scale.high + 0.01)
         elif axis == "time":
             step = next(
-                (each for each in _STEPS if (scale.high - scale.low) / each <= 8),
+                (step for step in _STEPS if (scale.high - scale.low) / step <= 8),
                 _round((scale.high - scale.low) / 8),
             )
             form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%m-%d"

@@ -107,7 +107,7 @@ class Listed:
     @property
     def rows(self) -> list[Row]:
         """The lines; without a word before a line that is text alone."""
-        return [Row("", each) if isinstance(each, str) else each for each in self.items]
+        return [Row("", item) if isinstance(item, str) else item for item in self.items]
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,10 @@ class Document:
 
 def findings_in(parts: Sequence[Part]) -> list[FindingPart]:
     """The findings among the parts and below them, in their order, which numbers them."""
-    found: list[FindingPart] = []
+    finding_parts: list[FindingPart] = []
     for part in parts:
         if isinstance(part, FindingPart):
-            found.append(part)
+            finding_parts.append(part)
         elif isinstance(part, Section):
-            found += findings_in(part.parts)
-    return found
+            finding_parts += findings_in(part.parts)
+    return finding_parts

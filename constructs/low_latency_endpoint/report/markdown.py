@@ -59,9 +59,9 @@ def as_markdown(document: Document) -> str:
 
 def _limited(lines: list[str]) -> list[str]:
     """The lines, or as many as a comment takes and a last one that says how many are missing."""
-    if sum(len(each) + 1 for each in lines) <= MOST_CHARACTERS:
+    if sum(len(line) + 1 for line in lines) <= MOST_CHARACTERS:
         return lines
-    sizes = accumulate(len(each) + 1 for each in lines)
+    sizes = accumulate(len(line) + 1 for line in lines)
     kept = lines[: sum(size <= MOST_CHARACTERS - _END for size in sizes)]
     opened = kept.count("</details>") < sum(each.startswith("<details") for each in kept)
     cut = (

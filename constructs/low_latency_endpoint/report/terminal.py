@@ -78,14 +78,14 @@ class DrawnTable:
             )
         shown = of.rows[: of.most] if of.most > 0 else of.rows[of.most or None :]
         for row in shown:
-            grid.add_row(*(cell_text(row[each]) for each in columns))
+            grid.add_row(*(cell_text(row[column]) for column in columns))
         yield grid
         if len(shown) < len(of.rows):
-            said = f"the {of.order} {len(shown)} of {len(of.rows)}"
-            yield Text(f"{said}; all of them in {of.elsewhere}", style="dim")
+            text = f"the {of.order} {len(shown)} of {len(of.rows)}"
+            yield Text(f"{text}; all of them in {of.elsewhere}", style="dim")
         if left := [head for number, head in enumerate(of.heads) if number not in columns]:
-            said = f"Left out for want of width, and in {of.elsewhere}: {', '.join(left)}"
-            yield Text(said, style="dim")
+            text = f"Left out for want of width, and in {of.elsewhere}: {', '.join(left)}"
+            yield Text(text, style="dim")
 
 
 def _columns_within(table: Table, width: int) -> list[int]:
@@ -164,8 +164,8 @@ def _drawn(part: Part, findings: Sequence[FindingPart]) -> Iterator[RenderableTy
         yield from map(_Hanging, part.lines)
     elif isinstance(part, Listed) and part.aligned:
         yield _beside(
-            (Text(each.label, TONES[each.tone or part.tone or "soft"]), _told(each))
-            for each in part.rows
+            (Text(row.label, TONES[row.tone or part.tone or "soft"]), _told(row))
+            for row in part.rows
         )
     elif isinstance(part, Table) and part.stacked:
         gap = [Text()] * (len(part.heads) > _MOST_CLOSE)
@@ -174,7 +174,7 @@ def _drawn(part: Part, findings: Sequence[FindingPart]) -> Iterator[RenderableTy
             for head, *others in part.rows
         )
     elif isinstance(part, Listed):
-        yield from (_item(each, TONES[part.tone]) for each in part.rows)
+        yield from (_item(row, TONES[part.tone]) for row in part.rows)
     elif isinstance(part, Code):
         for text, comment in part.lines:
             yield Text.assemble(
@@ -243,7 +243,7 @@ def _item(row: Row, style: str) -> RenderableType:
 def _block(head: str, rows: Sequence[Row]) -> Iterator[RenderableType]:
     yield Text("")
     yield Text(head, style="bold")
-    yield _beside(((Text(each.label, "dim"), _told(each)) for each in rows), indent=3, least=8)
+    yield _beside(((Text(row.label, "dim"), _told(row)) for row in rows), indent=3, least=8)
 
 
 def _told(row: Row) -> Text:

@@ -132,24 +132,24 @@ class Further:
 
 def further_variants(endpoint: EndpointSettings) -> list[Further]:
     """The variants beside an endpoint's first, in the order of the file."""
-    found = [
-        Further(name, each.weight, False, each, ("variants", name))
-        for name, each in endpoint.variants.items()
+    further_variants = [
+        Further(name, variant.weight, False, variant, ("variants", name))
+        for name, variant in endpoint.variants.items()
     ]
     shadow = endpoint.shadow
     if shadow is not None:
         weight = shadow.share * endpoint.variant_weight
-        found.append(Further(shadow.name, weight, True, shadow, ("shadow",)))
-    return found
+        further_variants.append(Further(shadow.name, weight, True, shadow, ("shadow",)))
+    return further_variants
 
 
 def all_containers(endpoint: EndpointSettings) -> Iterator[tuple[Place, ContainerSettings]]:
     """The containers of all models of an endpoint, each with its place below the endpoint's."""
     for index, container in enumerate(endpoint.containers):
         yield ("containers", index), container
-    for each in further_variants(endpoint):
-        for index, container in enumerate(each.settings.containers):
-            yield (*each.place, "containers", index), container
+    for variant in further_variants(endpoint):
+        for index, container in enumerate(variant.settings.containers):
+            yield (*variant.place, "containers", index), container
 
 
 def volume_of(endpoint: EndpointSettings, further: FurtherSettings | None) -> int | None:
@@ -177,10 +177,10 @@ def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
     for index, pool in enumerate(endpoint.instance_pools):
         if pool.instance_type != name:
             yield ("instance_pools", index), first, pool.instance_type
-    for each in further_variants(endpoint):
-        own = each.settings
+    for variant in further_variants(endpoint):
+        own = variant.settings
         if own.containers or own.instance_type:
-            yield each.place, own.containers or first, own.instance_type or name
+            yield variant.place, own.containers or first, own.instance_type or name
 
 
 def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -189,7 +189,7 @@ def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
     if endpoint._states("instance_pools"):
         yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
     for part in ("instance_type", "priority"):
-        values = [getattr(each, part) for each in pools]
+        values = [getattr(pool, part) for pool in pools]
         for index, value in enumerate(values):
             if value in values[:index]:
                 yield finding(
@@ -202,13 +202,13 @@ def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 def rules_of_metrics(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Alarms watch what such an endpoint publishes."""
-    stated, known = endpoint.alarms, {each.name for each in metrics()}
+    stated, known = endpoint.alarms, {metric.name for metric in metrics()}
     watched: dict[Place, str] = {
         (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated._states(option)
     }
     watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
     for _, containers, name in variants_and_first(endpoint):
-        multi_model = any(each.multi_model for each in containers)
+        multi_model = any(container.multi_model for container in containers)
         shape = endpoint_shape(len(containers), multi_model=multi_model)
         for place, metric in watched.items():
             yield from breaches(
@@ -234,7 +234,7 @@ def rules_of_guardrails(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 def rules_of_platforms(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Images are built for the instances' processors."""
-    own = {each.place for each in further_variants(endpoint) if each.settings.containers}
+    own = {variant.place for variant in further_variants(endpoint) if variant.settings.containers}
     for place, containers, name in variants_and_first(endpoint):
         for index, container in enumerate(containers):
             image = container.image
@@ -281,12 +281,12 @@ def rules_of_volume_keys(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 def rules_of_names(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Names of variants differ."""
-    for each in further_variants(endpoint):
-        if each.name == endpoint.variant_name:
+    for variant in further_variants(endpoint):
+        if variant.name == endpoint.variant_name:
             yield finding(
                 VARIANT_NAMED_TWICE,
-                *(("shadow", "name") if each.shadow else each.place),
-                got=each.name,
+                *(("shadow", "name") if variant.shadow else variant.place),
+                got=variant.name,
                 allowed=f"another name than {endpoint.variant_name}",
             )
 
@@ -305,7 +305,9 @@ def rules_of_shadow(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 def rules_of_weights(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Somebody gets the requests."""
-    if not any([endpoint.variant_weight, *(each.weight for each in endpoint.variants.values())]):
+    if not any(
+        [endpoint.variant_weight, *(variant.weight for variant in endpoint.variants.values())]
+    ):
         yield finding(
             ALL_WEIGHTS_ZERO, "variant_weight", got="0 of all", allowed="one weight above 0"
         )

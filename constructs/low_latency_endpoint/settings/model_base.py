@@ -101,8 +101,8 @@ class SettingsModel(BaseModel):
             model = cls.part().model_validate(sound, context=info.context)
         names = [
             name
-            for name, each in cls.model_fields.items()
-            if name in model.model_fields_set or (each.validate_default and not wrong)
+            for name, model_field in cls.model_fields.items()
+            if name in model.model_fields_set or (model_field.validate_default and not wrong)
         ]
         stated = {name: getattr(model, name) for name in names}
         made, rules = read(cls.makes, stated, wrong & cls.model_fields.keys())
@@ -200,7 +200,7 @@ def _translated(
         return _missing(name, field, cls.makes.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
         choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
-        choices = [{"True": "true", "False": "false"}.get(each, each) for each in choices]
+        choices = [{"True": "true", "False": "false"}.get(choice, choice) for choice in choices]
         given = shown(got)
         form = cls.other_forms.get(name)
         other = _example(form) if form else ""

@@ -142,7 +142,8 @@ class Limited:
         if isinstance(self.limit, Choice) and not self.limit.holds(in_unit):
             raise BreachError.of(
                 self.limit.rule.error(
-                    got=f"{in_unit:g}s", allowed=", ".join(f"{each}s" for each in self.limit.values)
+                    got=f"{in_unit:g}s",
+                    allowed=", ".join(f"{value}s" for value in self.limit.values),
                 )
             )
         checked(self.limit, in_unit)
@@ -248,7 +249,7 @@ _MODELS: dict[type[Options], type[SettingsModel]] = {}
 
 
 def _model_of(group: type[Options]) -> type[SettingsModel]:
-    stated = [each for each in options_of(group) if each.option is not None]
+    stated = [option for option in options_of(group) if option.option is not None]
     made: dict[str, Any] = {each.name: _setting(each) for each in stated}
     text, _, _ = cleandoc(group.__doc__ or "").partition("\n\nArgs:")
     summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
@@ -292,7 +293,8 @@ def _setting(declared: Declared) -> tuple[Any, Any]:
 def _of_python(kind: Any, default: Any) -> bool:
     """Whether the default is a word that only Python says: a file leaves the setting out."""
     return any(
-        get_origin(each) is Literal and get_args(each) == (default,) for each in alternatives(kind)
+        get_origin(alternative) is Literal and get_args(alternative) == (default,)
+        for alternative in alternatives(kind)
     )
 
 
@@ -300,11 +302,11 @@ def _groups(kind: Any) -> list[type[Options]]:
     """The groups that a setting may be in place of a word or number."""
     kinds = [
         below
-        for each in alternatives(kind)
-        for below in alternatives(getattr(each, "written", each))
+        for alternative in alternatives(kind)
+        for below in alternatives(getattr(alternative, "written", alternative))
         if below is not NoneType
     ]
-    return [each for each in kinds if _is_group(each)] if len(kinds) > 1 else []
+    return [kind for kind in kinds if _is_group(kind)] if len(kinds) > 1 else []
 
 
 def _is_group(kind: Any) -> bool:
@@ -314,10 +316,14 @@ def _is_group(kind: Any) -> bool:
 def _read(kind: Any, option: Option, default: Any) -> Any:
     """The kind as pydantic reads it from a file."""
     of_python = (Literal[default],) if _of_python(kind, default) else ()
-    kinds = [each for each in alternatives(kind) if each not in (NoneType, *of_python)]
+    kinds = [
+        alternative
+        for alternative in alternatives(kind)
+        if alternative not in (NoneType, *of_python)
+    ]
     kinds = [Path] if Path in kinds else kinds  # in Python a text too
     groups = _groups(kind)
-    plain: Any = Union[tuple(_read_one(each, option) for each in kinds if each not in groups)]  # noqa: UP007
+    plain: Any = Union[tuple(_read_one(kind, option) for kind in kinds if kind not in groups)]  # noqa: UP007
     if not groups or len(kinds) == 1:
         return plain
     return Annotated[

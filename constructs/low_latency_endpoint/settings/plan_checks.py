@@ -83,13 +83,13 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
             sound = False
             yield ("endpoints", key, *_place(error, endpoint)), error
             continue
-        for each in further_variants(endpoint):
+        for variant in further_variants(endpoint):
             try:
-                plan_further_variant(settings, key, each)
+                plan_further_variant(settings, key, variant)
             except ConfigurationError as error:
                 sound = False
-                below = _place(error, each.settings)
-                yield ("endpoints", key, *each.place, *below), error
+                below = _place(error, variant.settings)
+                yield ("endpoints", key, *variant.place, *below), error
         yield from _alarms(settings, key, plans[key])
         if endpoint.variants and sound:
             yield from breaches(
@@ -180,7 +180,7 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
             yield (
                 place,
                 PAYLOAD_READABLE.error(
-                    got=f"{file} ({problem.strerror})", allowed="a file that can be read"
+                    got=f"{file} ({problem.strerror})", allowed="a readable file"
                 ),
             )
         else:
@@ -191,14 +191,14 @@ def _room(settings: Settings) -> Iterator[Finding]:
     """The subnets have room for all fleets."""
     variants = list(planned_variants(settings))
     zones, network = settings.client_zones.zones, settings.network
-    together = sum(each.plan.largest_fleet for each in variants)
-    largest = max(variants, key=lambda each: each.plan.largest_fleet)
+    together = sum(variant.plan.largest_fleet for variant in variants)
+    largest = max(variants, key=lambda variant: variant.plan.largest_fleet)
     fleet: Place = (*largest.place, "instances", "max")
     if network.vpc_id:
         # How large its subnets are shows when it is looked up; none is larger than the largest.
         in_update = sum(
-            instances_in_update(each.plan.largest_fleet, settings.endpoints[each.key])
-            for each in variants
+            instances_in_update(variant.plan.largest_fleet, settings.endpoints[variant.key])
+            for variant in variants
         )
         yield from breaches(
             fleet, check_fleets_fit_existing, [LARGEST_SUBNET] * len(zones), together, in_update
@@ -223,9 +223,9 @@ def _size(
         (
             RESOURCES,
             shared_parts(settings, policies).resources,
-            {key: each.resources for key, each in parts.items()},
+            {key: part.resources for key, part in parts.items()},
         ),
-        (OUTPUTS, 0, {key: each.outputs for key, each in parts.items()}),
+        (OUTPUTS, 0, {key: part.outputs for key, part in parts.items()}),
     )
     for limit, shared, own in counts:
         total, last = shared + sum(own.values()), shared

@@ -54,7 +54,9 @@ SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
 def explain_variants(settings: Settings, key: str | None = None) -> dict[str, Explanation]:
     """Why the plans are what they are, of all variants of a file or of one endpoint, by label."""
-    return {each.label: _explained(settings, each) for each in planned_variants(settings, key)}
+    return {
+        variant.label: _explained(settings, variant) for variant in planned_variants(settings, key)
+    }
 
 
 def explain_endpoint(settings: Settings, key: str) -> Explanation:
@@ -73,13 +75,13 @@ def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
         further = (*own, *_warnings(settings, settings.endpoints[key], plan))
         warnings = dict.fromkeys((*_contradictions(settings, key, plan), *further))
     else:
-        said = {str(each) for each in plan_endpoint(settings, key).explanation.warnings}
+        said = {str(warning) for warning in plan_endpoint(settings, key).explanation.warnings}
         warnings = dict.fromkeys(each for each in own if each not in said)
     alarms = f"{len(plan.alarms)} compare it with production"
     return replace(
         plan.explanation,
         decisions=(
-            *(each for each in decisions if each.name not in SHARED_DECISIONS),
+            *(decision for decision in decisions if decision.name not in SHARED_DECISIONS),
             *cost.decisions(),
         ),
         warnings=tuple(warnings),
@@ -105,7 +107,7 @@ def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[De
     }
     said: set[str] = set()
     own = list(stated_limits(settings.endpoints[key], plan))
-    replaced = {each.inputs["measures"] for each in own}
+    replaced = {decision.inputs["measures"] for decision in own}
     for decision in plan.explanation.decisions:
         metric = decision.inputs.get("metric")
         if decision.inputs.get("measures") in replaced:
@@ -132,19 +134,19 @@ def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[De
 
 def _alarms(settings: Settings, key: str, plan: Plan) -> str:
     """The thresholds on latencies that are deployed, and how many other alarms there are."""
-    found = _thresholds(settings, key, plan)
+    thresholds = _thresholds(settings, key, plan)
     others = watching_alarms(settings, key, plan) + token_alarm_count(settings.endpoints[key], plan)
-    return alarms_text(found, others - sum(map(len, found.values())))
+    return alarms_text(thresholds, others - sum(map(len, thresholds.values())))
 
 
 def _thresholds(settings: Settings, key: str, plan: Plan) -> dict[str, dict[str, float]]:
-    """Milliseconds at which all alarms on latencies stand, by metric and statistic."""
+    """Thresholds of all latency alarms in milliseconds, by metric and statistic."""
     found = {
         metric: latency_thresholds(settings, key, metric)
         for metric in ("ModelLatency", "OverheadLatency")
     }
-    for each in token_limits(settings.endpoints[key], plan):
-        found.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
+    for limit in token_limits(settings.endpoints[key], plan):
+        found.setdefault(limit.measures, {})[limit.percentile] = limit.seconds * 1000
     return found
 
 
@@ -173,7 +175,7 @@ def _contradictions(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWa
 
 
 def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:
-    """What is not in the constructs' plan, because there the part it is about warns itself."""
+    """Warnings that the constructs' plan omits because the construct itself adds them."""
     containers = [container for _, container in all_containers(endpoint)]
     for container in containers:
         for name, value in {**container.environment, **container.image.build_args}.items():
@@ -182,7 +184,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
     stated = endpoint.alarms.tokens != TokenAlarmOptions()
     if stated and plan.request.server_of_metrics is None:
         yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
-    if any(each.multi_model for each in containers) and plan.alarms:
+    if any(container.multi_model for container in containers) and plan.alarms:
         yield PlanWarning(
             "multi-model-cache",
             "a call for a model that its instance has not loaded waits until it is: p99 is the time to "
@@ -219,7 +221,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
 
 def largest_fleet(settings: Settings) -> int:
     """The most instances that all endpoints of a settings file have together, outside of updates."""
-    return sum(each.plan.largest_fleet for each in planned_variants(settings))
+    return sum(variant.plan.largest_fleet for variant in planned_variants(settings))
 
 
 def stack_cost(settings: Settings) -> StackCost:
@@ -274,10 +276,10 @@ class SharedResources:
         found += [
             (
                 "Quota",
-                f"{each.instance_type}: {each.in_an_update:,} while all endpoints are updated, "
-                f"{each.at_most:,} otherwise",
+                f"{quota.instance_type}: {quota.in_an_update:,} while all endpoints are updated, "
+                f"{quota.at_most:,} otherwise",
             )
-            for each in self.quotas
+            for quota in self.quotas
         ]
         if self.connections is not None:
             found.append(("In flight", f"{self.connections:,} requests at the endpoints' peaks"))
@@ -299,7 +301,7 @@ class SharedResources:
             "subnet_prefix_length": self.prefix_length,
             "addresses_per_subnet": self.addresses_per_subnet,
             "instances": self.instances,
-            "quotas": [each._asdict() for each in self.quotas],
+            "quotas": [quota._asdict() for quota in self.quotas],
             "connections": self.connections,
             "interface_endpoints": self.interface_endpoints,
         }
@@ -311,18 +313,20 @@ def shared_resources(settings: Settings) -> SharedResources:
     variants = list(planned_variants(settings))
     instances = largest_fleet(settings)
     needs: dict[str, tuple[int, int]] = {}
-    for each in variants:
-        most = each.plan.largest_fleet
-        for name in each.plan.request.serving.types:  # any of several pools may have to serve alone
+    for planned_variant in variants:
+        most = planned_variant.plan.largest_fleet
+        for name in (
+            planned_variant.plan.request.serving.types
+        ):  # any of several pools may have to serve alone
             at_most, updating = needs.get(name, (0, 0))
             needs[name] = (
                 at_most + most,
-                updating + instances_in_update(most, settings.endpoints[each.key]),
+                updating + instances_in_update(most, settings.endpoints[planned_variant.key]),
             )
     addresses, own = addresses_per_subnet(instances), network.vpc_id is None
     link = settings.private_link
     # Of a whole endpoint, which each of its variants' plans has.
-    flying = [each.plan.caller_connections for each in variants if each.further is None]
+    flying = [variant.plan.caller_connections for variant in variants if variant.further is None]
     return SharedResources(
         network_blocks(network.cidr, zones, instances, network.subnet_prefix_length) if own else {},
         zones,

@@ -201,15 +201,15 @@ def role_policies(settings: Settings) -> dict[RolePolicy, str | None]:
     Those of a function that the stack's endpoints share are no endpoint's. Roles of other accounts
     take none.
     """
-    found: dict[RolePolicy, str | None] = {}
+    policies: dict[RolePolicy, str | None] = {}
     for role, statements, key, in_role in (
         *_models_rights(settings),
         *function_rights(settings, _own(settings)),
     ):
         if not _is_foreign(role, settings):
             text = json.dumps(statements, separators=(",", ":"))
-            found.setdefault(RolePolicy(role, text, in_role), key)
-    return found
+            policies.setdefault(RolePolicy(role, text, in_role), key)
+    return policies
 
 
 def resources_for(policies: Mapping[RolePolicy, str | None], key: str | None) -> int:
@@ -259,14 +259,18 @@ def _models(endpoint: EndpointSettings) -> list[FurtherSettings | None]:
     """The variants that have a model of their own; None is the first."""
     return [
         None,
-        *(each.settings for each in further_variants(endpoint) if has_own_model(each.settings)),
+        *(
+            variant.settings
+            for variant in further_variants(endpoint)
+            if has_own_model(variant.settings)
+        ),
     ]
 
 
 def _hosted(
     settings: Settings, endpoint: EndpointSettings, further: FurtherSettings | None
 ) -> Iterator[Statements]:
-    """What SageMaker needs to host one model."""
+    """The rights that SageMaker needs to host one model."""
     own = _own(settings)
     zones, stated = settings.client_zones.zones, settings.network.subnets or {}
     interfaces = making_interfaces(
@@ -290,14 +294,14 @@ def _hosted(
 def _of_model(
     settings: Settings, endpoint: EndpointSettings, further: FurtherSettings | None
 ) -> Iterator[Statement]:
-    stated = further or endpoint
-    if stated.hugging_face:
+    further_settings = further or endpoint
+    if further_settings.hugging_face:
         serving = hub_serving_of(endpoint, further)
         assert serving is not None
         yield from pulling(_repository(settings, serving.container.repository, _ACCOUNT))
-        yield from _staged(settings, stated.hugging_face)
+        yield from _staged(settings, further_settings.hugging_face)
     else:
-        for container in stated.containers:
+        for container in further_settings.containers:
             yield from _image(settings, container.image)
             if container.data:
                 yield from _data(container.data)
@@ -349,7 +353,7 @@ def _own(settings: Settings) -> Own:
 
 
 def _granted(settings: Settings, key: str, *, dumps: bool) -> Iterator[Statements]:
-    """What the endpoint's configuration asks of the role of one of its models."""
+    """The rights that the endpoint's configuration requires of a model's role."""
     endpoint, guarding = settings.endpoints[key], settings.safeguards.kms_key_arn
     volumes = endpoint.kms_key_arn or (guarding if _takes_key(settings, key) else None)
     if volumes:
@@ -369,7 +373,9 @@ def _takes_key(settings: Settings, key: str) -> bool:
     if settings.endpoints[key].kms_key_with_local_storage:
         return True
     types = {
-        name for each in planned_variants(settings, key) for name in each.plan.request.serving.types
+        name
+        for variant in planned_variants(settings, key)
+        for name in variant.plan.request.serving.types
     }
     facts = [instance_facts(name) for name in types]
-    return not any(each and each.local_storage_gb for each in facts)
+    return not any(fact and fact.local_storage_gb for fact in facts)

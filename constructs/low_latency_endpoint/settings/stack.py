@@ -53,7 +53,7 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
         raise BreachError(
             [finding(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")]
         )
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     problems: list[Finding] = []
     for item, value in given.items():
         if value is None:
@@ -68,9 +68,9 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
             except BreachError as breach:
                 problems += [((item,), error) for _, error in breach.findings]
             else:
-                found = {**listed, **found}
+                prices = {**listed, **prices}
         elif isinstance(value, Price):
-            found[item] = value
+            prices[item] = value
         else:
             wrong = [
                 *breaches((item,), PRICED_ITEM.check, item),
@@ -78,10 +78,10 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
             ]
             problems += wrong
             if not wrong:
-                found[item] = your_price(value)
+                prices[item] = your_price(value)
     if problems:
         raise BreachError(problems)
-    return found
+    return prices
 
 
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
@@ -287,7 +287,7 @@ def rules_of_keys(settings: Settings) -> Iterator[Finding]:
 
 
 def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
-    """What the stack makes beside an endpoint, by its key."""
+    """Resources that the stack creates beside an endpoint, by the endpoint's key."""
     if endpoint.role_arn is not None:
         yield f"{key}-Role"
         yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
@@ -301,7 +301,7 @@ def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
             yield f"{container_id(key, place)}-Repository"
         if container.data is not None and container.data.kms_key_arn is not None:
             yield f"{container_id(key, place)}-DataKey"
-    hubs = {each.place: each.settings.hugging_face for each in further_variants(endpoint)}
+    hubs = {variant.place: variant.settings.hugging_face for variant in further_variants(endpoint)}
     for place, hub in {(): endpoint.hugging_face, **hubs}.items():
         for name in ("Bucket", "Token") if hub is not None else ():
             yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
@@ -445,7 +445,7 @@ class Settings(Options):
 
     def key_of(self, name: str) -> str:
         """The key of an endpoint, by that key or by its name at AWS."""
-        named = {each.endpoint_name or key: key for key, each in self.endpoints.items()}
+        named = {endpoint.endpoint_name or key: key for key, endpoint in self.endpoints.items()}
         named |= {key: key for key in self.endpoints}
         if name not in named:
             fix = f"{did_you_mean(name, named)} {NO_SUCH_ENDPOINT.fix}".strip()

@@ -36,9 +36,9 @@ from .variant_plans import (
 
 #: What CloudWatch bills for alarms that follow from a threshold alone: the number of metrics of each.
 _BILLED = {
-    each.name: each.option.billed
-    for each in options_of(AlarmOptions)
-    if each.option is not None and each.option.billed
+    option.name: option.option.billed
+    for option in options_of(AlarmOptions)
+    if option.option is not None and option.option.billed
 }
 _OF_CAPACITY = (2,)
 _OF_BOTH_FLEETS = (2, 2)
@@ -58,7 +58,7 @@ def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) 
         else None,
         sagemaker_api=link.sagemaker_api,
         hosted_zone=bool(link.hosted_zone_vpc_ids),
-        confirms=any(each.confirm_updates for each in settings.endpoints.values()),
+        confirms=any(endpoint.confirm_updates for endpoint in settings.endpoints.values()),
         s3_prefix_list=network.s3_prefix_list is not None,
         staged_calls=list(staged.values()),
         staging_bucket=any(bucket is None for bucket, *_ in staged),
@@ -77,11 +77,11 @@ def _key_on(settings: Settings, role_arn: str | None) -> bool:
 def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
     """The models of the Hub by bucket, name and prefix, each with its calls."""
     return {
-        (each.bucket, each.model, each.hub_model.pinned.prefix): len(
-            staging_calls(each.hub_model.pinned, staged_before=each.bucket is not None)
+        (hub_model.bucket, hub_model.model, hub_model.hub_model.pinned.prefix): len(
+            staging_calls(hub_model.hub_model.pinned, staged_before=hub_model.bucket is not None)
         )
         for endpoint in settings.endpoints.values()
-        for each in hub_models(endpoint)
+        for hub_model in hub_models(endpoint)
     }
 
 
@@ -93,13 +93,13 @@ def endpoint_parts(
     adopted = settings.private_link.interface_endpoint_id is not None
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
     variants = list(planned_variants(settings, key))
-    production = [each.plan for each in variants if not each.shadow]
+    production = [variant.plan for variant in variants if not variant.shadow]
     quiet = alarms.quiet_during_deployments
     return EndpointParts(
         new_role=endpoint.role_arn is None,
         confirms=endpoint.confirm_updates,
-        scales=sum(each.plan.scaling is not None for each in variants),
-        steps=sum(each.plan.request.scaling.steps is not None for each in variants),
+        scales=sum(variant.plan.scaling is not None for variant in variants),
+        steps=sum(variant.plan.request.scaling.steps is not None for variant in variants),
         dashboard=endpoint.dashboard,
         alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
         rollback_alarms=rollback_alarms(settings, key),
@@ -111,7 +111,10 @@ def endpoint_parts(
         parameters=settings.parameters is not None,
         zonal_urls=0 if adopted else len(settings.client_zones.zones),
         models=1
-        + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
+        + sum(
+            bool(variant.further and has_own_model(variant.further.settings))
+            for variant in variants
+        ),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
         role_policies=resources_for(policies, key),
@@ -122,9 +125,9 @@ def endpoint_parts(
 def rollback_alarms(settings: Settings, key: str) -> int:
     """How many alarms roll a deployment of an endpoint back."""
     return sum(
-        len(_rolling_back(settings, key, each.plan))
-        for each in planned_variants(settings, key)
-        if not each.shadow
+        len(_rolling_back(settings, key, variant.plan))
+        for variant in planned_variants(settings, key)
+        if not variant.shadow
     )
 
 
@@ -135,7 +138,7 @@ def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
 
 def _of_tokens(endpoint: EndpointSettings, plans: Sequence[Plan]) -> tuple[int, int]:
     """Alarms on tokens, and composite ones: one for each server whose metrics they ask for."""
-    counts = [(each, token_alarm_count(endpoint, each)) for each in plans]
+    counts = [(plan, token_alarm_count(endpoint, plan)) for plan in plans]
     servers = {each.request.server_of_metrics for each, count in counts if count}
     return sum(count for _, count in counts), len(servers)
 
@@ -177,7 +180,9 @@ def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
     endpoint = settings.endpoints[key]
     stated = endpoint.deployment
     types = [
-        name for each in planned_variants(settings, key) for name in each.plan.request.serving.types
+        name
+        for variant in planned_variants(settings, key)
+        for name in variant.plan.request.serving.types
     ]
     back = rolls_back(stated.rollback_on_alarms if stated else None, types)
     latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
@@ -199,17 +204,19 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
     variants = list(planned_variants(settings, key))
     quiet = endpoint.alarms.quiet_during_deployments
     metrics = list(_of_shadow(plan)) if endpoint.shadow else []
-    for each in variants:
-        if not each.shadow:
+    for variant in variants:
+        if not variant.shadow:
             metrics += [
-                *_watching(settings, endpoint, each.plan),
-                *_rolling_back(settings, key, each.plan),
+                *_watching(settings, endpoint, variant.plan),
+                *_rolling_back(settings, key, variant.plan),
                 *(_OF_BOTH_FLEETS if quiet else ()),
             ]
-    of_tokens, more = _of_tokens(endpoint, [each.plan for each in variants if not each.shadow])
+    of_tokens, more = _of_tokens(
+        endpoint, [variant.plan for variant in variants if not variant.shadow]
+    )
     normal, finely = sum(metrics) + of_tokens, 0
-    for each in variants:
-        policy, steps = each.plan.scaling, each.plan.request.scaling.steps
+    for variant in variants:
+        policy, steps = variant.plan.scaling, variant.plan.request.scaling.steps
         if policy is not None and policy.metric == CONCURRENCY_METRIC:
             finely += sum(_OF_TARGET_TRACKING)
         elif policy is not None:
@@ -238,7 +245,7 @@ def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> Sta
         price=_price(settings, INTERFACE_ENDPOINT),
     )
     return StackCost(
-        endpoints={each.label: variant_cost(settings, each) for each in variants},
+        endpoints={variant.label: variant_cost(settings, variant) for variant in variants},
         shared=(shared,) if made else (),
     )
 
@@ -272,11 +279,11 @@ def fleets_of_plans(
     variants: Sequence[PlannedVariant], shape: Shape
 ) -> dict[str, FleetAlong | None]:
     """The fleet of each variant along a day; ``None`` if it follows requests in flight."""
-    found = {each.label: _fleet_along(each.plan, shape) for each in variants}
-    for each in variants:
-        fleet = found[each.label]
-        if each.shadow and fleet is not None:
-            found[each.label] = replace(fleet, tps=0.0)
+    found = {variant.label: _fleet_along(variant.plan, shape) for variant in variants}
+    for variant in variants:
+        fleet = found[variant.label]
+        if variant.shadow and fleet is not None:
+            found[variant.label] = replace(fleet, tps=0.0)
     return found
 
 
@@ -327,7 +334,7 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[BilledItem]:
 
 
 def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:
-    """What keeps the endpoint warm: one function decides, another sends while traffic is low."""
+    """The keep-warm functions: one decides, the other sends while traffic is low."""
     keep = endpoint.warm_up.keep_warm if endpoint.warm_up else None
     if keep is None:
         return

@@ -40,20 +40,20 @@ def has_own_model(further: FurtherSettings | None) -> bool:
 
 def hub_models(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
     """The models of the Hub that an endpoint and its further variants state."""
-    further = [each.settings.hugging_face for each in further_variants(endpoint)]
-    return [each for each in (endpoint.hugging_face, *further) if each]
+    further = [variant.settings.hugging_face for variant in further_variants(endpoint)]
+    return [model for model in (endpoint.hugging_face, *further) if model]
 
 
 def hub_serving_of(
     endpoint: EndpointSettings, further: FurtherSettings | None = None
 ) -> HubServing | None:
     """How the model of the Hub is served that an endpoint, or a variant beside its first, states."""
-    stated = endpoint.hugging_face if further is None else further.hugging_face
-    if stated is None:
+    model = endpoint.hugging_face if further is None else further.hugging_face
+    if model is None:
         return None
     types, volume = _types(endpoint, further), volume_of(endpoint, further)
-    staging_calls(stated.hub_model.pinned, staged_before=stated.bucket is not None)
-    return hub_serving(stated.hub_model, types, volume_gib=volume, where="hugging_face")
+    staging_calls(model.hub_model.pinned, staged_before=model.bucket is not None)
+    return hub_serving(model.hub_model, types, volume_gib=volume, where="hugging_face")
 
 
 def served_containers(
@@ -87,7 +87,7 @@ def served_containers(
 def _types(endpoint: EndpointSettings, further: FurtherSettings | None) -> list[str]:
     if further is not None and further.instance_type is not None:
         return [further.instance_type]
-    pools = [each.instance_type for each in endpoint.instance_pools]
+    pools = [pool.instance_type for pool in endpoint.instance_pools]
     return list(dict.fromkeys([endpoint.instance_type, *pools]))
 
 
@@ -125,8 +125,10 @@ def planned_variants(settings: Settings, key: str | None = None) -> Iterator[Pla
     for name in settings.endpoints if key is None else [key]:
         endpoint = _endpoint(settings, name)
         yield PlannedVariant(name, endpoint.variant_name, plan_endpoint(settings, name), None)
-        for each in further_variants(endpoint):
-            yield PlannedVariant(name, each.name, plan_further_variant(settings, name, each), each)
+        for variant in further_variants(endpoint):
+            yield PlannedVariant(
+                name, variant.name, plan_further_variant(settings, name, variant), variant
+            )
 
 
 def _endpoint(settings: Settings, key: str) -> EndpointSettings:
@@ -158,7 +160,7 @@ def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
     return shares_of(
         [
             (endpoint.variant_name, endpoint.variant_weight),
-            *((each.name, each.weight) for each in further_variants(endpoint)),
+            *((variant.name, variant.weight) for variant in further_variants(endpoint)),
         ],
         endpoint.throughput,
         shadow=endpoint.shadow.name if endpoint.shadow else None,
@@ -192,7 +194,7 @@ def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan
 def warms(settings: Settings, key: str) -> bool:
     """Whether an endpoint is warmed up: it is asked for, and some variant takes requests."""
     return settings.endpoints[key].warm_up is not None and any(
-        each.plan.warm_up_requests for each in planned_variants(settings, key)
+        variant.plan.warm_up_requests for variant in planned_variants(settings, key)
     )
 
 
@@ -214,17 +216,17 @@ def token_limits(endpoint: EndpointSettings, plan: Plan) -> list[TokenThreshold]
         return []
     own = endpoint.alarms.tokens
     planned = plan.tokens.thresholds if plan.tokens else ()
-    found: list[TokenThreshold] = []
+    thresholds: list[TokenThreshold] = []
     for measures, name in _STATED.items():
         stated = getattr(own, name)
         if stated == "planned":
-            found += [each for each in planned if each.measures == measures]
+            thresholds += [each for each in planned if each.measures == measures]
         else:
-            found += [
+            thresholds += [
                 TokenThreshold(measures, percentile, 0.0, 1.0, each.total_seconds())
                 for percentile, each in stated.items()
             ]
-    return found
+    return thresholds
 
 
 def token_alarm_count(endpoint: EndpointSettings, plan: Plan) -> int:
@@ -233,16 +235,16 @@ def token_alarm_count(endpoint: EndpointSettings, plan: Plan) -> int:
         return 0
     own = endpoint.alarms.tokens
     gauges = (own.waiting_requests, own.kv_cache_use)
-    return len(token_limits(endpoint, plan)) + sum(each is not None for each in gauges)
+    return len(token_limits(endpoint, plan)) + sum(gauge is not None for gauge in gauges)
 
 
 def stated_limits(endpoint: EndpointSettings, plan: Plan) -> Iterator[Decision]:
     """Decisions on limits that the settings state in place of the plan's."""
-    for each in token_limits(endpoint, plan):
-        if not each.target:  # no target: a threshold of one's own
+    for limit in token_limits(endpoint, plan):
+        if not limit.target:  # no target: a threshold of one's own
             yield replace(
-                explain_limit(each, chosen=True),
+                explain_limit(limit, chosen=True),
                 rule="your threshold",
-                inputs={"measures": each.measures, "percentile": each.percentile},
+                inputs={"measures": limit.measures, "percentile": limit.percentile},
                 overridden=True,
             )

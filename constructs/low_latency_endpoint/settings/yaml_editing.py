@@ -134,7 +134,7 @@ def _difference(text: str, other: str) -> tuple[int, str, str] | None:
 
 
 def _entry(node: Any, place: Place) -> Any:
-    """What a mapping or a list has at the last step of a place; None where a key is missing."""
+    """The entry at the last step of a place; ``None`` if a key is missing."""
     key = place[-1]
     if isinstance(node, CommentedMap):
         return node.get(key)
@@ -289,7 +289,9 @@ def write_edit(edit: YamlEdit) -> None:
         return
     if _read(edit.path) != edit.before:
         raise CHANGED_MEANWHILE.error(
-            got="another text than was read", allowed="the same text", where=edit.path
+            got="a file that changed after it was read",
+            allowed="an unchanged file",
+            where=edit.path,
         )
     try:
         _replace(Path(edit.path).resolve(), edit.before.encode(), edit.after.encode())
@@ -405,7 +407,7 @@ def _changed(text: str, changes: Mapping[Place, Value | YamlEntry], path: str) -
             got=f"line {error.number}: {error.line!r}",
             allowed=error.written,
             where=path,
-            fix=f"Write the line as allowed, or set by hand {by_hand}.",
+            fix=f"Write the line in an allowed form, or set by hand {by_hand}.",
         ) from None
     return document.text().replace("\n", newline)
 

@@ -151,8 +151,7 @@ def _too_many(error: _TooLargeError) -> YamlSource:
     return _failed(
         error.line,
         UNUSUAL_YAML.error(
-            got=str(error),
-            allowed=f"at most {_MOST_NODES} values, aliases counted as often as they are used",
+            got=str(error), allowed=f"at most {_MOST_NODES} values, counting each use of an alias"
         ),
     )
 
@@ -287,7 +286,7 @@ class _Reader:
         return merged
 
     def _is_unusable(self, text: str, node: yaml.Node, place: Place) -> bool:
-        """Whether the text would not arrive in a template as it stands in the file."""
+        """Whether the text would change on its way from the file to a template."""
         broken = (
             TEXT_WITH_TOKEN
             if _TOKEN.search(text)
@@ -304,7 +303,7 @@ class _Reader:
                     got=escaped(text[:120]),
                     allowed="text without CDK tokens"
                     if broken is TEXT_WITH_TOKEN
-                    else "text without control characters but tab and line ends",
+                    else "text without control characters other than tab and line ends",
                     where=path_of(place),
                 ),
             )

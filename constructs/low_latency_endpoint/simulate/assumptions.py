@@ -26,7 +26,7 @@ from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
 THROUGHPUT_NEEDED = rule(
     "LLS125",
     "the simulation needs to know what one instance serves",
-    fix="State throughput in the settings, or pass --from-load-test or --service-time.",
+    fix="Set throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
 LANGUAGE_MODEL = rule(
@@ -39,7 +39,7 @@ LANGUAGE_MODEL = rule(
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
 SERVICE_SHARE = 0.6  # of the model's part of the target that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
-_COUNTED = {f"p{each:g}" for each in PERCENTILES}
+_COUNTED = {f"p{percentile:g}" for percentile in PERCENTILES}
 _Z99 = 2.3263478740408408  # normal quantile
 
 
@@ -89,12 +89,12 @@ class SimulatedEndpoint:
     @property
     def latency_target(self) -> float | None:
         """The model's part of the target at p99, in seconds."""
-        return next((each.model for each in self.targets if each.percentile == 99.0), None)
+        return next((target.model for target in self.targets if target.percentile == 99.0), None)
 
     @property
     def model_share(self) -> float:
         """The share of a callers' latency that is the model's."""
-        return next((each.model / each.callers for each in self.targets), 1.0)
+        return next((target.model / target.callers for target in self.targets), 1.0)
 
     @property
     def condition(self) -> str:
@@ -220,7 +220,7 @@ class SimulatedEndpoint:
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
-    """What the settings say of scaling, and a shape of traffic cannot follow."""
+    """Scaling settings that a shape of traffic cannot follow."""
     if plan.request.scaling.schedule:
         yield (
             "the settings' set times are left out, since the traffic has no time of day: the fleet "
@@ -294,7 +294,7 @@ def model_of_plan(
         )
     assumed: list[str] = []
     targets = _targets(plan)
-    target = next((each.model for each in targets if each.percentile == 99.0), None)
+    target = next((target.model for target in targets if target.percentile == 99.0), None)
     measured = _measured(throughput, load_test, assumed)
     before = len(assumed)
     service, concurrency, slope = _instance(
@@ -358,9 +358,9 @@ def model_of_plan(
 def _targets(plan: Plan) -> tuple[ModelTarget, ...]:
     """What the model may take of the callers' targets."""
     return tuple(
-        ModelTarget(float(each.statistic[1:]), each.target / 1000, each.milliseconds / 1000)
-        for each in plan.alarms
-        if each.metric == "ModelLatency" and each.statistic in _COUNTED
+        ModelTarget(float(alarm.statistic[1:]), alarm.target / 1000, alarm.milliseconds / 1000)
+        for alarm in plan.alarms
+        if alarm.metric == "ModelLatency" and alarm.statistic in _COUNTED
     )
 
 
@@ -397,7 +397,7 @@ def _concurrency_target(policy: ScalingPolicy | None) -> float | None:
 def _measured(
     throughput: MeasuredThroughput | None, load_test: LoadTestResult | None, assumed: list[str]
 ) -> float | None:
-    """What one instance holds: as the load test found it, else as the settings state it."""
+    """One instance's throughput: from the load test, else from the settings."""
     stated = throughput.tps_per_instance if throughput else None
     if load_test is None:
         return stated

@@ -113,22 +113,22 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
     # The first two arguments say where result and exception go; what is returned is 0, or says that
     # there is an exception. numba's public `cfunc` would need numba in memory when it runs.
     kinds = _flat(map(_structure, loop.__annotations__.values()))
-    *parameters, result = (_KINDS[each][1] for each in kinds if each in _KINDS)
+    *parameters, result = (_KINDS[kind][1] for kind in kinds if kind in _KINDS)
     native = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *parameters)(
         address
     )
     raised = ctypes.byref(ctypes.c_void_p())
 
     def call(*given: Any) -> Any:
-        found = result()
+        values = result()
         status = native(
-            ctypes.byref(found),
+            ctypes.byref(values),
             raised,
             *[each.buffer_info()[0] if type(each) is array else each for each in _flat(given)],
         )
         if status:
             raise RuntimeError(f"{loop.__name__} ended with {status}")
-        return found.value
+        return values.value
 
     call.engine = engine  # type: ignore[attr-defined]  # which owns the machine code
     return call
@@ -136,11 +136,11 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:
     """Arguments with the arrays of named tuples one by one, as numba's convention has them."""
-    for each in values:
-        if isinstance(each, tuple):
-            yield from _flat(each)
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
         else:
-            yield each
+            yield value
 
 
 def _structure(annotation: Any) -> Any:
@@ -199,7 +199,7 @@ def _made_of() -> bytes:
     from llvmlite import binding
 
     sources = (str(core.__file__), str(kernels.__file__), __file__)
-    parts = [Path(each).read_bytes() for each in sources]
+    parts = [Path(source).read_bytes() for source in sources]
     parts += [version(name).encode() for name in ("numba", "llvmlite")]
     parts += [
         f"{binding.get_process_triple()} {binding.get_host_cpu_name()} "

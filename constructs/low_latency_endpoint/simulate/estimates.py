@@ -65,16 +65,16 @@ def estimate(
     if count < 2:
         raise ValueError("an interval needs at least two replications")
     used = [
-        list(each)
-        for each in controls
-        if max(each) - min(each) > 1e-12 * max(1e-300, *map(abs, each))
+        list(control)
+        for control in controls
+        if max(control) - min(control) > 1e-12 * max(1e-300, *map(abs, control))
     ]
     if used and count >= len(used) + 3:
         controlled = _controlled(values, used, confidence)
         if controlled is not None:
             return controlled
     mean = fmean(values)
-    spread = math.sqrt(sum((each - mean) ** 2 for each in values) / (count - 1))
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
     return Estimate(mean, student_quantile(confidence, count - 1) * spread / math.sqrt(count))
 
 

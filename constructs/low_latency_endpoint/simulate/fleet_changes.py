@@ -75,8 +75,8 @@ class InstanceStart:
     warm_up: float = 0.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            SECONDS.check(getattr(self, each.name), f"start.{each.name}")
+        for field in fields(self):
+            SECONDS.check(getattr(self, field.name), f"start.{field.name}")
 
     @property
     def seconds(self) -> float:
@@ -147,7 +147,7 @@ class TargetTracking:
         if self.minimum > self.maximum:
             raise MIN_ABOVE_MAX.error(
                 got=f"{self.minimum} above {self.maximum}",
-                allowed="a minimum up to the maximum",
+                allowed="a minimum of at most the maximum",
                 where="scaling",
             )
         for name in (
@@ -211,9 +211,9 @@ class Rollout:
             raise SHARE.rule.error(
                 got=f"{self.kind!r} with a share of {self.step_share}",
                 where="deployment",
-                what="a deployment is of one of four kinds, its steps above zero",
+                what="the deployment's kind or its share per step is not valid",
                 allowed=", ".join(kinds),
-                fix="Choose one of the kinds and a share above 0.",
+                fix="Choose an allowed kind and a share above 0.",
             )
 
 

@@ -59,7 +59,7 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
         )
     if content.get("instances", 1) is None:
         raise LOAD_TEST_FILE.error(
-            got="instances null: the load test could not read how many served",
+            got="instances null: the load test could not read the number of instances",
             where=where,
             allowed="a number of instances",
             fix="Run the load test again with --instances.",
@@ -84,14 +84,14 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
 
 
 def _rate(content: Mapping[str, Any], instances: int, where: str) -> float | None:
-    """What the instances held: the limit that a plan takes too, or the rate of a file by hand."""
+    """The rate that the instances held: the limit that a plan uses, or the rate of a hand-written file."""
     if "limit" not in content:
         return float(RATE.check(content.get("rate"), f"{where}: rate"))
     limit = content["limit"]
     if not isinstance(limit, Mapping):
         return None
-    one = RATE.check(limit.get("tps_per_instance"), f"{where}: limit.tps_per_instance")
-    return float(one) * instances
+    check = RATE.check(limit.get("tps_per_instance"), f"{where}: limit.tps_per_instance")
+    return float(check) * instances
 
 
 def _service(times: Mapping[str, Any], where: str) -> Empirical:

@@ -144,13 +144,21 @@ def default_requests(
 
 def run_lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
     """As long as the slowest of the scenarios needs, so that all meet the same requests."""
-    made = [_run_length(each, replications, **stated) for each in scenarios]
-    steady = [each for each in made if each.requests is not None and each.discard]
-    longest = max((each.requests or 0 for each in steady), default=0)
-    warm_up = max(((each.requests or 0) * each.discard for each in steady), default=0.0)
+    run_lengths = [_run_length(scenario, replications, **stated) for scenario in scenarios]
+    steady = [
+        run_length
+        for run_length in run_lengths
+        if run_length.requests is not None and run_length.discard
+    ]
+    longest = max((run_length.requests or 0 for run_length in steady), default=0)
+    warm_up = max(
+        ((run_length.requests or 0) * run_length.discard for run_length in steady), default=0.0
+    )
     return [
-        replace(each, requests=longest, discard=warm_up / longest) if each in steady else each
-        for each in made
+        replace(run_length, requests=longest, discard=warm_up / longest)
+        if run_length in steady
+        else run_length
+        for run_length in run_lengths
     ]
 
 

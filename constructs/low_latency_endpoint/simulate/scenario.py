@@ -18,7 +18,7 @@ CONCURRENCY = number_range(
     "the concurrency of a simulated instance",
     1,
     4096,
-    fix="Give the requests that it works on at once: its workers, or its largest batch.",
+    fix="Give the requests that it serves at once: its workers or largest batch.",
 )
 SLOPE = number_range(
     "LLS105",
@@ -26,8 +26,8 @@ SLOPE = number_range(
     0,
     10,
     whole=False,
-    fix="Give by how much each neighbour in the batch lengthens a request: 0 for separate "
-    "workers, 1 for one shared processor.",
+    fix="Give the slowdown per further request in a batch: 0 for separate workers, 1 for "
+    "one shared processor.",
 )
 SIMULATED_ROUTING = Choice(
     rule("LLS108", "the routing strategy cannot be simulated", fix=USE_AN_ALLOWED_VALUE),

@@ -15,7 +15,7 @@ from .estimates import Estimate
 SEARCH_GOAL = rule(
     "LLS124",
     "a search has no latency target or no rate",
-    fix="Give --target p99=200ms and --tps 1000, or state latency and peak_tps in the settings.",
+    fix="Give --target p99=200ms and --tps 1000, or set latency and peak_tps in the settings.",
 )
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9")

@@ -208,11 +208,13 @@ def _over_time(
 ) -> list[Found]:
     policies = _policies(limits, goal, steady)
     seconds = goal.seconds * limits.model.model_share
-    for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share):
+    for each in sorted(shapes, key=lambda shape: shape.seconds * shape.mean_share):
         # What misses the goal by far on a short shape need not be tried for a whole day.
         looked = runs.looked_at(policies, (each,), 1)
         policies = [
-            one for one in policies if one.fixed or looked[one].latency.mean < _HOPELESS * seconds
+            policy
+            for policy in policies
+            if policy.fixed or looked[policy].latency.mean < _HOPELESS * seconds
         ]
     found = runs.looked_at(policies, shapes, 1)
     # What clearly misses is no choice, and needs no interval.
@@ -287,10 +289,10 @@ def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list
         for cooldown in ((60.0, 300.0) if floor < enough and factor == factors[-1] else (60.0,))
     ]
     return [
-        each
-        for each in policies
-        if each.minimum < serving_at_peak(each, model)  # else it is a fixed fleet
-        and limits.keeps(limits.reserve(serving_at_peak(each, model)))
+        policy
+        for policy in policies
+        if policy.minimum < serving_at_peak(policy, model)  # else it is a fixed fleet
+        and limits.keeps(limits.reserve(serving_at_peak(policy, model)))
     ] + [Candidate(routing, enough, enough)]
 
 
@@ -323,7 +325,7 @@ class _Runs:
     ) -> dict[Candidate, Found]:
         """Each candidate with so many replications on each shape; ``None`` is the steady peak."""
         candidates = list(candidates)
-        wanted: list[Looked] = [(each, over) for each in candidates for over in shapes]
+        wanted: list[Looked] = [(candidate, over) for candidate in candidates for over in shapes]
         jobs = [
             (key, number)
             for key in wanted
@@ -340,7 +342,7 @@ class _Runs:
             strict=True,
         ):
             self.kept.setdefault(key, []).append(run)
-        return {each: self._found(each, shapes) for each in candidates}
+        return {candidate: self._found(candidate, shapes) for candidate in candidates}
 
     def _scenario(self, key: Looked) -> Scenario:
         hopeless = _HOPELESS * self.goal.seconds * self.model.model_share

@@ -172,7 +172,7 @@ class Empirical(ServiceLaw):
             raise SAMPLES.error(
                 got=f"{len(values)} values",
                 where="quantiles",
-                allowed="two or more times above zero that do not fall",
+                allowed="two or more times above zero that never decrease",
             )
 
     @classmethod

@@ -78,7 +78,7 @@ class SimulationResult:
         (control variates), so the interval is narrower than the replications differ.
         """
         return estimate(
-            [value(each) for each in self.replications],
+            [value(replication) for replication in self.replications],
             confidence=self.confidence,
             controls=self.controls,
         )
@@ -204,7 +204,9 @@ def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
     """One window of all replications; percentiles of those in which requests were answered."""
 
     def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:
-        values = [factor * getattr(each, name) for each in windows if each.requests or not answered]
+        values = [
+            factor * getattr(window, name) for window in windows if window.requests or not answered
+        ]
         return fmean(values) if values else None
 
     return {
@@ -268,7 +270,7 @@ def _check_percentile(percentile: float) -> None:
         raise PERCENTILE.error(
             got=f"{percentile!r}",
             where="percentile",
-            allowed=", ".join(readable(each) for each in PERCENTILES),
+            allowed=", ".join(readable(percentile) for percentile in PERCENTILES),
         )
 
 

@@ -26,7 +26,7 @@ USERS = number_range("LLS107", "the number of users", 1, 10_000_000)
 TRACE = rule(
     "LLS121",
     "the times of an arrival trace are not in order",
-    fix="Give at least two times in seconds, from zero on, none before the last.",
+    fix="Give at least two times in seconds, from zero on, and never decreasing.",
 )
 
 
@@ -98,7 +98,7 @@ class ArrivalTrace(Traffic):
             raise TRACE.error(
                 got=f"{len(values)} times",
                 where="seconds",
-                allowed="two or more times from 0 on that do not fall",
+                allowed="two or more times from 0 on that never decrease",
             )
 
 
@@ -141,7 +141,7 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
     if peak <= 0 or seconds <= 0 or min(counts) < 0:
         raise TRACE.error(
             got=f"{len(counts)} counts, the largest {readable(peak)}",
-            allowed="counts of requests, not below zero, one above",
+            allowed="request counts of at least zero, at least one above zero",
         )
     return Shape(
         name,
@@ -241,14 +241,19 @@ def _of_json(text: str) -> Read:
     content = documents[0]
     if _of_requests(content):
         name = next(key for key in [*content, "timestamp"] if _TIME.search(key))
-        times = [_moment(each[name]) for each in documents]
-        whole = all(isinstance(each[name], int) and each[name] < _ERA[0] for each in documents)
+        times = [_moment(document[name]) for document in documents]
+        whole = all(
+            isinstance(document[name], int) and document[name] < _ERA[0] for document in documents
+        )
         # Mooncake's and AIPerf's are milliseconds from the start, and whole; Qwen's are seconds.
         return [time / 1e3 if whole else time for time in times], None, None  # type: ignore[operator]
     if len(documents) > 1:
         raise ValueError("lines of JSON that are no trace of requests")
     if "counts" in content:
-        seconds, counts = _number(content["seconds"]), [_number(each) for each in content["counts"]]
+        seconds, counts = (
+            _number(content["seconds"]),
+            [_number(count) for count in content["counts"]],
+        )
         return [number * seconds for number in range(len(counts))], counts, seconds
     points = list(_points(content))
     return [_moment(time) for time, _ in points], [_number(count) for _, count in points], None
@@ -264,7 +269,9 @@ def _points(content: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
         if content.get(name):
             raise ValueError(f"an answer that is not whole: {name} {content[name]}")
     if "Datapoints" in content:
-        yield from ((each["Timestamp"], each["Sum"]) for each in content["Datapoints"])
+        yield from (
+            (datapoint["Timestamp"], datapoint["Sum"]) for datapoint in content["Datapoints"]
+        )
         return
     cloudwatch = "MetricDataResults" in content
     series = content["MetricDataResults"] if cloudwatch else content["data"]["result"]
@@ -362,7 +369,7 @@ def _period(times: Sequence[float], told: float | None) -> float:
 
 def _seconds(moments: Sequence[Moment]) -> list[float]:
     """Seconds since 1970, by the unit that gives a plausible year; small ones are from a start."""
-    numbers = [each for each in moments if not isinstance(each, datetime)]
+    numbers = [moment for moment in moments if not isinstance(moment, datetime)]
     unit = 1.0
     if max(numbers, default=0.0) >= _ERA[0]:
         units = {next((u for u in _UNITS if _ERA[0] <= n / u < _ERA[1]), 0.0) for n in numbers}
@@ -372,7 +379,9 @@ def _seconds(moments: Sequence[Moment]) -> list[float]:
                 f"times from {min(numbers):.15g} to {max(numbers):.15g}, no years in one of "
                 "seconds, milliseconds, microseconds and nanoseconds since 1970"
             )
-    return [each.timestamp() if isinstance(each, datetime) else each / unit for each in moments]
+    return [
+        moment.timestamp() if isinstance(moment, datetime) else moment / unit for moment in moments
+    ]
 
 
 def _date(value: Any) -> datetime | None:

@@ -74,7 +74,7 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
     if not p99.tells:
         return [f"{head}{used}. {_too_short(result, 99.0).capitalize()}"]
     text = f"{head}99 of 100 within {milliseconds(p99)}, {used}"
-    verdicts = {each: _verdict_on(each, result) for each in model.targets}
+    verdicts = {target: _verdict_on(target, result) for target in model.targets}
     if len(model.targets) == 1 and model.latency_target is not None:
         return [f"{text}. That is {next(iter(verdicts.values()))}."]
     return [
@@ -142,7 +142,7 @@ def conditional_sentences(
     model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate], requests: int
 ) -> list[str]:
     """What follows if a call takes so long, where nobody measured it; ``requests`` would tell."""
-    target = next((each for each in model.targets if each.percentile == 99.0), None)
+    target = next((target for target in model.targets if target.percentile == 99.0), None)
     first = (
         "Nobody has measured how long a call takes on one of these instances, so there is no "
         "verdict, only what follows if it takes so long."
@@ -153,8 +153,10 @@ def conditional_sentences(
         seconds: {verdict(each, target.model) for (own, _), each in found.items() if own == seconds}
         for seconds, _ in sorted(found)
     }
-    held = [seconds for seconds, each in verdicts.items() if each == {"within"}]
-    unknown = [s for s, each in verdicts.items() if "above" not in each and each != {"within"}]
+    held = [seconds for seconds, verdict in verdicts.items() if verdict == {"within"}]
+    unknown = [
+        s for s, verdict in verdicts.items() if "above" not in verdict and verdict != {"within"}
+    ]
     said = []
     if held:
         said.append(
@@ -271,7 +273,7 @@ def shape_row(shape: Shape, result: SimulationResult) -> dict[str, str]:
 
 def traffic_name(result: SearchResult) -> str:
     """The shapes in words."""
-    names = [f"'{each.name}'" for each in result.shapes]
+    names = [f"'{shape.name}'" for shape in result.shapes]
     if len(names) == 1:
         return f"the shape {names[0]}"
     return f"the worst of the shapes {', '.join(names[:-1])} and {names[-1]}"
@@ -325,7 +327,7 @@ def _reserve(found: Found) -> str:
 
 
 def _limits_sentence(result: SearchResult) -> str:
-    """What every fleet tried keeps in reserve, and how to ask for others."""
+    """The reserve of every fleet tried, and how to ask for another."""
     kept = f"no instance above {result.safety_factor:.0%} of its limit at the peak"
     if result.zone_reserve:
         return (
@@ -362,7 +364,7 @@ def points_tables(result: SearchResult, cost: Callable[[Found], Mapping[str, str
         f"Pareto front at a steady {readable(result.goal.tps)} TPS "
         f"({result.replications} replications); each point: instances, routing"
     )
-    steady = [each for each in result.points if not each.shape]
+    steady = [point for point in result.points if not point.shape]
     tables = [Table.of(_rows(steady, 1, cost), title)]
     if result.over_time:
         what = "the worst latency and the mean cost" if several else result.shapes[0].description
@@ -371,7 +373,7 @@ def points_tables(result: SearchResult, cost: Callable[[Found], Mapping[str, str
             f"({result.shape_replications} replications); each point: instances, routing, safety "
             "factor, scale-out cooldown"
         )
-        moving = [each for each in result.points if each.shape]
+        moving = [point for point in result.points if point.shape]
         rows = _rows(moving, len(steady) + 1, cost, several=several)
         tables.append(Table.of(rows, title))
     return tables
@@ -413,14 +415,14 @@ def search_data(result: SearchResult) -> dict[str, Any]:
     def point(each: Found | None) -> dict[str, Any] | None:
         if each is None:
             return None
-        one = each.candidate
+        candidate = each.candidate
         return {
             "result": numbers.get(id(each)),
-            "routing": one.routing,
-            "min_instances": one.minimum,
-            "max_instances": one.maximum,
-            "safety_factor": one.safety_factor,
-            "scale_out_cooldown": one.scale_out_cooldown,
+            "routing": candidate.routing,
+            "min_instances": candidate.minimum,
+            "max_instances": candidate.maximum,
+            "safety_factor": candidate.safety_factor,
+            "scale_out_cooldown": candidate.scale_out_cooldown,
             "latency_ms": {
                 "mean": 1e3 * each.latency.mean,
                 "half_width": 1e3 * each.latency.half_width
@@ -445,7 +447,7 @@ def search_data(result: SearchResult) -> dict[str, Any]:
         "seed": result.seed,
         "best": point(result.best),
         "front": [point(each) for each in result.front],
-        "shapes": [each.name for each in result.shapes],
+        "shapes": [shape.name for shape in result.shapes],
         "best_on_shapes": point(result.best_over_time),
         "front_on_shapes": [point(each) for each in result.front_over_time],
     }

@@ -98,7 +98,7 @@ class World:
         old = len(self.jobs.next)
         more = self.loops.wholes([*range(old + 1, 2 * old), self.state[core.FREE_JOB]])
         *times, following = self.jobs
-        times = [each + self.loops.same_float(0.0, old) for each in times]
+        times = [time + self.loops.same_float(0.0, old) for time in times]
         self.jobs = core.Jobs._make([*times, following + more])
         self.state[core.FREE_JOB] = old
 
@@ -118,12 +118,12 @@ class World:
         for k in reversed(range(self.places)):
             if k not in taken:
                 free[self.zone[k]].append(k)
-        found = []
+        free_places = []
         for zone in zones:
             k = (free[zone] or max(free.values(), key=len)).pop()
             self.zone[k] = zone  # a place has the zone of what stands in it
-            found.append(k)
-        return found
+            free_places.append(k)
+        return free_places
 
     def in_flight(self, k: int) -> int:
         """Whether an instance has requests at work or in line."""

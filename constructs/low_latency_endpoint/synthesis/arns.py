@@ -27,9 +27,9 @@ def endpoint_arn(construct: IConstruct, name: str) -> str:
         warn(
             construct,
             "endpointNameInLowerCase",
-            "An endpoint's name is known at deployment only and stands in a policy as given. ARNs "
-            "of endpoints are in lower case, so the name has to be: with upper case in it, calls "
-            "are refused.",
+            "An endpoint's name is known only at deployment, and the policy contains it "
+            "unchanged. ARNs of endpoints are in lower case: if the name has upper case, "
+            "calls are refused.",
         )
     return arn("sagemaker", f"endpoint/{restored(text.lower())}")
 

@@ -90,7 +90,7 @@ def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
         return value
     if set(value) == {"Fn::Join"}:
         parts = value["Fn::Join"][1]
-        return value["Fn::Join"][0].join(str(_sent(each, named, pseudo)) for each in parts)
+        return value["Fn::Join"][0].join(str(_sent(part, named, pseudo)) for part in parts)
     if set(value) == {"Ref"}:
         return pseudo.get(value["Ref"]) or "r" * IDS["vpc" if "Vpc" in value["Ref"] else "subnet"]
     if set(value) == {"Fn::GetAtt"}:

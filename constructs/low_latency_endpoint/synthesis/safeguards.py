@@ -49,9 +49,9 @@ def safeguards_of(scope: IConstruct) -> Safeguards:
     # Node.js is asked for the scopes only where some have safeguards.
     somewhere = getattr(root_of(stack_of(scope)), APPLIED_SOMEWHERE, False)
     for holder in reversed(node_of(scope).scopes) if somewhere else ():
-        stated: Safeguards | None = getattr(holder, APPLIED, None)
-        if stated is not None:
-            imported = _imported(cast(Construct, holder), stated)
+        safeguards: Safeguards | None = getattr(holder, APPLIED, None)
+        if safeguards is not None:
+            imported = _imported(cast(Construct, holder), safeguards)
             setattr(holder, APPLIED, imported)
             return imported
     return Safeguards()

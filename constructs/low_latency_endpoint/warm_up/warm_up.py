@@ -276,9 +276,9 @@ class WarmUp(Construct):
         warn(
             self,
             "warmUpWithoutZonalNames",
-            "The interface endpoint's zonal names are not known (pass regional_dns_name to "
-            "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
-            "answers is not under control.",
+            "The interface endpoint's zonal names are not known (pass regional_dns_name "
+            "to from_interface_endpoint). Warm-up requests go to the regional name, "
+            "which does not control the zone that answers.",
         )
         return {"region": private_link.dns_name}
 

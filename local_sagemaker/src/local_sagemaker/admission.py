@@ -152,8 +152,8 @@ def admit_known(credentials: Credentials) -> Admit:
         if path.startswith("//"):
             path = "/" + path.lstrip("/")
         if path.startswith(_CONTROLS):
-            given = headers.get(TOKEN_HEADER.lower(), "")
-            return None if _same(given, credentials.token) else _no_token()
+            header = headers.get(TOKEN_HEADER.lower(), "")
+            return None if _same(header, credentials.token) else _no_token()
         if OPENAI_PATH.fullmatch(path):
             return _judge_token(headers.get("authorization", ""), credentials)
         key = access_key(target, headers)

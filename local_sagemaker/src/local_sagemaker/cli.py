@@ -147,7 +147,7 @@ def _announce(images: Sequence[str], aws: LocalAws) -> None:
     for name, value in aws.exports().items():
         typer.echo(f"export {name}={value}")
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
-    for zone in sorted(each["ZoneId"] for each in zones):
+    for zone in sorted(zone["ZoneId"] for zone in zones):
         typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
     typer.echo(
         f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "

@@ -103,7 +103,7 @@ _ATTRIBUTES = ("EventId", "EventName", "EventSource", "ReadOnly", "Username", "R
 
 
 def _has(event: dict[str, Any], name: str, value: str) -> bool:
-    resources = [each["ResourceName"] for each in event["Resources"]]
+    resources = [resource["ResourceName"] for resource in event["Resources"]]
     return value in resources if name == "ResourceName" else bool(event[name] == value)
 
 

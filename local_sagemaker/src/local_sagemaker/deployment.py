@@ -98,17 +98,17 @@ def deploy_template(
 def delete_stack(aws: LocalAws, stack_name: str, *, timeout: float = 120.0) -> None:
     """Delete a stack and wait; one that does not exist is no error."""
     cloudformation = aws.client("cloudformation")
-    found = _describe(cloudformation, stack_name)
-    if found is None:
+    stack = _describe(cloudformation, stack_name)
+    if stack is None:
         return
-    seen = len(_events(cloudformation, found["StackId"]))
+    seen = len(_events(cloudformation, stack["StackId"]))
     try:
         cloudformation.delete_stack(StackName=stack_name)
     except ClientError as error:
         raise DeploymentFailed(error.response["Error"]["Message"]) from error
-    if _wait(cloudformation, found["StackId"], timeout) != "DELETE_COMPLETE":
+    if _wait(cloudformation, stack["StackId"], timeout) != "DELETE_COMPLETE":
         raise DeploymentFailed(
-            _failure(_events(cloudformation, found["StackId"])[seen:]) or "DELETE_FAILED"
+            _failure(_events(cloudformation, stack["StackId"])[seen:]) or "DELETE_FAILED"
         )
 
 
@@ -125,9 +125,9 @@ def _describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
 def _wait(cloudformation: Any, stack_id: str, timeout: float) -> str:
     begun = time.monotonic()
     while (waited := time.monotonic() - begun) < timeout:
-        found = _describe(cloudformation, stack_id)
-        assert found is not None, "a deleted stack is still found by its id"
-        status = str(found["StackStatus"])
+        stack = _describe(cloudformation, stack_id)
+        assert stack is not None, "a deleted stack is still found by its id"
+        status = str(stack["StackStatus"])
         if not status.endswith("_IN_PROGRESS"):
             return status
         # Asking takes the local AWS as long as creating a small resource: ask less and less often.
@@ -151,15 +151,15 @@ def _failure(events: list[dict[str, Any]]) -> str | None:
 
 
 def _result(cloudformation: Any, stack_id: str, seen: int) -> DeployedStack:
-    found = _describe(cloudformation, stack_id)
-    assert found is not None
+    stack = _describe(cloudformation, stack_id)
+    assert stack is not None
     resources = cloudformation.describe_stack_resources(StackName=stack_id)["StackResources"]
     events = _events(cloudformation, stack_id)
     return DeployedStack(
-        name=found["StackName"],
+        name=stack["StackName"],
         id=stack_id,
-        status=found["StackStatus"],
-        outputs={o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", [])},
+        status=stack["StackStatus"],
+        outputs={o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])},
         resources={r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in resources},
         events=events,
         failure_reason=_failure(events[seen:]),

@@ -159,21 +159,27 @@ def let_go(
     """Let an endpoint's interfaces go in their time, but for the newest of a configuration."""
     state = hosting(*place)
     with state.lock:
-        held = [each for each in state.interfaces if each.endpoint == endpoint and not each.left]
-        stays = [each for each in held if each.config == but_for][-1:]
+        held = [
+            interface
+            for interface in state.interfaces
+            if interface.endpoint == endpoint and not interface.left
+        ]
+        stays = [interfaces for interfaces in held if interfaces.config == but_for][-1:]
         leaves = clock.now() + options.interfaces_time(clock.speed)
-        for each in held:
-            if each not in stays:
-                each.left = lambda: clock.now() >= leaves
+        for interfaces in held:
+            if interfaces not in stays:
+                interfaces.left = lambda: clock.now() >= leaves
                 if not options.interfaces_need_role:
-                    each.made = [(interface, None) for interface, _ in each.made]
+                    interfaces.made = [(interface, None) for interface, _ in interfaces.made]
 
 
 def remove_expired() -> None:
     """Remove the interfaces whose time has come; those whose role is gone stay for good."""
     for place, state in all_hosting():
         with state.lock:
-            for due in [each for each in state.interfaces if each.left and each.left()]:
+            for due in [
+                interface for interface in state.interfaces if interface.left and interface.left()
+            ]:
                 state.interfaces.remove(due)
                 for interface, role in due.made:
                     enis = ec2_backends[place[0]][place[1]].enis

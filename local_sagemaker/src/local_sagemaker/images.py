@@ -18,9 +18,9 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 
 def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) -> None:
     """Put an image's index, without layers, into the registry that its URI names."""
-    named = check_image(uri)
-    ecr = client("ecr", named["region"])
-    where = {"registryId": named["account"], "repositoryName": named["repository"]}
+    image = check_image(uri)
+    ecr = client("ecr", image["region"])
+    where = {"registryId": image["account"], "repositoryName": image["repository"]}
     with contextlib.suppress(ecr.exceptions.RepositoryAlreadyExistsException):
         ecr.create_repository(**where)
     platform = {"os": "linux", "architecture": architecture}
@@ -31,7 +31,7 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
         "annotations": {"uri": uri},
     }  # so that two tags are two images
     with contextlib.suppress(ecr.exceptions.ImageAlreadyExistsException):
-        ecr.put_image(**where, imageTag=named["tag"], imageManifest=json.dumps(index))
+        ecr.put_image(**where, imageTag=image["tag"], imageManifest=json.dumps(index))
 
 
 def check_image(uri: str) -> re.Match[str]:

@@ -16,8 +16,8 @@ _GONE = ("deleted", "deleting", "DELETE_COMPLETE", "INACTIVE", "PendingDeletion"
 def find_leftovers(client: Client, account: str, region: str) -> list[str]:
     """List what is there but for what every account, AWS itself or CDK's bootstrap has."""
     bootstrap = _bootstrap_resources(client)
-    found = []
-    names = [(each.service, name) for each in _LISTINGS for name in each.names(client)]
+    leftovers = []
+    names = [(listing.service, name) for listing in _LISTINGS for name in listing.names(client)]
     for service, name in [
         *names,
         *_network_parts(client),
@@ -26,8 +26,8 @@ def find_leftovers(client: Client, account: str, region: str) -> list[str]:
         *_clusters(client),
     ]:
         if not any(own and (own == name or name.endswith(f"/{own}")) for own in bootstrap):
-            found.append(f"{service}: {name}")
-    return sorted(found)
+            leftovers.append(f"{service}: {name}")
+    return sorted(leftovers)
 
 
 def _bootstrap_resources(client: Client) -> set[str]:

@@ -107,9 +107,9 @@ def _check(caller: Caller, request: _Job) -> None:
         raise Invalid("OutputConfig.SageMakerModel is not emulated by the local AWS")
     if not request["OptimizationConfigs"]:
         raise Invalid("At least one OptimizationConfig must be specified")
-    for each in request["OptimizationConfigs"]:
-        if len([value for value in each.values() if value is not None]) != 1:
-            raise Invalid(f"OptimizationConfig is a union: got {', '.join(each) or 'none'}")
+    for config in request["OptimizationConfigs"]:
+        if len([value for value in config.values() if value is not None]) != 1:
+            raise Invalid(f"OptimizationConfig is a union: got {', '.join(config) or 'none'}")
     try:
         iam_backends[caller.account]["aws"].get_role(request["RoleArn"].rpartition("/")[2])
     except NotFoundException:
@@ -165,28 +165,28 @@ def _techniques(job: _Job) -> list[str]:
     """Such as ``Quantization``; the names of the jobs' list are not documented."""
     return [
         name.removeprefix("Model").removesuffix("Config")
-        for each in job["OptimizationConfigs"]
-        for name in each
+        for config in job["OptimizationConfigs"]
+        for name in config
     ]
 
 
 def _unsupported(job: _Job) -> Iterator[str]:
     """Why the techniques do not go together, or not onto the type."""
-    asked = _techniques(job)
-    for name in {name for name in asked if asked.count(name) > 1}:
+    techniques = _techniques(job)
+    for name in {name for name in techniques if techniques.count(name) > 1}:
         yield f"Optimizations that use {name} twice are not supported."
-    others = [name for name in asked if name != "Compilation"]
+    others = [name for name in techniques if name != "Compilation"]
     quantized = {
         value["OverrideEnvironment"].get("OPTION_QUANTIZE")
-        for each in job["OptimizationConfigs"]
-        for name, value in each.items()
+        for config in job["OptimizationConfigs"]
+        for name, value in config.items()
         if name == "ModelQuantizationConfig" and value.get("OverrideEnvironment")
     }
     if job["DeploymentInstanceType"].startswith(_NEURON):
         for name in others:
             yield f"Optimizations that use {name} are not supported on Neuron instances."
         return
-    if "Compilation" in asked:
+    if "Compilation" in techniques:
         for name in set(others) - {"Quantization"}:
             yield f"Optimizations that use Compilation and {name} are not supported for GPU instances."
     elif "smoothquant" in quantized:
@@ -196,8 +196,8 @@ def _unsupported(job: _Job) -> Iterator[str]:
 
 
 def _image(job: _Job, region: str) -> str:
-    for each in job["OptimizationConfigs"]:
-        for value in each.values():
+    for config in job["OptimizationConfigs"]:
+        for value in config.values():
             if value.get("Image"):
                 return str(value["Image"])
     kind = "compiled" if "Compilation" in _techniques(job) else "gpu"
@@ -244,10 +244,10 @@ def _copied(job: _Job, caller: Caller, state: Hosting) -> str:
 
 
 def _source(job: _Job, state: Hosting) -> str:
-    given = job["ModelSource"]
-    if given.get("S3"):
-        return str(given["S3"].get("S3Uri") or "")
-    name = given["SageMakerModel"].get("ModelName") or ""
+    model_source = job["ModelSource"]
+    if model_source.get("S3"):
+        return str(model_source["S3"].get("S3Uri") or "")
+    name = model_source["SageMakerModel"].get("ModelName") or ""
     data = ModelData.of((state.models.get(name) or {}).get("PrimaryContainer") or {})
     return data.uri if data and data.prefix else f"s3://no uncompressed data of model {name}"
 

@@ -85,8 +85,8 @@ def _point_to(aws: LocalAws, patch: pytest.MonkeyPatch) -> None:
     """Have the environment lead to a local AWS and nowhere else."""
     import boto3
 
-    wanted = aws.environment()
-    for name in [name for name in os.environ if name not in wanted]:
+    environment = aws.environment()
+    for name in [name for name in os.environ if name not in environment]:
         patch.delenv(name)
     for name, value in aws.exports().items():
         patch.setenv(name, value)

@@ -425,28 +425,28 @@ def update_inference_component(caller: Caller, request: dict[str, Any]) -> dict[
     A new specification gets all its copies before the former ones end, whatever the batches of a
     DeploymentConfig: those, their alarms and the room that they need are not emulated.
     """
-    found = _settled_component(caller, request)
-    specification = request.get("Specification") or found["Specification"]
+    settled_component = _settled_component(caller, request)
+    specification = request.get("Specification") or settled_component["Specification"]
     _check_model(caller, specification)
     wanted = request.get("RuntimeConfig") or request.get("DesiredRuntimeConfig")
     with _state(caller).lock:
         if wanted:
-            found["RuntimeConfig"]["DesiredCopyCount"] = wanted["CopyCount"]
+            settled_component["RuntimeConfig"]["DesiredCopyCount"] = wanted["CopyCount"]
         if "DeploymentConfig" in request:
-            found["LastDeploymentConfig"] = request["DeploymentConfig"]
-        found["InferenceComponentStatus"] = "Updating"
-    caller.runtime.place_copies((caller.account, caller.region), found, specification)
-    return {"InferenceComponentArn": found["InferenceComponentArn"]}
+            settled_component["LastDeploymentConfig"] = request["DeploymentConfig"]
+        settled_component["InferenceComponentStatus"] = "Updating"
+    caller.runtime.place_copies((caller.account, caller.region), settled_component, specification)
+    return {"InferenceComponentArn": settled_component["InferenceComponentArn"]}
 
 
 def delete_inference_component(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteInferenceComponent: Deleting until its copies have answered what they have."""
-    found = _settled_component(caller, request)
-    found["InferenceComponentStatus"] = "Deleting"
+    settled_component = _settled_component(caller, request)
+    settled_component["InferenceComponentStatus"] = "Deleting"
     caller.runtime.remove_copies(
         (caller.account, caller.region),
-        found,
-        lambda: _remove(caller, "InferenceComponent", found["InferenceComponentName"]),
+        settled_component,
+        lambda: _remove(caller, "InferenceComponent", settled_component["InferenceComponentName"]),
     )
 
 

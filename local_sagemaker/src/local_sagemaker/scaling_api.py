@@ -225,7 +225,7 @@ def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
 
 def _tags(caller: Caller, request: dict[str, Any]) -> dict[str, str]:
     state, arn = _state(caller), request["ResourceARN"]
-    if arn not in {each["ScalableTargetARN"] for each in state.targets.values()}:
+    if arn not in {target["ScalableTargetARN"] for target in state.targets.values()}:
         raise ServiceError(f"No scalable target found for {arn}", "ResourceNotFoundException")
     return state.tags.setdefault(arn, {})
 

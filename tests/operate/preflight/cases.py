@@ -390,7 +390,7 @@ CASES = [
     warns("LLP104", "rolled back", stack("UPDATE_ROLLBACK_COMPLETE")),
     # --- zones
     passes("LLP201", "us-east-1a is use1-az1"),
-    fails("LLP201", "use1-az2 is no zone", zones(use1_az1="available")),
+    fails("LLP201", "use1-az2 is not a zone", zones(use1_az1="available")),
     warns("LLP201", "impaired", zones(use1_az1="available", use1_az2="impaired")),
     passes("LLP202", "use1-az1, use1-az2"),
     fails(
@@ -405,10 +405,10 @@ CASES = [
         no("ec2.DescribeVpcEndpointServices", "InvalidServiceName"),
     ),
     unknown("LLP202", "LLP201", zones(use1_az1="available")),
-    unknown("LLP202", "names no zones", offered({})),
+    unknown("LLP202", "lists no zones", offered({})),
     # --- interface endpoints that exist
     passes("LLP203", "no endpoint with private DNS"),
-    fails("LLP203", f"Adopt it & {LINK} & {GROUP}", links(link())),
+    fails("LLP203", f"Adopt this interface endpoint & {LINK} & {GROUP}", links(link())),
     passes("LLP203", "no endpoint with private DNS", links(link(State="deleted"))),
     passes(
         "LLP203",
@@ -537,10 +537,10 @@ CASES = [
     passes("LLP206", f"{SUBNETS['use1-az1']} & use1-az1"),
     fails(
         "LLP206",
-        "lies in us-east-1c",
+        "is in us-east-1c",
         subnets(AvailabilityZone=f"{REGION}c", AvailabilityZoneId="use1-az3"),
     ),
-    fails("LLP206", f"no subnet of {VPC}", there(subnet("use1-az2"))),
+    fails("LLP206", f"not a subnet of {VPC}", there(subnet("use1-az2"))),
     passes("LLP206", "10.0.1.0/24", NAMES),
     fails("LLP206", "internet gateway in us-east-1b", NAMES, there(subnet("use1-az1"))),
     fails("LLP206", "internet gateway in us-east-1a", NAMES, routes(TO_INTERNET)),
@@ -644,7 +644,7 @@ CASES = [
     unknown("LLP401", "UpstreamAccessDenied", no_image("UpstreamAccessDenied")),
     fails(
         "LLP401",
-        "lies in eu-west-1",
+        "is in eu-west-1",
         image(uri=f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com/team/model:1"),
     ),
     unknown("LLP401", "no ECR registry", image(uri="docker.io/team/model:1")),
@@ -658,7 +658,7 @@ CASES = [
     fails(
         "LLP402", "x86_64 on ml.c7g.xlarge & linux/arm64", {E + "instance_type": "ml.c7g.xlarge"}
     ),
-    unknown("LLP402", "does not tell", fetched=b"not json"),
+    unknown("LLP402", "does not report", fetched=b"not json"),
     unknown("LLP402", "LLP401", {"ecr.BatchGetImage": {}}),
     passes("LLP403", "268 MB"),
     passes("LLP403", "2 objects, 3 kB", PREFIX),
@@ -761,7 +761,7 @@ CASES = [
     passes("LLP502", "iam:CreateRole, iam:PassRole", NO_ROLE),
     unknown(
         "LLP502",
-        "who deploys",
+        "the deploying identity is neither",
         no("iam.GetRole", "NoSuchEntity", 404),
         caller(ACCOUNT, "federated-user/dev"),
     ),
@@ -807,10 +807,8 @@ CASES = [
     ),
     fails("LLP602", "RollingBack & Wait", endpoint_status("RollingBack")),
     fails("LLP602", "no image", endpoint_status("Failed", FailureReason="no image")),
-    fails(
-        "LLP602", "behind the stack's back", DEPLOYED, {"sagemaker.DescribeEndpoint": NO_ENDPOINT}
-    ),
-    passes("LLP603", "no endpoint is called"),
+    fails("LLP602", "outside the stack", DEPLOYED, {"sagemaker.DescribeEndpoint": NO_ENDPOINT}),
+    passes("LLP603", "no endpoint has the name"),
     passes("LLP603", "own", DEPLOYED),
     fails(
         "LLP603",

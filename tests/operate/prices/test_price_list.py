@@ -69,7 +69,7 @@ def test_prices_of_other_regions_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "got"),
     [
-        (SAGEMAKER[: -len('"US East (N. Virginia)","USE1-"')], "as where a download broke off"),
+        (SAGEMAKER[: -len('"US East (N. Virginia)","USE1-"')], "the download may be incomplete"),
         ("<Error><Code>AccessDenied</Code></Error>", "nothing of an offer file"),
         ("", "nothing of an offer file"),
         (SAGEMAKER.replace('"PricePerUnit"', '"Price"'), "no column priceperunit"),

@@ -103,7 +103,7 @@ def test_without_requests_the_metric_is_there_and_nothing_was_measured(
     aws.advance(180)
     found = look(Ttft=TTFT, Waiting=WAITING)
     assert (found["Ttft"].status, found["Waiting"].status) == (Status.WARN, Status.PASS)
-    assert "nothing was measured lately" in found["Ttft"].evidence
+    assert "no recent data" in found["Ttft"].evidence
     assert "Send requests" in found["Ttft"].fix
 
 

@@ -505,7 +505,7 @@ CASES = [
         ),
     ),
     fails("LLV405", "is missing", DescribeScalingPolicies=answer(ScalingPolicies=[])),
-    warns("LLV405", "does not state", GetTemplate=template(without_scaling)),
+    warns("LLV405", "not in the template", GetTemplate=template(without_scaling)),
     passes("LLV406", "blue/green", "RollbackAlarms"),
     fails(
         "LLV406",
@@ -522,7 +522,7 @@ CASES = [
         "does not roll back",
         DescribeEndpoint=nested("LastDeploymentConfig", AutoRollbackConfiguration={}),
     ),
-    unknown("LLV406", "tells no deployment", DescribeEndpoint=answer(LastDeploymentConfig={})),
+    unknown("LLV406", "returns no deployment", DescribeEndpoint=answer(LastDeploymentConfig={})),
     # --- what an update that SageMaker rolled back leaves
     *(passes(check, "LowLatencyEndpoint-") for check in ("LLV407", "LLV409")),
     *(
@@ -535,7 +535,7 @@ CASES = [
     fails(
         "LLV407",
         "rolled the last update back: out of capacity",
-        "Fix what the reason names",
+        "Fix the cause in the reason",
         DescribeEndpoint=answer(EndpointConfigName="former", FailureReason="out of capacity"),
     ),
     fails(

@@ -29,21 +29,20 @@ from .sides import Sides, prefix_doubts, read_sides
 SAME_ROUTING = rule(
     "LLT119",
     "both sides use the same routing",
-    fix="Give the variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
-    "compare anyway.",
+    fix="Give the variants different RoutingConfig.RoutingStrategy values, or pass --same-routing.",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 OPENAI_SIDES = rule(
     "LLT167",
-    "SageMaker's OpenAI-compatible path reaches no variant by its name",
-    fix="Compare two endpoints of one variant each, or leave --openai out.",
+    "SageMaker's OpenAI-compatible path cannot select a variant by name",
+    fix="Compare two endpoints with one variant each, or leave --openai out.",
     source="/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html",
 )
 PAIRS = Range(
     rule(
         "LLT120",
         "the number of pairs of a comparison is out of range",
-        fix="Give how often both sides take turns; default 10, more for smaller differences.",
+        fix="Give the number of turns per side (default 10). Smaller differences need more turns.",
     ),
     "the number of pairs",
     4,
@@ -53,7 +52,7 @@ CONFIDENCE = Range(
     rule(
         "LLT121",
         "the confidence of a comparison is out of range",
-        fix="Give the confidence of the intervals; default 0.95.",
+        fix="Give the confidence of the intervals (default 0.95).",
     ),
     "the confidence",
     0.5,
@@ -70,7 +69,7 @@ class ComparisonPlan:
     Parameters
     ----------
     users : int, optional
-        Closed loop: callers that each wait for their answer. Exactly one of users and rate.
+        Closed loop: callers that wait for their answers. Exactly one of users and rate.
     rate : float, optional
         Open loop: requests per second, whoever waits.
     pairs : int
@@ -124,8 +123,8 @@ class ComparisonPlan:
             raise LOAD_FORM.error(
                 got=got,
                 allowed="one of --users and --tps",
-                fix="Give --users (callers that each wait for their answer) or "
-                "--tps (requests per second, whoever waits).",
+                fix="Give --users (callers that wait for their answers) or "
+                "--tps (requests per second).",
             )
         PAIRS.check(self.pairs, "pairs")
         CONFIDENCE.check(self.confidence, "confidence")

@@ -148,15 +148,15 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Dif
     names: tuple[str, ...] = STATISTICS
     if all(block.tokens is not None for pair in pairs for block in pair.results):
         names += TOKEN_STATISTICS
-    found = {}
+    differences = {}
     for name in names:
         both = [side.figures(name) for side in sides]
         values = [value for each in both for value in each]
         enough = any(values) if name == CACHED else all(value > 0 for value in values)
         if enough and all(map(math.isfinite, values)):
             beyond = min(side.beyond(name) for side in sides)
-            found[name] = _change(name, both[0], both[1], order, confidence, beyond)
-    return found
+            differences[name] = _change(name, both[0], both[1], order, confidence, beyond)
+    return differences
 
 
 def _change(
@@ -215,13 +215,13 @@ class _SideFigures:
         if name in _PERCENTILES:
             return self._percentiles(_PERCENTILES[name][0])[name]
         if name == "mean":
-            return [each.mean for each in self._histograms("latency")]
+            return [histogram.mean for histogram in self._histograms("latency")]
         if name == CACHED:
-            cached = _left_out(self._tokens, lambda each: each.cached_tokens)
-            return _divided(cached, _left_out(self._tokens, lambda each: each.prompt_tokens))
+            cached = _left_out(self._tokens, lambda token: token.cached_tokens)
+            return _divided(cached, _left_out(self._tokens, lambda token: token.prompt_tokens))
         seconds = _left_out(self._blocks, lambda block: block.seconds)
         if name == "output_tokens":
-            tokens = _left_out(self._tokens, lambda each: each.tokens_in_time)
+            tokens = _left_out(self._tokens, lambda token: token.tokens_in_time)
             return _divided(tokens, seconds)
         return _divided(_left_out(self._blocks, lambda block: block.answered_in_time), seconds)
 
@@ -238,7 +238,7 @@ class _SideFigures:
         """Every percentile of a histogram: its buckets are sorted once."""
         if histogram not in self._found:
             shares = {name: share for name, (of, share) in _PERCENTILES.items() if of == histogram}
-            rows = [each.quantiles(shares.values()) for each in self._histograms(histogram)]
+            rows = [values.quantiles(shares.values()) for values in self._histograms(histogram)]
             self._found[histogram] = dict(
                 zip(shares, map(list, zip(*rows, strict=True)), strict=True)
             )

@@ -72,7 +72,7 @@ class RoutingComparison:
     def of_tokens(self) -> bool:
         """Whether all answers were read token by token."""
         return bool(self.pairs) and all(
-            each.tokens is not None for pair in self.pairs for each in pair.results
+            result.tokens is not None for pair in self.pairs for result in pair.results
         )
 
     @property
@@ -83,23 +83,23 @@ class RoutingComparison:
     @property
     def problems(self) -> tuple[str, ...]:
         """Why the comparison says nothing; empty when it does."""
-        found = []
+        problems = []
         if len(self.pairs) < FEWEST_PAIRS:
-            found.append(
+            problems.append(
                 f"{len(self.pairs)} whole pairs of blocks: at least {FEWEST_PAIRS} make an interval"
             )
         bound = [reason for pair in self.pairs for reason in pair.client_bound]
         if bound:
-            found.append(f"client-bound: result invalid: {bound[0]}")
+            problems.append(f"client-bound: result invalid: {bound[0]}")
         for label, share, kinds in self._errors():
             if share > self.plan["allowed_errors"]:
-                found.append(
+                problems.append(
                     f"{share:.2%} of the requests to {label} failed ({kinds}): the "
                     "latency of the others is no comparison"
                 )
-        if not found and self.headline not in self.changes:
-            found.append("a side answered nothing")
-        return tuple(found)
+        if not problems and self.headline not in self.changes:
+            problems.append("a side answered nothing")
+        return tuple(problems)
 
     @property
     def valid(self) -> bool:
@@ -116,7 +116,7 @@ class RoutingComparison:
                     f"{before.name} had {before.fleet.instances} instances at the start "
                     f"and {after.fleet.instances} at the end"
                 )
-        weak = [named(each.statistic) for each in self.changes.values() if not each.reliable]
+        weak = [named(change.statistic) for change in self.changes.values() if not change.reliable]
         if weak:
             found.append(
                 f"Fewer requests lie beyond {' and '.join(weak)} than the interval "
@@ -156,10 +156,10 @@ class RoutingComparison:
     def _errors(self) -> Iterator[tuple[str, float, str]]:
         for at, label in enumerate(self.sides.labels):
             results = [pair.results[at] for pair in self.pairs]
-            sent = sum(each.sent for each in results)
+            sent = sum(result.sent for result in results)
             kinds: Counter[str] = Counter()
-            for each in results:
-                kinds.update(each.errors)
+            for result in results:
+                kinds.update(result.errors)
             yield label, kinds.total() / sent if sent else 0.0, most_frequent(kinds)
 
     @property
@@ -229,7 +229,7 @@ class RoutingComparison:
             [
                 *([table] if table.rows else []),
                 Listed([f"{label}: {side.text}" for label, side in sides], "soft"),
-                Listed([Row("Careful", each, tone="careful") for each in self.warnings]),
+                Listed([Row("Careful", warning, tone="careful") for warning in self.warnings]),
                 Listed([Row("Unknown", each) for each in self.sides.unknown], "soft"),
             ],
             verdict=self.sentence,
@@ -237,17 +237,19 @@ class RoutingComparison:
         )
 
     def _row(self, name: str) -> list[str]:
-        each = self.changes[name]
+        remedy = self.changes[name]
         points = name == CACHED
         unit = "points" if points else "%"
-        said = (_TOKEN_ROWS if self.of_tokens else _ROWS).get(name, named(name))
+        token_row = (_TOKEN_ROWS if self.of_tokens else _ROWS).get(name, named(name))
         return [
-            said + ("" if each.reliable else " ?"),
-            _value(name, each.base),
-            _value(name, each.other),
-            f"{100 * each.change:+.1f} {unit}",
-            f"{100 * each.low:+.1f} to {100 * each.high:+.1f}" + ("" if points else " %"),
-            f"{readable(100 * each.would_see, 2)} points" if points else percent(each.would_see),
+            token_row + ("" if remedy.reliable else " ?"),
+            _value(name, remedy.base),
+            _value(name, remedy.other),
+            f"{100 * remedy.change:+.1f} {unit}",
+            f"{100 * remedy.low:+.1f} to {100 * remedy.high:+.1f}" + ("" if points else " %"),
+            f"{readable(100 * remedy.would_see, 2)} points"
+            if points
+            else percent(remedy.would_see),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,9 +287,9 @@ class RoutingComparison:
             "other": side(self.sides.other, 1),
             "differences": list(self.sides.differences),
             "unknown": list(self.sides.unknown),
-            "changes": {name: each.to_dict() for name, each in self.changes.items()},
-            "pairs": [each.to_dict() for each in self.pairs],
-            "set_aside": [each.to_dict() for each in self.set_aside],
+            "changes": {name: change.to_dict() for name, change in self.changes.items()},
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "set_aside": [pair.to_dict() for pair in self.set_aside],
         }
 
     def to_json(self) -> str:

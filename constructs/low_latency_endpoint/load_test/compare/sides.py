@@ -16,8 +16,8 @@ from ..search.serving import ServingFleet, read_fleet
 TWO_SIDES = rule(
     "LLT118",
     "a comparison needs two variants of one endpoint, or two endpoints",
-    fix="Name one endpoint and two variants (--variant random --variant least), or two "
-    "endpoints. Their weights do not matter.",
+    fix="Pass two variants of one endpoint (--variant random --variant least), or two "
+    "endpoints. The variants' weights do not matter.",
     source="/sagemaker/latest/dg/model-ab-testing.html",
 )
 
@@ -128,23 +128,26 @@ class Sides:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes a difference less sure to be the routing's."""
-        found = [f"The sides differ in more than routing: {each}" for each in self.differences]
+        warnings = [
+            f"The sides differ in more than routing: {difference}"
+            for difference in self.differences
+        ]
         if self.same_routing:
-            found.append(
+            warnings.append(
                 f"Both sides route by {self.base.routing}: their difference says "
                 "nothing about routing"
             )
         elif not self.known:
-            found.append("How the sides route could not be read")
+            warnings.append("How the sides route could not be read")
         for side in self:
             if side.fleet.instances == 1:
-                found.append(f"{side.name} has one instance: there is nothing to route")
+                warnings.append(f"{side.name} has one instance: there is nothing to route")
             if side.fleet.scales:
-                found.append(
+                warnings.append(
                     f"Scaling may change the instances of {side.name} meanwhile "
                     f"({side.fleet.minimum} to {side.fleet.maximum})"
                 )
-        return tuple(found)
+        return tuple(warnings)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -194,16 +197,16 @@ def _side(account: Account, endpoint: str, variant: str | None) -> Side:
     found = account.known("endpoint", existing_endpoint, endpoint)
     if found is None or fleet.variant not in found.variants:
         return Side(endpoint, fleet)
-    one = found.variants[fleet.variant]
+    listed_variant = found.variants[fleet.variant]
     # Both answers have it, as with the strategy.
-    routing = (one.configured or one.running).get("RoutingConfig") or {}
+    routing = (listed_variant.configured or listed_variant.running).get("RoutingConfig") or {}
     prefix = routing.get("PrefixAwareRoutingConfig") or {}
     return Side(
         endpoint,
         fleet,
-        one.configured
+        listed_variant.configured
         and {
-            **one.configured,
+            **listed_variant.configured,
             **{name: found.configuration[name] for name in _CONFIG if name in found.configuration},
         },
         prefix.get("PrefixLength"),
@@ -277,13 +280,13 @@ _LOOKED_AT = 21
 
 
 def _shared(prompts: Prompts, number: int, openai: bool) -> int:
-    """What two requests of one prefix, or a conversation's first two, begin with in common."""
+    """The common beginning of two requests with one prefix, or of a conversation's first two requests."""
     _, turn = prompts.turn(number)
     first = number + (-turn % prompts.turns) * prompts.conversations
     one, other = (prompts.body(each) for each in (first, first + prompts.conversations))
     if openai:
         one, other = (
-            "".join(each["content"] for each in json.loads(body)["messages"]).encode()
+            "".join(message["content"] for message in json.loads(body)["messages"]).encode()
             for body in (one, other)
         )
     alike = zip(one, other, strict=False)

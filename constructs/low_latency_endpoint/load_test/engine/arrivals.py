@@ -17,9 +17,7 @@ from ...plan.traffic_shapes import Shape, shape
 
 STEP_RATE = Range(
     rule(
-        "LLT128",
-        "a rate of a load test is out of range",
-        fix="At least one rate must be above zero.",
+        "LLT128", "a rate of a load test is out of range", fix="Set at least one rate above zero."
     ),
     "a rate",
     0,
@@ -37,8 +35,9 @@ STEP_SECONDS = Range(
 )
 ARRIVALS_FORM = rule(
     "LLT132",
-    "these arrivals cannot be sent",
-    fix="Use a kind of low_latency_endpoint.load_test, such as PoissonArrivals, or its to_dict.",
+    "the load test does not know these arrivals",
+    fix="Use arrivals of low_latency_endpoint.load_test, such as PoissonArrivals, or "
+    "their to_dict.",
 )
 RECORDED_ARRIVALS = rule(
     "LLT133",
@@ -244,7 +243,9 @@ class ReplayedArrivals(Arrivals):
         object.__setattr__(self, "times", times)
         if not times or times[0] < 0 or any(b < a for a, b in itertools.pairwise(times)):
             raise RECORDED_ARRIVALS.error(
-                got=f"{len(times)} times", where="times", allowed="times from 0 on that do not fall"
+                got=f"{len(times)} times",
+                where="times",
+                allowed="times from 0 on that never decrease",
             )
         if self.rates is not None:
             rates = _numbers(self.rates, "rates")
@@ -340,12 +341,12 @@ class ReplayedArrivals(Arrivals):
                 raise RECORDED_ARRIVALS.error(
                     got="levels without a peak rate",
                     where=where,
-                    allowed="levels and the rate at a share of 1",
+                    allowed="levels and the rate at share 1",
                 )
             return cls._of_levels(content["levels"], peak_rate, speed)
         _check_speed(speed)
         rates = content.get("rates")
-        times = tuple(one / speed for one in _numbers(content["times"], f"{where}: times"))
+        times = tuple(number / speed for number in _numbers(content["times"], f"{where}: times"))
         return cls(times, None if rates is None else _numbers(rates, f"{where}: rates"))
 
     @property
@@ -458,16 +459,20 @@ def _numbers(values: Any, where: str) -> tuple[float, ...]:
             got=repr(values)[:60], allowed="a list of numbers", where=where
         )
     numbers = tuple(values)
-    for one in numbers:
-        if isinstance(one, bool) or not isinstance(one, (int, float)) or not math.isfinite(one):
-            raise RECORDED_ARRIVALS.error(got=repr(one)[:60], allowed="numbers", where=where)
+    for number in numbers:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, (int, float))
+            or not math.isfinite(number)
+        ):
+            raise RECORDED_ARRIVALS.error(got=repr(number)[:60], allowed="numbers", where=where)
     return numbers
 
 
 def _pairs(values: Any, where: str) -> tuple[tuple[float, float], ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ARRIVALS_FORM.error(got=repr(values)[:60], allowed="pairs of numbers", where=where)
-    pairs = [_numbers(one, where) for one in values]
+    pairs = [_numbers(value, where) for value in values]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ARRIVALS_FORM.error(got=repr(values)[:60], allowed="pairs of numbers", where=where)
     return tuple((pair[0], pair[1]) for pair in pairs)

@@ -91,12 +91,12 @@ class ConversationSessions:
     def _opened(self, number: int) -> Any:
         """The greenlet that has opened the session of a request's conversation, or does so now."""
         conversation, _ = self._prompts.turn(number)
-        found = self._sessions.get(conversation)
-        if found is None:
-            found = gevent.Greenlet(self._open)
-            self._sessions[conversation] = found  # before the pool, which may let others run
-            self._pool.start(found)
-        return found
+        session = self._sessions.get(conversation)
+        if session is None:
+            session = gevent.Greenlet(self._open)
+            self._sessions[conversation] = session  # before the pool, which may let others run
+            self._pool.start(session)
+        return session
 
     def _open(self) -> str | Exception:
         try:
@@ -117,7 +117,7 @@ class ConversationSessions:
 
 
 def _kind(error: Exception) -> str:
-    """What went wrong, in few enough words to count by."""
+    """The kind of a failure, as a short text that failures are counted by."""
     if isinstance(error, ClientError):
         found = error.response
         status, code = found["ResponseMetadata"]["HTTPStatusCode"], found["Error"].get("Code", "")

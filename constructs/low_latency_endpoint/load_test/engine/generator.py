@@ -218,8 +218,7 @@ class _StepMaster:
                 status = process.poll()
                 if status is not None:
                     raise GENERATOR.error(
-                        got=f"worker {number} ended with status {status}",
-                        allowed="workers that live",
+                        got=f"worker {number} ended with status {status}", allowed="running workers"
                     ) from None
             return "", "", {}
         return message
@@ -264,7 +263,7 @@ class _StepMaster:
                 silent = time.perf_counter() - heard[one]
                 if one not in done and silent > _SILENCE_SECONDS:
                     raise GENERATOR.error(
-                        got=f"nothing heard of worker {number} for {silent:.0f} s",
+                        got=f"no report from worker {number} for {silent:.0f} s",
                         allowed="a report every second",
                     )
         self._runner.state = "stopped"

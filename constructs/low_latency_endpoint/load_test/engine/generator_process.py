@@ -29,7 +29,7 @@ GENERATOR_PROCESSES = Range(
     rule(
         "LLT134",
         "the number of generator processes is out of range",
-        fix="Give at most one for each core.",
+        fix="Give at most one process per core.",
     ),
     "the number of generator processes",
     1,
@@ -38,7 +38,8 @@ GENERATOR_PROCESSES = Range(
 GENERATOR = rule(
     "LLT135",
     "the load generator did not start, or ended early",
-    fix="Read its last words above. It needs the packages of the extra load-test.",
+    fix="Read the load generator's last output above. Install the extra load-test if "
+    "packages are missing.",
 )
 
 _LAST_WORDS = 30
@@ -236,8 +237,7 @@ class GeneratorProcess:
         self._reader.join(timeout=1)
         words = "\n".join(self._last_words) or "nothing said"
         return GENERATOR.error(
-            got=f"ended with status {self._process.poll()}:\n{words}",
-            allowed="a generator that runs",
+            got=f"ended with status {self._process.poll()}:\n{words}", allowed="a running generator"
         )
 
     def _read_words(self) -> None:
@@ -287,4 +287,4 @@ def error_of(content: Mapping[str, Any]) -> ConfigurationError:
     """The error that :func:`problem_of` described."""
     if "code" in content:
         return ConfigurationError(**content)
-    return GENERATOR.error(got=content["message"], allowed="a generator that runs")
+    return GENERATOR.error(got=content["message"], allowed="a running generator")

@@ -153,7 +153,7 @@ class SageMakerInvoker:
         session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
         if credentials is None:
-            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+            raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=target.region)
         self.target = target
@@ -232,13 +232,13 @@ class SageMakerInvoker:
     ) -> _BearerRequest:
         """Once for each set of overrides, such as a prefix's name, as the wire does with the others."""
         key = (url, *overrides.items())
-        known = self._bearer_requests.get(key)
-        if known is None:
-            known = _BearerRequest(url, self.target, overrides, tokens, self._user_agent)
+        bearer_request = self._bearer_requests.get(key)
+        if bearer_request is None:
+            bearer_request = _BearerRequest(url, self.target, overrides, tokens, self._user_agent)
             if len(self._bearer_requests) >= MOST_PREPARED:
                 self._bearer_requests.clear()
-            self._bearer_requests[key] = known
-        return known
+            self._bearer_requests[key] = bearer_request
+        return bearer_request
 
     def _next(self) -> _Destination:
         """The URL whose turn it is; one that failed lately only when all did."""

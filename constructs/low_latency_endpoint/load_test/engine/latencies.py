@@ -78,15 +78,15 @@ class LatencyHistogram:
     def sum(cls, histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
         """One histogram of what all of them hold."""
         made = cls()
-        for one in histograms:
-            made.add(one)
+        for histogram in histograms:
+            made.add(histogram)
         return made
 
     @classmethod
     def sums_without_each(cls, histograms: Sequence[LatencyHistogram]) -> list[LatencyHistogram]:
         """For each of them one of what all the others hold; adding up would take time by the square."""
         whole = cls.sum(histograms)
-        found = []
+        latency_histograms = []
         for at, left_out in enumerate(histograms):
             made = cls()
             made._buckets = buckets = whole._buckets.copy()
@@ -99,8 +99,8 @@ class LatencyHistogram:
             others = (*histograms[:at], *histograms[at + 1 :])
             made._min = min((one._min for one in others), default=made._min)
             made._max = max((one._max for one in others), default=made._max)
-            found.append(made)
-        return found
+            latency_histograms.append(made)
+        return latency_histograms
 
     def record(self, seconds: float) -> None:
         """Count one latency; below zero counts as zero, above an hour as an hour."""
@@ -296,12 +296,12 @@ def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
         "min": 1000 * latencies.min,
         "max": 1000 * latencies.max,
         "percentiles": {
-            one.name: {
-                "ms": 1000 * one.seconds,
-                "samples_beyond": one.samples_beyond,
-                "reliable": one.reliable,
+            percentile.name: {
+                "ms": 1000 * percentile.seconds,
+                "samples_beyond": percentile.samples_beyond,
+                "reliable": percentile.reliable,
             }
-            for one in latencies.percentiles()
+            for percentile in latencies.percentiles()
         },
     }
 

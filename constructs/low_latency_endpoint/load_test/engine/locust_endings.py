@@ -128,4 +128,4 @@ def valid(environment: Any, **_: Any) -> None:
 
 def sends_open_loop(environment: Any) -> bool:
     """Whether a user of the run sends at given times, and so is judged by its records."""
-    return any(hasattr(each, "arrivals") for each in environment.user_classes)
+    return any(hasattr(user_class, "arrivals") for user_class in environment.user_classes)

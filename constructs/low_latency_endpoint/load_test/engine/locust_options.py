@@ -69,7 +69,7 @@ def settings_of(parsed_options: Any) -> dict[str, Any]:
     ...                             sagemaker_timeout_seconds="5"))
     {'endpoint_name': 'sentiment', 'timeout_seconds': 5.0}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, *_ in OPTIONS:
         value = getattr(parsed_options, f"sagemaker_{name}", None)
         if not value:
@@ -79,5 +79,5 @@ def settings_of(parsed_options: Any) -> dict[str, Any]:
                 value = float(value)
         elif name == "endpoint_urls":
             value = tuple(url.strip() for url in value.split(",") if url.strip())
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings

@@ -125,7 +125,7 @@ def _csv_percentiles(writer: Any, entry: Any, use_current: bool = False) -> list
 
 
 def _after_a_last_write(close_files: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Locust writes its CSV files once a second, and what ended a test is in none of them."""
+    """Write the CSV files once more: Locust writes them once a second and misses the end of a test."""
 
     def close(writer: Any) -> None:
         for file, rows, columns, write in (

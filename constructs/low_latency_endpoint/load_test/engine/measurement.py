@@ -196,8 +196,8 @@ class TokenResult(Counts):
         histograms = {name: getattr(self, name) for name in TOKEN_HISTOGRAMS}
         return {
             **{name: getattr(self, name) for name in _TOKEN_COUNTS},
-            **{f"{name}_ms": summary_ms(each) for name, each in histograms.items()},
-            "histograms": {name: each.encode() for name, each in histograms.items()},
+            **{f"{name}_ms": summary_ms(histogram) for name, histogram in histograms.items()},
+            "histograms": {name: histogram.encode() for name, histogram in histograms.items()},
         }
 
     @classmethod
@@ -271,8 +271,8 @@ class Measurement(Counts):
     def histogram(self, name: str) -> LatencyHistogram:
         """The histogram of that name, of tokens too; an empty one where it was not measured."""
         of = self.tokens if name in TOKEN_HISTOGRAMS else self
-        found: LatencyHistogram | None = getattr(of, name, None)
-        return LatencyHistogram() if found is None else found
+        histogram: LatencyHistogram | None = getattr(of, name, None)
+        return LatencyHistogram() if histogram is None else histogram
 
     @property
     def failed(self) -> int:
@@ -283,7 +283,7 @@ class Measurement(Counts):
     def failures(self) -> dict[str, int]:
         """The kinds of errors with their first messages, and how many requests each failed."""
         return {
-            f"{kind} ({said})" if (said := self.messages.get(kind)) else kind: count
+            f"{kind} ({message})" if (message := self.messages.get(kind)) else kind: count
             for kind, count in self.errors.items()
         }
 

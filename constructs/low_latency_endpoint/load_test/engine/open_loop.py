@@ -161,7 +161,7 @@ class Streams:
 
     # --- what was recorded ---------------------------------------------------------------------
     def _taken(self) -> dict[str, Any]:
-        """What this process recorded since the last time."""
+        """This process's records since the last call."""
         records = Measurement.sum([run.take_interval()[0] for run in self.runs])
         seconds, records.cpu_seconds = self._load.take()
         return {"records": records.to_message(), "seconds": seconds, "last": self._over}

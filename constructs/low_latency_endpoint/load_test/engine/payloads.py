@@ -34,7 +34,7 @@ PAYLOAD_SOURCE = rule(
 PAYLOAD_GENERATOR = rule(
     "LLT102",
     "the load test's payload generator cannot be used",
-    fix="Give module:function, also from the current folder. The function takes the request's "
+    fix="Give module:function, also from the current folder. It takes the request's "
     "number, from 0, and returns bytes, text or JSON data.",
 )
 PAYLOAD_BYTES = Range(
@@ -173,7 +173,7 @@ class Payloads:
         if not files:
             raise PAYLOAD_SOURCE.error(got=f"no file in {path}", allowed="a folder with files")
         return cls(
-            tuple(_read(one) for one in files), source=f"folder {path.name}, {len(files)} files"
+            tuple(_read(file) for file in files), source=f"folder {path.name}, {len(files)} files"
         )
 
     @classmethod
@@ -216,20 +216,20 @@ class Payloads:
             body = self.prompts.body(index)
             PAYLOAD_BYTES.check(len(body), self.source)
             return body
-        made = self._function(index)
-        if isinstance(made, bytes):
-            body = made
-        elif isinstance(made, str):
-            body = made.encode()
-        elif isinstance(made, (bytearray, memoryview)):
-            body = bytes(made)
+        payload = self._function(index)
+        if isinstance(payload, bytes):
+            body = payload
+        elif isinstance(payload, str):
+            body = payload.encode()
+        elif isinstance(payload, (bytearray, memoryview)):
+            body = bytes(payload)
         else:
             try:
-                body = json.dumps(made).encode()
+                body = json.dumps(payload).encode()
             except (TypeError, ValueError) as error:
                 raise GENERATED_BODY.error(
-                    got=f"{type(made).__name__} for request {index}: {error}",
-                    allowed="bytes, str, or what JSON can carry",
+                    got=f"{type(payload).__name__} for request {index}: {error}",
+                    allowed="bytes, str, or JSON data",
                     where=self.source,
                 ) from error
         PAYLOAD_BYTES.check(len(body), self.source)
@@ -266,7 +266,7 @@ def _read(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise PAYLOAD_SOURCE.error(
-            got=f"{str(path)[:200]!r}: {reason}", allowed="a file that can be read"
+            got=f"{str(path)[:200]!r}: {reason}", allowed="a readable file"
         ) from error
     if size > _LARGEST_FILE:
         raise PAYLOAD_SOURCE.error(

@@ -21,9 +21,10 @@ from .token_streams import TokenReader
 
 TOKENS_FORM = rule(
     "LLT165",
-    "the tokens of prompts and answers cannot be read",
-    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
-    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
+    "the token counts of prompts and answers cannot be read",
+    fix="Give input=512,output=128,shared_prefix=0.5, a varying length as median:p95 "
+    "(input=300:1800), or a file with a column for each. For conversations, add "
+    "turns=4,conversations=50.",
 )
 PREFIXES = Range(
     rule("LLT166", "the number of shared prefixes is out of range", fix=USE_AN_ALLOWED_VALUE),
@@ -109,7 +110,7 @@ class Prompts:
         if (self.traffic is None) is not bool(self.recorded):
             raise TOKENS_FORM.error(
                 got="neither" if self.traffic is None else "both",
-                allowed="either lengths or recorded ones",
+                allowed="either lengths or recorded lengths",
             )
         PREFIXES.check(self.prefixes, "prefixes")
         TURNS.check(self.turns, "turns")
@@ -182,8 +183,8 @@ class Prompts:
         for each in range(first, number, self.conversations):
             prompt, answer = self.lengths(each)
             messages.append({"role": "user", "content": self._question(each, prompt - shared)})
-            said = _text_of(_mixed(self.seed + 2, each), answer)
-            messages.append({"role": "assistant", "content": said})
+            text = _text_of(_mixed(self.seed + 2, each), answer)
+            messages.append({"role": "assistant", "content": text})
         prompt, answer = self.lengths(number)
         messages.append({"role": "user", "content": self._question(number, prompt - shared)})
         return json.dumps(
@@ -349,7 +350,7 @@ def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a file that can be read") from None
+        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a readable file") from None
     rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
     if text.lstrip().startswith("{"):
         rows = _json_lines(text, path)
@@ -361,7 +362,7 @@ def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     if not found:
         columns = " or ".join(" and ".join(names) for names in _COLUMNS)
         raise TOKENS_FORM.error(
-            got=f"no line in {path} that tells both lengths",
+            got=f"no line in {path} with both lengths",
             allowed=f"columns {columns}, usage, or data capture of answers with usage",
         )
     return found, len(told) - len(found)

@@ -69,11 +69,11 @@ class Pacer:
     def act_at(self, moments: Iterator[float], act: Callable[[float], None]) -> None:
         """Call ``act``, which must not wait, with each moment when it has come."""
         if self._file < 0:
-            for each in moments:
-                self.wait_until(each)
+            for act_time in moments:
+                self.wait_until(act_time)
                 if self._cancelled:
                     return
-                get_hub().loop.run_callback(act, each)
+                get_hub().loop.run_callback(act, act_time)
             gevent.sleep(0)  # until the last one is acted on
             return
         moment: float | None = next(moments, None)

@@ -101,7 +101,7 @@ class Step:
         if self.settle_seconds >= self.seconds:
             raise STEP_FORM.error(
                 got=f"{readable(self.seconds)} s, of which {readable(self.settle_seconds)} s to settle",
-                allowed="time that counts",
+                allowed="a settling time shorter than the step",
                 where=where,
             )
 
@@ -184,12 +184,12 @@ class StepResult(Measurement):
 
     @property
     def rate(self) -> float:
-        """Completed answers per second, those that came in the time that counts."""
+        """Completed answers per second, those that came in the a settling time shorter than the step."""
         return self.answered_in_time / self.seconds if self.seconds > 0 else math.nan
 
     @property
     def token_rate(self) -> float:
-        """Output tokens per second, of the answers that came in the time that counts."""
+        """Output tokens per second, of the answers that came in the a settling time shorter than the step."""
         if self.tokens is None or self.seconds <= 0:
             return math.nan
         return self.tokens.tokens_in_time / self.seconds
@@ -232,11 +232,12 @@ class StepResult(Measurement):
             "error_messages": dict(self.messages),
             "unanswered": self.unanswered,
             **{
-                f"{name}_ms": None if each is None else summary_ms(each)
-                for name, each in histograms.items()
+                f"{name}_ms": None if histogram is None else summary_ms(histogram)
+                for name, histogram in histograms.items()
             },
             "histograms": {
-                name: None if each is None else each.encode() for name, each in histograms.items()
+                name: None if histogram is None else histogram.encode()
+                for name, histogram in histograms.items()
             },
             "tokens": None if self.tokens is None else self.tokens.to_dict(),
             **(conversations if self.conversations else {}),
@@ -338,7 +339,7 @@ class Generator(Protocol):
 
 def most_frequent(errors: Mapping[str, int], most: int | None = 3) -> str:
     """The most frequent kinds of errors, in words."""
-    kinds = sorted(errors.items(), key=lambda each: -each[1])[:most]
+    kinds = sorted(errors.items(), key=lambda error: -error[1])[:most]
     return ", ".join(f"{count:,} times {kind}" for kind, count in kinds)
 
 
@@ -409,49 +410,49 @@ def only_late(result: StepResult) -> bool:
 
 def warnings(result: StepResult) -> tuple[str, ...]:
     """What makes the figures less exact, in words."""
-    found = []
+    warnings = []
     latency, lag = result.latency, result.send_lag
     if latency.count and lag.count:
         p50, lag_p99 = latency.percentile(50), lag.percentile(99)
         if lag_p99 > FLAGGED_LAG_SHARE * p50:
-            found.append(
+            warnings.append(
                 f"send lag p99 is {milliseconds(lag_p99)}, {lag_p99 / p50:.1%} of the "
                 f"median latency (flagged above {FLAGGED_LAG_SHARE:.0%}); "
                 "latencies include it"
             )
     if result.unanswered:
-        found.append(
+        warnings.append(
             f"{result.unanswered} of {latency.count} requests were not answered in time "
             "and count with the time they waited: high percentiles are lower bounds"
         )
     if latency.count and result.refused.count:
         worst, p99 = result.refused.max, latency.percentile(99)
         if worst > p99:
-            found.append(
+            warnings.append(
                 "requests that were refused or broke off took up to "
                 f"{milliseconds(worst)}, more than the p99 of {milliseconds(p99)}, "
                 "and are in no percentile"
             )
     if (tokens := result.tokens) is not None:
         if tokens.unstreamed:
-            found.append(
+            warnings.append(
                 f"{tokens.unstreamed} answers of several tokens came in one chunk: their time to "
                 "first token is that of the whole answer, and there is none between tokens"
             )
         if tokens.uncounted:
-            found.append(
+            warnings.append(
                 f"{tokens.uncounted} answers did not say how many tokens they have: chunks were "
                 "counted (ask for it with stream_options.include_usage)"
             )
     if result.conversations and latency.count:
-        found += _overlapping(result)
-    weak = [one.name for one in latency.percentiles() if not one.reliable]
+        warnings += _overlapping(result)
+    weak = [percentile.name for percentile in latency.percentiles() if not percentile.reliable]
     if weak:
-        found.append(
+        warnings.append(
             f"{', '.join(weak)} {'rest' if len(weak) > 1 else 'rests'} on fewer than ten "
             f"samples beyond: {latency.count} samples in all"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _overlapping(result: StepResult) -> Iterator[str]:

@@ -17,7 +17,7 @@ TARGET_ENDPOINT = Pattern(
     rule(
         "LLT105",
         "the load test's endpoint is not named",
-        fix="Give its name; `low-latency list` shows the endpoints.",
+        fix="Give the endpoint's name: `low-latency list` shows the endpoints.",
         source=_INVOKE_PAGE,
     ),
     "the endpoint's name",

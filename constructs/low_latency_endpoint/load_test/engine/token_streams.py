@@ -107,22 +107,22 @@ class TokenReader:
             self._content(now)
             return
         try:
-            found = json.loads(text)
+            document = json.loads(text)
         except (ValueError, RecursionError):
             self.problem = self.problem or (broken, f"no JSON: {text[:80]!r}")
             return
-        if isinstance(found, dict):
-            self._chunk(as_chunk(found), now)
+        if isinstance(document, dict):
+            self._chunk(as_chunk(document), now)
         else:
             self._content(now)
 
     def _chunk(self, found: Mapping[str, Any], now: float) -> None:
         choices = found.get("choices")
-        if isinstance(choices, list) and all(isinstance(each, dict) for each in choices):
+        if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
             self._known = True
             if content_of(found) is not None:
                 self._content(now)
-            if any(each.get("finish_reason") is not None for each in choices):
+            if any(choice.get("finish_reason") is not None for choice in choices):
                 self._finished = True
             usage = found.get("usage")
             if isinstance(usage, dict):

@@ -185,9 +185,9 @@ class SageMakerUser(User):
     def _checked(self, answer: Invocation) -> Invocation:
         """The answer after the class's own look at its body."""
         if self._checks and answer.error is None:
-            found = self.check(answer.body)
-            if found is False or (isinstance(found, str) and found):
-                return answer._replace(error=CHECK_FAILED, message=found or "")
+            check = self.check(answer.body)
+            if check is False or (isinstance(check, str) and check):
+                return answer._replace(error=CHECK_FAILED, message=check or "")
         return answer
 
     def _count(self, name: str, answer: Invocation, begun: float, latency: float) -> None:
@@ -251,7 +251,7 @@ class _Shared:
 
 
 _OF_TARGET = tuple(
-    one.name for one in fields(Target) if one.name not in ("endpoint_name", "region")
+    field.name for field in fields(Target) if field.name not in ("endpoint_name", "region")
 )
 _SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", *_OF_TARGET)
 _known: dict[Any, _Shared] = {}

@@ -45,7 +45,7 @@ ONE_FLEET = rule(
 FLEET_DEPLOYED = rule(
     "LLT123",
     "this endpoint has no load-test fleet in this account and region",
-    fix="Deploy one: cdk deploy --all -c load-test-fleet=true, or a LoadTestFleet in your app. "
+    fix="Deploy one: cdk deploy --all -c load-test-fleet=true, or add a LoadTestFleet. "
     "Check --region and --profile.",
 )
 FLEET_STARTS = rule(
@@ -60,8 +60,8 @@ WORKERS = Range(
     rule(
         "LLT124",
         "the number of the fleet's workers is out of range",
-        fix="One worker sends some thousand requests per second. A new account runs few "
-        "Fargate tasks (quota: Fargate On-Demand vCPU resource count).",
+        fix="One worker sends some thousand requests per second. New accounts run few Fargate "
+        "tasks (quota: Fargate On-Demand vCPU resource count).",
         source="/AmazonECS/latest/developerguide/service-quotas.html",
     ),
     "the number of workers",
@@ -77,7 +77,7 @@ FLEET_ANSWERS = rule(
 PAYLOADS_TRAVEL = rule(
     "LLT127",
     "the payload generator cannot be sent to the fleet",
-    fix="Put it into a one-file module that imports only the standard library and the load "
+    fix="Use a one-file module that imports only the standard library and the load "
     "generator image's packages, or write its payloads into a folder.",
 )
 _ADDRESS_SECONDS = 180.0
@@ -124,7 +124,7 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     """Read the description of an endpoint's fleet (LLT123, LLT170)."""
     path = descriptions_path(endpoint_name)
     pages = client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
-    found = [each for page in pages for each in page["Parameters"]]
+    found = [parameter for page in pages for parameter in page["Parameters"]]
     if not found:
         raise FLEET_DEPLOYED.error(
             got=f"no parameter below {path}",

@@ -245,7 +245,7 @@ def independent(values: Sequence[float]) -> float:
     1.0
     """
     n, mean = len(values), fmean(values)
-    spread = sum((each - mean) ** 2 for each in values)
+    spread = sum((value - mean) ** 2 for value in values)
     if spread <= 0 or n < 3:
         return float(n)
     found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread

@@ -77,9 +77,11 @@ def looks_of(
     moments = sorted({*moments, *([holds_from] if holds_from else [])})
     # Half of it to the first look that has the requests for it: far below the limit it decides.
     quantiles = [quantile_of(name) for name in goal.targets if not is_mean(name)]
-    needed = max((samples_for(each, 1 - hold_error / 2) for each in quantiles), default=30)
-    possible = [each for each in moments if each >= max(holds_from, needed / rate)]
-    holds = [0.0 if each not in possible else hold_error / 2 / len(possible) for each in moments]
+    needed = max((samples_for(quantile, 1 - hold_error / 2) for quantile in quantiles), default=30)
+    possible = [moment for moment in moments if moment >= max(holds_from, needed / rate)]
+    holds = [
+        0.0 if moment not in possible else hold_error / 2 / len(possible) for moment in moments
+    ]
     if possible:
         holds[moments.index(possible[0])] += hold_error / 2
     misses = [(1 - goal.confidence) / len(moments)] * len(moments)
@@ -89,8 +91,8 @@ def looks_of(
 def blocks_of(seconds: Iterable[Progress]) -> list[Measurement]:
     """Seconds that count, put together until they can be compared; the last has what is left."""
     blocks = [Measurement()]
-    for each in seconds:
-        _add(blocks, each)
+    for progress in seconds:
+        _add(blocks, progress)
     return blocks
 
 
@@ -106,7 +108,7 @@ def worth_of(blocks: Sequence[Measurement], statistic: str, target: float) -> fl
     A queue's stays above one level are like those above another. So the many above p90 tell how the
     few late ones cluster, also where by chance none is late.
     """
-    found = LatencyHistogram.sum(each.histogram(histogram_of(statistic)) for each in blocks)
+    found = LatencyHistogram.sum(block.histogram(histogram_of(statistic)) for block in blocks)
     levels = (target, found.percentile(_SLOW)) if found.count else ()
     return max((design_effect(*_late(blocks, statistic, level)) for level in levels), default=1.0)
 
@@ -114,8 +116,10 @@ def worth_of(blocks: Sequence[Measurement], statistic: str, target: float) -> fl
 def _late(
     blocks: Sequence[Measurement], statistic: str, level: float
 ) -> tuple[list[int], list[int]]:
-    found = [each.histogram(histogram_of(statistic)) for each in blocks]
-    return [each.count for each in found], [each.count_above(level) for each in found]
+    histograms = [block.histogram(histogram_of(statistic)) for block in blocks]
+    return [histogram.count for histogram in histograms], [
+        histogram.count_above(level) for histogram in histograms
+    ]
 
 
 class EarlyVerdict:
@@ -193,7 +197,7 @@ class EarlyVerdict:
                 said += ", nor would it be after twice the time"
         elif verdict == "held" and whole.outcome == "unclear":
             said = f"held with {1 - sum(self._looks.holds):.0%} confidence {after}, enough to go on"
-            reasons = tuple(f"with {self._goal.confidence:.0%}: {each}" for each in reasons)
+            reasons = tuple(f"with {self._goal.confidence:.0%}: {reason}" for reason in reasons)
         kept = whole.kept and verdict != "broken"
         return replace(whole, outcome=verdict, reasons=(said, *reasons), kept=kept)
 
@@ -209,18 +213,18 @@ class EarlyVerdict:
         blocks = self._whole()
         # Of all that the step will send: more late ones than it may bear are lost already.
         whole = round(fmean(self._sent) * self._looks.seconds[-1])
-        allowed, failed = self._goal.allowed_errors, [each.failed for each in blocks]
+        allowed, failed = self._goal.allowed_errors, [block.failed for block in blocks]
         if allowed == 0 and any(failed):
             return True
         alone = 1.0 if self._counted >= self._looks.whole else None
-        if too_many([each.answered for each in blocks], failed, allowed, alpha, alone):
+        if too_many([block.answered for block in blocks], failed, allowed, alpha, alone):
             return True
         # Ever more late ones are no chance, however they depend on each other.
         overloaded = 1.0 if self._overloaded() else None
         for name, target in self._goal.targets.items():
             if is_mean(name):
-                found = [each.histogram(histogram_of(name)) for each in blocks]
-                means = [each.mean for each in found if each.count]
+                histograms = [block.histogram(histogram_of(name)) for block in blocks]
+                means = [histogram.mean for histogram in histograms if histogram.count]
                 if (
                     len(means) >= _FEWEST_BLOCKS
                     and fmean(means) - half_width(means, alpha) > target
@@ -254,12 +258,12 @@ class EarlyVerdict:
         whole = self._counted >= self._looks.whole
         blocks = self._blocks if whole else self._whole()
         failed, answered = (
-            sum(getattr(each, n) for each in blocks) for n in ("failed", "answered")
+            sum(getattr(block, n) for block in blocks) for n in ("failed", "answered")
         )
         bears = self._goal.allowed_errors if whole else 0.0
         if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
             return False
-        waiting = any(self._waiting(*each) for each in self._goal.targets.items())
+        waiting = any(self._waiting(*target) for target in self._goal.targets.items())
         if waiting or self._overloaded():
             return False
         if (wanted := self._goal.goodput) is not None:
@@ -271,11 +275,11 @@ class EarlyVerdict:
         )
 
     def _keeps(self, name: str, target: float, blocks: Sequence[Measurement], alpha: float) -> bool:
-        found = [each.histogram(histogram_of(name)) for each in blocks]
-        if not all(each.count for each in found):
+        histograms = [block.histogram(histogram_of(name)) for block in blocks]
+        if not all(histogram.count for histogram in histograms):
             return False
         if is_mean(name):
-            means = [each.mean for each in found]
+            means = [histogram.mean for histogram in histograms]
             return fmean(means) + half_width(means, alpha) <= target
         worth = worth_of(blocks, name, target)
         return few_enough(*_late(blocks, name, target), worth, 1 - quantile_of(name), alpha)
@@ -301,4 +305,4 @@ class EarlyVerdict:
 
 def bad_of(blocks: Sequence[Measurement]) -> tuple[list[int], list[int]]:
     """Of each block the requests that were answered, and those that were no good ones."""
-    return [each.answered for each in blocks], [each.answered - each.good for each in blocks]
+    return [block.answered for block in blocks], [block.answered - block.good for block in blocks]

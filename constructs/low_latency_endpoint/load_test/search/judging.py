@@ -19,14 +19,14 @@ from .bounds import CONFIDENCE, Bounds, binomial_tail, mean_bounds, quantile_bou
 
 LATENCY_NEEDED = rule(
     "LLT110",
-    "there is no latency target to judge by",
+    "the load test has no latency target",
     fix="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
 )
 ALLOWED_ERRORS = Range(
     rule(
         "LLT116",
         "the allowed share of errors is out of range",
-        fix="0.001 allows one failed request in a thousand.",
+        fix="Give a share: 0.001 allows one failure in a thousand.",
     ),
     "the share of errors",
     0,
@@ -120,7 +120,7 @@ class LatencyGoal:
         Where they differ, the lower one.
         """
         shares = [self._highest(kinds)[0] for kinds in _GOOD]
-        return min((each for each in shares if each is not None), default=None)
+        return min((share for share in shares if share is not None), default=None)
 
     def _highest(self, kinds: tuple[str, ...]) -> tuple[float | None, float | None]:
         """The highest percentile of these kinds, and its target."""
@@ -176,7 +176,7 @@ class Judgement:
             "rising": self.rising,
             "errors": self.errors,
             "kept": self.kept,
-            "statistics": {name: each.to_dict() for name, each in self.bounds.items()},
+            "statistics": {name: bound.to_dict() for name, bound in self.bounds.items()},
             "goodput": None if self.goodput is None else self.goodput.share_to_dict(),
         }
 
@@ -266,7 +266,7 @@ def judge(
     rising = rises(p50_by_second)
     overloaded = rising or piling_up
     kept = not (overloaded or _errors(goal, failed, sent)) and all(
-        each.value <= goal.targets[name] for name, each in bounds.items()
+        bound.value <= goal.targets[name] for name, bound in bounds.items()
     )
     if wanted is not None:
         kept = kept and good is not None and good.value >= wanted
@@ -276,8 +276,8 @@ def judge(
     broken, unclear, held = _against(goal, bounds, good, overloaded)
     if by_errors:
         kinds = f": {most_frequent(measured.failures)}"
-        said = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
-        (broken if by_errors == "broken" else unclear).insert(0, said)
+        text = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
+        (broken if by_errors == "broken" else unclear).insert(0, text)
     if broken:
         return Judgement(
             "broken", tuple(broken), bounds, by_errors == "broken", rising, goodput=good
@@ -296,16 +296,16 @@ def judge(
 def _against(
     goal: LatencyGoal, bounds: Mapping[str, Bounds], good: Bounds | None, overloaded: bool
 ) -> tuple[list[str], list[str], list[str]]:
-    """What misses the goal, what may miss it, and what keeps it, in words."""
+    """Texts of statistics that miss the goal, may miss it, and meet it."""
     broken: list[str] = []
     unclear: list[str] = []
     held: list[str] = []
-    for name, each in bounds.items():
+    for name, bound in bounds.items():
         target = goal.targets[name]
-        said, limit = f"{name} {_span(each)}", milliseconds(1000 * target, 6)
-        if each.low > target or (overloaded and each.value > target):
+        said, limit = f"{name} {_span(bound)}", milliseconds(1000 * target, 6)
+        if bound.low > target or (overloaded and bound.value > target):
             broken.append(f"{said} misses {limit}")
-        elif not each.high <= target:
+        elif not bound.high <= target:
             unclear.append(f"{said} may miss {limit}")
         else:
             held.append(f"{said} keeps {limit}")
@@ -336,8 +336,8 @@ def _bounds(
     )
 
 
-def _share(each: Bounds) -> str:
-    return f"{each.value:.1%} ({each.low:.1%} to {each.high:.1%})"
+def _share(bounds: Bounds) -> str:
+    return f"{bounds.value:.1%} ({bounds.low:.1%} to {bounds.high:.1%})"
 
 
 def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:
@@ -386,8 +386,8 @@ def piles_up(under_way: Sequence[float]) -> bool:
     return after - before > 3 * math.sqrt(before + 1)
 
 
-def _span(each: Bounds) -> str:
-    told, low = milliseconds(1000 * each.value, 4), milliseconds(1000 * each.low, 4)
-    high = "no bound" if math.isinf(each.high) else milliseconds(1000 * each.high, 4)
+def _span(bounds: Bounds) -> str:
+    told, low = milliseconds(1000 * bounds.value, 4), milliseconds(1000 * bounds.low, 4)
+    high = "no bound" if math.isinf(bounds.high) else milliseconds(1000 * bounds.high, 4)
     unit = f" {told.split()[-1]}"  # said once where it is the same
     return f"{told} ({low.removesuffix(unit)} to {high.removesuffix(unit)})"

@@ -21,7 +21,7 @@ from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_secon
 
 NOTHING_ANSWERED = rule(
     "LLT112",
-    "the endpoint hardly answers even one caller",
+    "the endpoint barely serves a single caller",
     fix="Send one request by hand. Check payload, content type, sagemaker:InvokeEndpoint and "
     "the container's log.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
@@ -125,13 +125,13 @@ Measure = Callable[[Step, str, Looks | None, float], MeasuredStep]
 def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | None:
     """What a search that was stopped knows: the highest rate that held, as a lower bound."""
     held: dict[float, MeasuredStep] = {}
-    for each in steps:
-        rate = each.offered
+    for measured_step in steps:
+        rate = measured_step.offered
         if rate is None:
             continue
-        if each.judgement.kept and each.judgement.outcome != "client-bound":
-            held[rate] = each
-        elif each.purpose == "confirm":  # what held above it was luck too
+        if measured_step.judgement.kept and measured_step.judgement.outcome != "client-bound":
+            held[rate] = measured_step
+        elif measured_step.purpose == "confirm":  # what held above it was luck too
             held = {one: step for one, step in held.items() if one < rate}
     if not held:
         return None
@@ -157,7 +157,7 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
 def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, confidence: float | None) -> str:
     if confidence is not None:
         return f"{goal.text}; {confidence:.0%} confidence in each percentile"
-    fewest = min((each.samples for each in step.judgement.bounds.values()), default=0)
+    fewest = min((bound.samples for bound in step.judgement.bounds.values()), default=0)
     return (
         f"{goal.text}; in the {step.result.seconds:.0f} s that were measured, without a confidence: "
         f"{step.result.sent:,} requests, late together, tell as much as {fewest:,} independent ones"
@@ -165,7 +165,7 @@ def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, confidence: floa
 
 
 def _of_tokens(goal: LatencyGoal, step: MeasuredStep | None) -> dict[str, Any]:
-    """What a language model's instances carry at a rate, as its last step showed."""
+    """Concurrency and token rate of a language model's step."""
     if not goal.of_tokens or step is None:
         return {}
     result = step.result

@@ -138,7 +138,7 @@ def run(
     except KeyboardInterrupt:
         interrupted = True
     except LowLatencyEndpointError as error:
-        if all(each.purpose == "alone" for each in done):
+        if all(step.purpose == "alone" for step in done):
             raise
         interrupted, failure = True, str(error)
     if interrupted and plan.search is not None:
@@ -237,7 +237,7 @@ def load_test(
                 wait=metrics_wait,
                 progress=say,
                 clock=clock,
-                answers=sum(each.result.completed for each in done.steps),
+                answers=sum(step.result.completed for step in done.steps),
             )
         except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
             metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))

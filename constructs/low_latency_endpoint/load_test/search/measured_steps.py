@@ -58,7 +58,7 @@ class MeasuredStep:
             **self.result.to_dict(),
             "purpose": self.purpose,
             "judgement": self.judgement.to_dict(),
-            "timeline": [_second(each) for each in self.timeline],
+            "timeline": [_second(progress) for progress in self.timeline],
         }
 
 
@@ -92,14 +92,14 @@ def judged(
     early: EarlyVerdict | None = None,
 ) -> Judgement:
     """Judge a step, with what was certain of it before its end."""
-    settled = [each for each in timeline if each.seconds > result.step.settle_seconds]
+    settled = [progress for progress in timeline if progress.seconds > result.step.settle_seconds]
     open_loop = result.step.arrivals is not None
     judge_it = partial(
         judge,
         goal,
         result,
         # Callers that wait for their answers cannot pile up.
-        p50_by_second=[each.p50 for each in settled] if open_loop else (),
+        p50_by_second=[progress.p50 for progress in settled] if open_loop else (),
         worth=_worth(goal, blocks_of(settled)),
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
@@ -114,14 +114,14 @@ def _worth(goal: LatencyGoal, blocks: Sequence[Measurement]) -> dict[str, float]
     found = {
         name: worth_of(blocks, name, target)
         for name, target in goal.targets.items()
-        if any(each.histogram(histogram_of(name)).count for each in blocks)
+        if any(block.histogram(histogram_of(name)).count for block in blocks)
     }
     return {**found, GOODPUT: design_effect(*bad_of(blocks))}
 
 
 def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
     """Requests without an answer at the end of each second that counts."""
-    sums = accumulate(each.sent - each.completed - each.failed for each in timeline)
+    sums = accumulate(progress.sent - progress.completed - progress.failed for progress in timeline)
     return [
         float(count) for count, each in zip(sums, timeline, strict=True) if each.seconds > settled
     ]
@@ -169,13 +169,13 @@ def summary_lines(result: StepResult) -> list[str]:
         f"{load.cpu_share:.0%} of a core, "
         f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request"
     )
-    lines += [f"warning: {one}" for one in result.warnings]
+    lines += [f"warning: {warning}" for warning in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
     return lines
 
 
 def _token_lines(result: StepResult) -> list[str]:
-    """What a language model's answers were like; none of other answers."""
+    """Lines about a language model's answers; none for other models."""
     tokens = result.tokens
     if tokens is None:
         return []
@@ -210,9 +210,9 @@ def _histogram(name: str, latencies: LatencyHistogram) -> list[str]:
     if not latencies.count or math.isnan(latencies.mean):
         return []
     lines = [f"{name}, ms: mean {1000 * latencies.mean:.2f}, max {1000 * latencies.max:.2f}"]
-    for one in latencies.percentiles():
-        doubt = "" if one.reliable else ", too few to rely on"
+    for percentile in latencies.percentiles():
+        doubt = "" if percentile.reliable else ", too few to rely on"
         lines.append(
-            f"  {one.name} {1000 * one.seconds:.2f} ({one.samples_beyond:,} samples beyond{doubt})"
+            f"  {percentile.name} {1000 * percentile.seconds:.2f} ({percentile.samples_beyond:,} samples beyond{doubt})"
         )
     return lines

@@ -55,12 +55,12 @@ class LoadTestRun:
     @property
     def alone(self) -> MeasuredStep | None:
         """The step of one caller at a time."""
-        return next((each for each in self.steps if each.purpose == "alone"), None)
+        return next((step for step in self.steps if step.purpose == "alone"), None)
 
     @property
     def loads(self) -> tuple[MeasuredStep, ...]:
         """All steps but that one."""
-        return tuple(each for each in self.steps if each.purpose != "alone")
+        return tuple(step for step in self.steps if step.purpose != "alone")
 
     @property
     def held(self) -> bool:
@@ -70,7 +70,7 @@ class LoadTestRun:
         if self.plan.search is not None:
             return self.limit is not None and self.limit.found
         good = ("held",) if self.mode == "confirm" else ("held", "unclear")
-        return all(each.judgement.kept and each.judgement.outcome in good for each in self.loads)
+        return all(step.judgement.kept and step.judgement.outcome in good for step in self.loads)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class LoadTestReport:
     @property
     def invalid(self) -> bool:
         """Whether the figures say nothing about the endpoint."""
-        return any(each.severity == "invalid" for each in self.verdicts)
+        return any(verdict.severity == "invalid" for verdict in self.verdicts)
 
     @property
     def held(self) -> bool | None:
         """Whether the goal was held; ``None`` where that was not found out."""
-        outcomes = {each.judgement.outcome for each in self.run.loads}
+        outcomes = {step.judgement.outcome for step in self.run.loads}
         if self.invalid or (self.run.held and "unclear" in outcomes and self.run.limit is None):
             return None
         if self.run.held:
@@ -150,9 +150,9 @@ class LoadTestReport:
             return self.run.limit.rate
         return max(
             (
-                each.result.rate
-                for each in self.run.loads
-                if each.judgement.kept and each.result.valid and math.isfinite(each.result.rate)
+                step.result.rate
+                for step in self.run.loads
+                if step.judgement.kept and step.result.valid and math.isfinite(step.result.rate)
             ),
             default=None,
         )
@@ -173,9 +173,9 @@ class LoadTestReport:
         limit = None if run.limit is None else run.limit.to_dict()
         if limit is not None and self.invalid and not limit["problem"]:
             limit["problem"] = next(
-                f"{each.title}: {'; '.join(each.evidence)}"
-                for each in self.verdicts
-                if each.severity == "invalid"
+                f"{verdict.title}: {'; '.join(verdict.evidence)}"
+                for verdict in self.verdicts
+                if verdict.severity == "invalid"
             )
         return {
             "schema": SCHEMA,
@@ -209,11 +209,11 @@ class LoadTestReport:
                 **{name: limit[name] for name in ("confidence", "low", "high")},
             },
             "cost": None if self.cost is None else self.cost.to_dict(),
-            "verdicts": [each.to_dict() for each in self.verdicts],
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "metrics": self.metrics.to_dict(),
             "steps": [
-                {**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
-                for each in run.steps
+                {**step.to_dict(), "metrics": self.metrics.of(step.result).to_dict()}
+                for step in run.steps
             ],
         }
 
@@ -225,13 +225,13 @@ class LoadTestReport:
         steps = (
             [self.run.alone]
             if self.run.alone
-            else sorted(self.run.loads, key=lambda each: each.result.rate)
+            else sorted(self.run.loads, key=lambda step: step.result.rate)
         )
         found = next(
             (
-                each.result.service
-                for each in steps
-                if each is not None and each.result.service.count > 1
+                step.result.service
+                for step in steps
+                if step is not None and step.result.service.count > 1
             ),
             None,
         )
@@ -260,5 +260,5 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WRITTEN.error(
-            got=f"{path}: {error.strerror or error}", allowed="a file in a folder that exists"
+            got=f"{path}: {error.strerror or error}", allowed="a file in an existing folder"
         ) from error

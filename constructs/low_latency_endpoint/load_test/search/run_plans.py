@@ -26,8 +26,8 @@ PRECISION = Range(
     rule(
         "LLT117",
         "the precision of the limit is out of range",
-        fix="Give the allowed gap, as a share, between the highest rate that holds and the "
-        "next tried; default 0.05.",
+        fix="Give the allowed gap, as a share, between the highest rate that meets the target "
+        "and the next rate tried (default 0.05).",
     ),
     "the precision",
     0.005,
@@ -112,7 +112,9 @@ class SearchPlan:
     @property
     def _needed(self) -> int:
         quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
-        return max((samples_for(each, self.goal.confidence) for each in quantiles), default=30)
+        return max(
+            (samples_for(quantile, self.goal.confidence) for quantile in quantiles), default=30
+        )
 
     @property
     def slowest_rate(self) -> float:

@@ -135,8 +135,8 @@ def _verdict(
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
     """The step that shows what limits: the lowest load that broke, else the highest."""
-    steps = [each for each in run.loads if each.judgement.outcome != "client-bound"]
-    broken = [each for each in steps if each.judgement.outcome == "broken"]
+    steps = [step for step in run.loads if step.judgement.outcome != "client-bound"]
+    broken = [step for step in steps if step.judgement.outcome == "broken"]
     if broken:
         return min(broken, key=_load)
     return max(steps, key=_load, default=None)
@@ -148,11 +148,11 @@ def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
     if instances is None or run.alone is None or not run.alone.result.completed:
         return None
     full = [
-        each.result
-        for each in run.loads
-        if each.judgement.outcome == "broken"
-        and each.offered is not None
-        and each.result.rate < 0.97 * each.offered
+        step.result
+        for step in run.loads
+        if step.judgement.outcome == "broken"
+        and step.offered is not None
+        and step.result.rate < 0.97 * step.offered
     ]
     if not full:
         return None
@@ -193,12 +193,12 @@ def verdicts(
 
 
 def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
-    bound = [each for each in run.steps if each.judgement.outcome == "client-bound"]
+    bound = [step for step in run.steps if step.judgement.outcome == "client-bound"]
     if not bound:
         return
     last = bound[-1]
     # A search goes on after one stumble, and one caller alone is not what is judged.
-    whole = any(each.purpose != "alone" for each in bound) and not (
+    whole = any(step.purpose != "alone" for step in bound) and not (
         run.limit is not None and run.limit.found
     )
     yield _verdict(
@@ -216,15 +216,15 @@ def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator
     if after is None or before.instances is None or after.instances is None:
         return
     if before.instances != after.instances:
-        told = f"{before.instances} before, {after.instances} after"
-        yield _verdict("fleet-changed", "invalid", told)
+        text = f"{before.instances} before, {after.instances} after"
+        yield _verdict("fleet-changed", "invalid", text)
 
 
 def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
     """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
     if fleet.scales:
-        told = f"from {fleet.minimum} to {fleet.maximum} instances"
-        yield _verdict("fleet-scales", "risk", told)
+        text = f"from {fleet.minimum} to {fleet.maximum} instances"
+        yield _verdict("fleet-scales", "risk", text)
 
 
 def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> Iterator[Verdict]:
@@ -291,7 +291,9 @@ def _capacity(step: MeasuredStep) -> float | None:
         return None
     settled = result.step.settle_seconds
     answers = [
-        each.completed for each in step.timeline if settled < each.seconds <= result.step.seconds
+        progress.completed
+        for progress in step.timeline
+        if settled < progress.seconds <= result.step.seconds
     ]
     third = len(answers) // 3
     if third < 2:
@@ -354,8 +356,8 @@ def _waiting(
             f"client's {milliseconds(1000 * now, 4)}"
         )
     severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
-    found = _where_it_waits(severity, window, metrics.of(alone.result), base, wait)
-    yield replace(found, evidence=(*evidence, *found.evidence))
+    verdict = _where_it_waits(severity, window, metrics.of(alone.result), base, wait)
+    yield replace(verdict, evidence=(*evidence, *verdict.evidence))
 
 
 def _where_it_waits(
@@ -380,10 +382,10 @@ def _where_it_waits(
         and overhead > _GREW * overhead_alone
         and overhead - overhead_alone >= 0.5 * wait
     ):
-        told = (
+        text = (
             f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone"
         )
-        return _verdict("overhead", severity, told)
+        return _verdict("overhead", severity, text)
     if window.shared:
         return unknown(advice="Longer steps (two minutes) tell CloudWatch's minutes apart.")
     return _verdict("before-the-model", severity)
@@ -399,10 +401,10 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
 
 
 def _unexplained(step: MeasuredStep) -> Verdict:
-    late = [each for each in step.result.warnings if each.startswith("send lag")]
-    found = _verdict("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
+    late = [warning for warning in step.result.warnings if warning.startswith("send lag")]
+    verdict = _verdict("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
     machine = ". The machine that sent was late too: it may be that machine" if late else ""
-    return replace(found, title=found.title + machine)
+    return replace(verdict, title=verdict.title + machine)
 
 
 def _used(window: StepMetrics) -> dict[str, float]:

@@ -25,8 +25,8 @@ from .limit_search import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
     "LLT137",
-    "variants of several instance types have no common limit of one instance",
-    fix="Give --variant, one at a time.",
+    "variants with several instance types have no common limit per instance",
+    fix="Test one variant at a time with --variant.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 PERIOD = timedelta(minutes=1)
@@ -82,7 +82,7 @@ class ServingFleet:
             "unknown": list(self.unknown),
         }
         if self.parts:
-            content["variants"] = [each.to_dict() for each in self.parts]
+            content["variants"] = [part.to_dict() for part in self.parts]
         return content
 
 
@@ -96,7 +96,7 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
                 f"instances: {each.why}" for each in account.unknown if each.what == "endpoint"
             ),
         )
-    running = {name: each for name, each in found.variants.items() if each.running}
+    running = {name: variant for name, variant in found.variants.items() if variant.running}
     if variant is not None and variant not in running:
         raise ENDPOINT_EXISTS.error(
             got=f"variant {variant} of {endpoint}",
@@ -133,24 +133,24 @@ def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> ServingFleet:
 def _together(parts: list[ServingFleet]) -> ServingFleet:
     if len(parts) == 1:
         return parts[0]
-    counts = [each.instances for each in parts if each.instances is not None]
+    counts = [part.instances for part in parts if part.instances is not None]
     fleet = ServingFleet(
-        variant=", ".join(each.variant for each in parts),
-        instance_type=_same(each.instance_type for each in parts),
+        variant=", ".join(part.variant for part in parts),
+        instance_type=_same(part.instance_type for part in parts),
         instances=sum(counts) if parts and len(counts) == len(parts) else None,
-        routing=_same(each.routing for each in parts),
+        routing=_same(part.routing for part in parts),
         parts=tuple(parts),
     )
-    if all(each.maximum is None for each in parts):
+    if all(part.maximum is None for part in parts):
         return fleet
     # A variant that does not scale stays as it is.
     return replace(
         fleet,
         minimum=sum(
-            (each.instances or 0) if each.minimum is None else each.minimum for each in parts
+            (part.instances or 0) if part.minimum is None else part.minimum for part in parts
         ),
         maximum=sum(
-            (each.instances or 0) if each.maximum is None else each.maximum for each in parts
+            (part.instances or 0) if part.maximum is None else part.maximum for part in parts
         ),
     )
 
@@ -164,10 +164,10 @@ def read_instances(account: Account, endpoint: str, fleet: ServingFleet) -> int 
     """How many instances of the fleet's variants serve now; ``None`` where that is not known."""
     described = account.known("endpoint", describe_endpoint, endpoint) or {}
     counts = {
-        each["VariantName"]: each.get("CurrentInstanceCount")
-        for each in described.get("ProductionVariants", [])
+        variant["VariantName"]: variant.get("CurrentInstanceCount")
+        for variant in described.get("ProductionVariants", [])
     }
-    found = [counts.get(each.variant) for each in fleet.each]
+    found = [counts.get(fleet.variant) for fleet in fleet.each]
     return None if None in found else sum(count for count in found if count is not None)
 
 
@@ -179,8 +179,8 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
             got=f"inference component {component}",
             allowed="--instances",
             where=where,
-            what="how many copies of an inference component answer must be told",
-            fix="Give --instances the number of its copies; the limit is then that of one copy.",
+            what="the limit needs the number of the inference component's copies",
+            fix="Give --instances the number of copies. The limit is then per copy.",
         )
     check_one_type(fleet, endpoint)
     if not fleet.instances:
@@ -193,11 +193,11 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
 
 def check_one_type(fleet: ServingFleet, endpoint: str) -> None:
     """Variants of several instance types have no limit of one instance."""
-    if len({each.instance_type for each in fleet.parts}) > 1:
+    if len({part.instance_type for part in fleet.parts}) > 1:
         raise ONE_INSTANCE_TYPE.error(
             got=", ".join(
-                f"{each.variant} on {each.instance_type or 'an unknown type'}"
-                for each in fleet.parts
+                f"{part.variant} on {part.instance_type or 'an unknown type'}"
+                for part in fleet.parts
             ),
             allowed="variants on one instance type, or one variant",
             where=f"endpoint {endpoint}",
@@ -311,15 +311,15 @@ def read_joined(
     sleep: Callable[[float], None] = time.sleep,
 ) -> JoinedMetrics:
     """Read CloudWatch over a run, once it has counted the run's answers."""
-    if not all(each.variant for each in fleet.each):
+    if not all(fleet.variant for fleet in fleet.each):
         return JoinedMetrics(unknown=("CloudWatch: the variant is not known",), clock=clock)
     start, end = clock.account(start), clock.account(end)
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
     queries = [
         query
-        for each in fleet.each
-        for query in variant_queries(endpoint, each.variant, each.instance_type)
+        for fleet in fleet.each
+        for query in variant_queries(endpoint, fleet.variant, fleet.instance_type)
     ]
     waited, pause, pauses = 0.0, 0.0, iter(_PAUSES)
     while True:
@@ -339,7 +339,7 @@ def read_joined(
 
 def _merged(found: Mapping[Query, Series], fleet: ServingFleet) -> dict[tuple[str, str], Series]:
     """All variants as one: sums added, latencies weighted by requests, all else by instances."""
-    weights = {each.variant: float(each.instances or 1) for each in fleet.each}
+    weights = {fleet.variant: float(fleet.instances or 1) for fleet in fleet.each}
     counts = {
         query.owner[0]: values
         for query, values in found.items()
@@ -354,8 +354,8 @@ def _merged(found: Mapping[Query, Series], fleet: ServingFleet) -> dict[tuple[st
             (merged[metric, statistic],) = parts.values()
             continue
         points = {}
-        for at in {at for each in parts.values() for at in each.points}:
-            here = {name: each.points[at] for name, each in parts.items() if at in each.points}
+        for at in {at for part in parts.values() for at in part.points}:
+            here = {name: part.points[at] for name, part in parts.items() if at in part.points}
             if metric in _SUMMED or statistic == "SampleCount":
                 points[at] = sum(here.values())
             elif statistic == "Maximum":
@@ -379,7 +379,7 @@ def _merged(found: Mapping[Query, Series], fleet: ServingFleet) -> dict[tuple[st
 
 def _unscaled(fleet: ServingFleet) -> tuple[str, ...]:
     """Utilization is left out where nobody can say of how many processors it is."""
-    if all(each.instance_type for each in fleet.each):
+    if all(fleet.instance_type for fleet in fleet.each):
         return ()
     return ("CPU and GPU utilization: the instance type, by which they are scaled, is not known",)
 

@@ -31,24 +31,24 @@ from .judging import FIRST_TOKEN, INTER_TOKEN
 
 SETTINGS_ENDPOINT = rule(
     "LLT111",
-    "the settings file does not say which endpoint is meant",
-    fix="State endpoint_name in it, or name the endpoint by its key.",
+    "the settings file does not name the endpoint",
+    fix="Set endpoint_name in the file, or name the endpoint by its key.",
 )
 RESULT_FILE = rule(
     "LLT113",
     "a load-test result cannot be read",
-    fix="Give a file of low-latency load-test --output.",
+    fix="Give a file that `low-latency load-test --output` wrote.",
 )
 LIMIT_REACHED = rule(
     "LLT138",
     "the load test did not reach the limit of an instance",
-    fix="Run low-latency load-test --find-limit without --up-to or with a higher one; or plan "
-    "with --accept-lower-bound, which may plan too many instances.",
+    fix="Run `low-latency load-test --find-limit` without --up-to or with a higher value, "
+    "or plan with --accept-lower-bound, which may plan too many instances.",
 )
 PEAK_NEEDED = rule(
     "LLT163",
-    "the peak to plan for is not stated",
-    fix="Say the highest rate that callers will send: --peak-tps 500.",
+    "the peak rate is not given",
+    fix="Give the highest rate that callers will send, such as --peak-tps 500.",
 )
 _INPUT = "TPS per instance"
 
@@ -97,7 +97,9 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         content_type=payload.headers["ContentType"] if payload else None,
         target_model=None if payload is None else payload.target_model,
         planned_instances=sum(
-            each.plan.fleet.at_peak for each in planned_variants(settings, key) if not each.shadow
+            variant.plan.fleet.at_peak
+            for variant in planned_variants(settings, key)
+            if not variant.shadow
         )
         if throughput
         else None,
@@ -161,8 +163,8 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     lower_bound = bool(limit.get("lower_bound"))
     if lower_bound and not accept_lower_bound:
         raise LIMIT_REACHED.error(
-            got=f"at least {readable(tps)} requests a second",
-            allowed="a limit between a rate that held and one that broke",
+            got=f"at least {readable(tps)} requests per second",
+            allowed="a limit between a rate that met the target and a rate that missed it",
             where=where,
         )
     fleet = content.get("fleet")
@@ -225,8 +227,8 @@ def adopt_limit(
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
     after = explain_variants(changed)
-    stated = read.endpoints[key].throughput
-    before = stated.tps_per_instance if stated else 0.0
+    throughput = read.endpoints[key].throughput
+    before = throughput.tps_per_instance if throughput else 0.0
     after[key] = _noted(after[key], limit, changed.endpoints[key], before)
     return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
 
@@ -281,7 +283,7 @@ def _noted(
             PlanWarning(
                 "load-test-lower-bound",
                 "the load test did not reach the limit: an instance may hold more than "
-                f"{readable(limit.tps_per_instance)} requests a second, and fewer instances may do",
+                f"{readable(limit.tps_per_instance)} requests per second, and fewer instances may do",
             )
         )
     return replace(plan, decisions=decisions, warnings=tuple(warnings))

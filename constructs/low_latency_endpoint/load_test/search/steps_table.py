@@ -36,14 +36,14 @@ def _tokens_ms(of: str, share: float) -> _Column:
     """A quantile of a language model's answers, in milliseconds."""
 
     def value(each: MeasuredStep, window: StepMetrics) -> float | None:
-        found = _tokens(each, of)
-        return None if found is None else 1000 * float(found.quantiles((share,))[0])
+        tokens = _tokens(each, of)
+        return None if tokens is None else 1000 * float(tokens.quantiles((share,))[0])
 
     return value
 
 
-def _tokens(each: MeasuredStep, name: str) -> Any:
-    tokens = each.result.tokens
+def _tokens(step: MeasuredStep, name: str) -> Any:
+    tokens = step.result.tokens
     return None if tokens is None else getattr(tokens, name)
 
 
@@ -65,7 +65,12 @@ _COLUMNS: dict[str, _Column] = {
     "max_ms": lambda each, window: 1000 * each.result.latency.max,
     "samples": lambda each, window: each.result.latency.count,
     "samples_beyond_p99": lambda each, window: next(
-        (one.samples_beyond for one in each.result.latency.percentiles() if one.percent == 99), None
+        (
+            percentile.samples_beyond
+            for percentile in each.result.latency.percentiles()
+            if percentile.percent == 99
+        ),
+        None,
     ),
     "first_byte_p50_ms": _quantile_ms("first_byte", 0.5),
     "first_byte_p99_ms": _quantile_ms("first_byte", 0.99),
@@ -106,9 +111,9 @@ def steps_csv(report: LoadTestReport) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for each in report.run.steps:
-        window = report.metrics.of(each.result)
-        writer.writerow(_cell(value(each, window)) for value in _COLUMNS.values())
+    for step in report.run.steps:
+        window = report.metrics.of(step.result)
+        writer.writerow(_cell(value(step, window)) for value in _COLUMNS.values())
     return text.getvalue()
 
 
@@ -146,7 +151,7 @@ class _StepColumn:
 
 def steps_table(columns: Sequence[_StepColumn], group: str) -> Table:
     """A table of the columns of one group."""
-    shown = [each for each in columns if group in each.groups]
+    shown = [column for column in columns if group in column.groups]
     return Table(
         [each.name for each in shown],
         list(zip(*(each.aligned for each in shown), strict=True)),
@@ -177,7 +182,14 @@ def step_columns(
 
     def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
         found = (
-            next((one for one in latencies.percentiles() if one.percent == percent), None)
+            next(
+                (
+                    percentile
+                    for percentile in latencies.percentiles()
+                    if percentile.percent == percent
+                ),
+                None,
+            )
             if latencies is not None
             else None
         )
@@ -213,13 +225,13 @@ def step_columns(
     )
     yield column("Answered", lambda each: f"{readable(each.result.rate, 4)}/s", 0)
     yield column("Requests", lambda each: f"{each.result.latency.count:,}")
-    of_tokens = any(each.result.tokens is not None for each in steps)
+    of_tokens = any(step.result.tokens is not None for step in steps)
     if of_tokens:
         yield column("TTFT p95", lambda each: percentile(_tokens(each, "first_token"), 95.0), 0)
         yield column("ITL p95", lambda each: percentile(_tokens(each, "inter_token"), 95.0), 0)
         yield column("Goodput", lambda each: _goodput(each.result), 0)
         yield column("Tokens/s", lambda each: _rate(each.result.token_rate), 3)
-    elif any(each.result.first_byte is not None for each in steps):
+    elif any(step.result.first_byte is not None for step in steps):
         yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
     yield from (
         latency(50.0, 4),
@@ -246,7 +258,7 @@ def step_columns(
         groups="machines",
     )
     if report is not None:
-        windows = {id(each): report.metrics.of(each.result) for each in steps}
+        windows = {id(step): report.metrics.of(step.result) for step in steps}
 
         def joined(
             name: str, metric: str, form: Callable[[float], str], leaves: int

@@ -97,13 +97,14 @@ class Report:
     @property
     def counts(self) -> dict[str, int]:
         return {
-            str(status): sum(each.status is status for each in self.results) for status in Status
+            str(status): sum(result.status is status for result in self.results)
+            for status in Status
         }
 
     def exit_status(self, *, strict: bool = False) -> int:
         """1 when something fails, else 0; when strict also for a warning or an unknown."""
         bad = {Status.FAIL, Status.WARN, Status.UNKNOWN} if strict else {Status.FAIL}
-        return int(any(each.status in bad for each in self.results))
+        return int(any(result.status in bad for result in self.results))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -112,7 +113,7 @@ class Report:
             "region": self.region,
             "zones": dict(self.zones),
             "counts": self.counts,
-            "results": [each.to_dict() for each in self.results],
+            "results": [result.to_dict() for result in self.results],
         }
 
 
@@ -190,22 +191,22 @@ class Endpoints(Protocol):
 
 def run_checks(area: str, what: str, context: Endpoints, on_check: OnCheck | None) -> Report:
     steps: list[tuple[Check[Any], Any, str]] = []
-    for each in checks(area):
-        if not each.of_endpoint:
-            steps.append((each, context, ""))
+    for check in checks(area):
+        if not check.of_endpoint:
+            steps.append((check, context, ""))
             continue
         try:
-            steps += [(each, endpoint, endpoint.key) for endpoint in context.endpoints]
+            steps += [(check, endpoint, endpoint.key) for endpoint in context.endpoints]
         except Unreadable:  # which endpoints there are is not known: each of their checks says so
-            steps.append((replace(each, find=lambda context: context.endpoints), context, ""))
+            steps.append((replace(check, find=lambda context: context.endpoints), context, ""))
     account, number, named = context.account, "", {}
     with suppress(Unreadable):
         number = account.account_id()
-    found: list[Result] = []
+    results: list[Result] = []
     for done, (each, one, subject) in enumerate(steps):
         if on_check:
             on_check(each.title, done, len(steps))
-        found += each.results(one, subject)
+        results += each.results(one, subject)
     with suppress(Unreadable):
         named = zones(account)
-    return Report(what, number, account.region, tuple(found), named)
+    return Report(what, number, account.region, tuple(results), named)

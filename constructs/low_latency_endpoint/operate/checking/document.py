@@ -17,9 +17,9 @@ def document(report: Report, *, quiet: bool = False, verbose: bool = False) -> D
     """How many of each there are, failures, warnings, what is unknown, and what passes."""
     parts: list[Part] = []
     passing: dict[str, None] = {}
-    wrong = {each.id for each in report.results if each.status is not Status.PASS}
+    wrong = {result.id for result in report.results if result.status is not Status.PASS}
     for status in _TONES:
-        for each in (one for one in report.results if one.status is status):
+        for each in (result for result in report.results if result.status is status):
             if status is not Status.PASS or (verbose and not quiet):
                 parts.append(_told(each, verbose))
             elif not quiet and each.id not in wrong:
@@ -27,8 +27,8 @@ def document(report: Report, *, quiet: bool = False, verbose: bool = False) -> D
     if passing:
         parts.append(Section("", [Entry("PASS", "good", name) for name in passing]))
     if report.zones and not quiet:
-        named = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
-        parts.append(Section("", [Sentence(f"Zones of this account: {named}", "soft")]))
+        names = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
+        parts.append(Section("", [Sentence(f"Zones of this account: {names}", "soft")]))
     worst = next((status for status in _TONES if report.counts[status]), Status.PASS)
     return Document(
         report.what,
@@ -44,11 +44,11 @@ def _told(result: Result, verbose: bool) -> Entry:
     fix = f"Fix: {result.fix}" if result.fix else ""
     lines = (result.evidence, fix, result.source if verbose else "")
     return Entry(
-        result.status.upper(), _TONES[result.status], title, [each for each in lines if each]
+        result.status.upper(), _TONES[result.status], title, [line for line in lines if line]
     )
 
 
 def _summary(report: Report) -> str:
-    said = ", ".join(f"{report.counts[status]} {status}" for status in _TONES)
-    bad = [each.id for each in report.results if each.status is Status.FAIL]
-    return f"{said}: fix {', '.join(dict.fromkeys(bad))}" if bad else said
+    text = ", ".join(f"{report.counts[status]} {status}" for status in _TONES)
+    bad = [result.id for result in report.results if result.status is Status.FAIL]
+    return f"{text}: fix {', '.join(dict.fromkeys(bad))}" if bad else text

@@ -84,15 +84,15 @@ def _matches(statement: Mapping[str, Any], action: str, resource: str) -> bool:
 
 
 def _asks_of_principal(statement: Mapping[str, Any], account: str) -> list[str] | None:
-    """The account's principals that it speaks of: empty for all, ``None`` for none of them."""
+    """The account's principals in the statement: empty means all, ``None`` means none."""
     if "NotPrincipal" in statement:
         return ["NotPrincipal"]
     if "Principal" not in statement:
         return []
     principal = statement["Principal"]
     named = [
-        str(each)
-        for each in items(principal.get("AWS") if isinstance(principal, Mapping) else principal)
+        str(item)
+        for item in items(principal.get("AWS") if isinstance(principal, Mapping) else principal)
     ]
     if any(each in ("*", account) or each.endswith(f":{account}:root") for each in named):
         return []
@@ -101,10 +101,10 @@ def _asks_of_principal(statement: Mapping[str, Any], account: str) -> list[str] 
 
 def _among(statement: Mapping[str, Any], name: str, value: str, *, lower: bool) -> bool:
     patterns = [
-        str(each).lower() if lower else str(each)
-        for each in items(statement.get(name, statement.get(f"Not{name}")))
+        str(item).lower() if lower else str(item)
+        for item in items(statement.get(name, statement.get(f"Not{name}")))
     ]
-    found = any(_like(value, each) for each in patterns)
+    found = any(_like(value, pattern) for pattern in patterns)
     return found is (name in statement)
 
 
@@ -120,7 +120,7 @@ def _asks_of_request(statement: Mapping[str, Any], context: Mapping[str, str]) -
                 doubts.append(f"{operator} {key}")
                 continue
             equal = (_EQUALS | _DIFFERS)[plain]
-            found = any(equal(value, str(each)) for each in items(wanted))
+            found = any(equal(value, str(item)) for item in items(wanted))
             if found is (plain in _DIFFERS):
                 return None
     return doubts

@@ -35,10 +35,10 @@ class BreakdownRow:
 def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
     """Instances or zones of a variant, the slowest first."""
     total = sum(statistic_of(series, "Invocations", "Sum").sum for series in of.values())
-    found = []
+    rows = []
     for name, series in of.items():
         requests = statistic_of(series, "Invocations", "Sum")
-        found.append(
+        rows.append(
             BreakdownRow(
                 name,
                 requests.sum,
@@ -49,7 +49,7 @@ def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
                 statistic_of(series, "CPUUtilization", "Average").mean,
             )
         )
-    return sorted(found, key=lambda each: (-(each.model_average_ms or 0), each.name))
+    return sorted(rows, key=lambda each: (-(each.model_average_ms or 0), each.name))
 
 
 _STATISTICS = ("p50", "p90", "p99", "Average")
@@ -148,17 +148,17 @@ class Diagnosis:
             "healthy": self.healthy,
             "verdict": {
                 "state": {True: "healthy", False: "sick", None: "not_judged"}[self.healthy],
-                "faults": sum(not each.risk for each in self.findings),
-                "risks": sum(each.risk for each in self.findings),
+                "faults": sum(not finding.risk for finding in self.findings),
+                "risks": sum(finding.risk for finding in self.findings),
                 "not_judged": list(map(json_safe, self.unjudged)),
             },
             "onsets": list(map(json_safe, onsets(m))),
             "findings": [finding.to_dict() for finding in self.findings],
             "latency_ms": {v.name: [_split_dict(s) for s in split(m, v)] for v in m.variants},
             "instances": {
-                v.name: [asdict(each) for each in breakdown(v.instances)] for v in m.variants
+                v.name: [asdict(row) for row in breakdown(v.instances)] for v in m.variants
             },
-            "zones": {v.name: [asdict(each) for each in breakdown(v.zones)] for v in m.variants},
+            "zones": {v.name: [asdict(row) for row in breakdown(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
             "events": list(map(json_safe, self.events)),
             "alarms": None if m.alarms is None else list(map(json_safe, m.alarms)),
@@ -200,9 +200,9 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
     return found
 
 
-def _split_dict(each: Split) -> dict[str, Any]:
-    worst = {"time": each.worst[0].isoformat(), "value": each.worst[1]} if each.worst else None
-    content = {**asdict(each), "worst": worst, "limit": each.limit or None}
+def _split_dict(split: Split) -> dict[str, Any]:
+    worst = {"time": split.worst[0].isoformat(), "value": split.worst[1]} if split.worst else None
+    content = {**asdict(split), "worst": worst, "limit": split.limit or None}
     content["limits_ms"] = content.pop("limits")
     del content["over"]
     return content
@@ -256,7 +256,7 @@ def onsets(m: Measurements) -> Iterator[Onset]:
     for variant in m.variants:
         view = VariantView(m, variant)
         metrics = dict.fromkeys(metric for metric, stat in variant.thresholds if stat != "Rate")
-        for slow in (each for metric in metrics for each in view.slow_of(metric)[:1]):
+        for slow in (periods for metric in metrics for periods in view.slow_of(metric)[:1]):
             series = view.get(slow.metric, slow.statistic)
             yield _onset(view, slow.metric, slow.statistic, slow.threshold, series)
         failed = view.failed_share

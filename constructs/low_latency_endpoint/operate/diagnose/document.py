@@ -70,10 +70,10 @@ def document(diagnosis: Diagnosis) -> Document:
     m = diagnosis.measurements
     parts: list[Part] = [Sentence(text, whole="`" in text) for text in began(diagnosis)]
     if diagnosis.findings:
-        parts.append(Section("Findings", [_finding(each, m) for each in diagnosis.findings]))
+        parts.append(Section("Findings", [_finding(finding, m) for finding in diagnosis.findings]))
     if diagnosis.events:
         parts.append(Section("What happened", [_events_table(diagnosis.events, m)]))
-    parts += [EvidencePart(), *(_variant(diagnosis, each) for each in m.variants)]
+    parts += [EvidencePart(), *(_variant(diagnosis, variant) for variant in m.variants)]
     looked_at = Listed([*alarms_text(m), *_planned(m)], "soft")
     unknown = Listed(
         [Row("unknown", f"{each.what} ({each.why})", tone="careful") for each in m.unknown]
@@ -113,15 +113,15 @@ def verdict(diagnosis: Diagnosis) -> str:
 def began(diagnosis: Diagnosis) -> Iterator[str]:
     """When the slow time began; and what could not be judged, with what to look at."""
     m = diagnosis.measurements
-    sick = {each.variant for each in diagnosis.findings if not each.risk}
+    sick = {finding.variant for finding in diagnosis.findings if not finding.risk}
     for onset in onsets(m):
         if onset.variant in sick:
             yield _onset(onset, m)
     quiet = False
-    for each in diagnosis.unjudged:
-        since = m.clock(each.since) if each.since else ""
-        quiet |= each.why in ("no_requests", "requests_ended")
-        yield f"{each.variant}: {_UNJUDGED[each.why].format(since=since)}"
+    for unjudged in diagnosis.unjudged:
+        since = m.clock(unjudged.since) if unjudged.since else ""
+        quiet |= unjudged.why in ("no_requests", "requests_ended")
+        yield f"{unjudged.variant}: {_UNJUDGED[unjudged.why].format(since=since)}"
     if quiet:
         if m.status != "InService":
             yield f"The endpoint is {m.status}."
@@ -137,13 +137,13 @@ def _onset(onset: Onset, m: Measurements) -> str:
     what = "share of errors" if errors else f"{onset.metric} {onset.statistic}"
     now, start = form(onset.since), m.clock(onset.start)
     if onset.until:
-        told = f"{now} from {start} until {m.clock(onset.until)}"
-        told += f", {form(onset.before)} before" if onset.before is not None else ""
+        text = f"{now} from {start} until {m.clock(onset.until)}"
+        text += f", {form(onset.before)} before" if onset.before is not None else ""
     elif onset.before is None:
-        told = f"{now} since {start}, the first request of the window"
+        text = f"{now} since {start}, the first request of the window"
     else:
-        told = f"{form(onset.before)} until {start}, {now} since"
-    return f"{onset.variant} {what}: {told} (limit {form(onset.limit)})"
+        text = f"{form(onset.before)} until {start}, {now} since"
+    return f"{onset.variant} {what}: {text} (limit {form(onset.limit)})"
 
 
 def window_text(m: Measurements) -> str:
@@ -166,8 +166,8 @@ def _finding(finding: Finding, m: Measurements) -> FindingPart:
     rated = said, _CONFIDENCE[finding.confidence]
     rows.append(Row("found" if when else "rated", of + when, rated))
     rows += [
-        Row("run" if each.command else "change", each.text, (each.why, ""), code=True)
-        for each in finding.changes
+        Row("run" if change.command else "change", change.text, (change.why, ""), code=True)
+        for change in finding.changes
     ]
     if finding.besides:
         rows.append(Row("besides", finding.besides))
@@ -186,12 +186,12 @@ def _finding(finding: Finding, m: Measurements) -> FindingPart:
     )
 
 
-def _evidence_text(each: Evidence, m: Measurements) -> tuple[str, str]:
-    """What was measured, and when."""
-    if each.start is None:
-        return each.text, ""
-    later = f"-{m.clock(each.end)}" if each.end not in (None, each.start) else ""
-    return each.text, f"({m.clock(each.start)}{later})"
+def _evidence_text(evidence: Evidence, m: Measurements) -> tuple[str, str]:
+    """The measurement and its time."""
+    if evidence.start is None:
+        return evidence.text, ""
+    later = f"-{m.clock(evidence.end)}" if evidence.end not in (None, evidence.start) else ""
+    return evidence.text, f"({m.clock(evidence.start)}{later})"
 
 
 def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
@@ -209,7 +209,7 @@ def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
 
 
 def _variant_line(variant: VariantReading, period: timedelta) -> str:
-    """What serves, how it is routed to, and how much it was asked."""
+    """Instances, routing strategy and traffic of a variant."""
     requests = variant.get("Invocations", "Sum")
     seconds = max(len(requests), 1) * period.total_seconds()
     return (
@@ -245,16 +245,15 @@ def _breakdown_table(title: str, word: str, found: list[BreakdownRow]) -> Table:
         (word, "requests", "share", "model avg", "model p99", "overhead", "CPU"),
         [
             (
-                each.name,
-                f"{each.requests:,.0f}",
-                percent(each.share),
+                row.name,
+                f"{row.requests:,.0f}",
+                percent(row.share),
                 *map(
-                    milliseconds,
-                    (each.model_average_ms, each.model_p99_ms, each.overhead_average_ms),
+                    milliseconds, (row.model_average_ms, row.model_p99_ms, row.overhead_average_ms)
                 ),
-                f"{each.cpu_percent:.0f} %" if each.cpu_percent is not None else "-",
+                f"{row.cpu_percent:.0f} %" if row.cpu_percent is not None else "-",
             )
-            for each in found
+            for row in found
         ],
         title,
         most=_ROWS,
@@ -266,7 +265,7 @@ def _events_table(events: Sequence[Event], m: Measurements) -> Table:
     """What happened, and when."""
     return Table(
         ("time", "kind", "what"),
-        [(m.clock(each.time), each.kind, each.text) for each in events],
+        [(m.clock(event.time), event.kind, event.text) for event in events],
         align="l",
         most=-_EVENTS,
         order="last",
@@ -289,8 +288,8 @@ def _chart(diagnosis: Diagnosis, variant: VariantReading) -> Chart:
         step=m.period.total_seconds(),
         spans=[(start, end, "red") for start, end in spans],
         events=[
-            (each.time, _EVENT_COLOURS[each.kind], f"{m.clock(each.time)} {each.text}")
-            for each in diagnosis.events
+            (event.time, _EVENT_COLOURS[event.kind], f"{m.clock(event.time)} {event.text}")
+            for event in diagnosis.events
         ],
     )
 
@@ -355,7 +354,7 @@ def _line(name: str, series: Series, colour: str, sketch: str = "", kind: str = 
 
 def _slowest(parts: Mapping[str, MetricSeries]) -> list[Line]:
     """A line for each part; for the slowest parts where there are many."""
-    found = [(name, statistic_of(each, "ModelLatency", "Average")) for name, each in parts.items()]
+    found = [(name, statistic_of(part, "ModelLatency", "Average")) for name, part in parts.items()]
     slowest = sorted(found, key=lambda item: -(item[1].max or 0))[:_LINES]
     colours = ("red", *(each for each in PALETTE if each != "red"))
     return [
@@ -368,7 +367,7 @@ def alarms_text(m: Measurements) -> Iterator[str]:
     """Which alarms watch the endpoint, and which of them fire."""
     if m.alarms is None:
         return
-    watching = [each for each in m.alarms if not each.of_scaling]
+    watching = [alarm for alarm in m.alarms if not alarm.of_scaling]
     if not watching:
         yield "no alarm watches this endpoint"
     for state in ("ALARM", "INSUFFICIENT_DATA"):

@@ -62,7 +62,7 @@ def endpoint_state(m: Measurements) -> Iterator[Finding]:
             if m.status == "InService" and wanted and there is not None and there < wanted:
                 words = f"{there} of {wanted} instances in service while the endpoint is InService"
                 yield finding("LLD703", Evidence(words, m.end, m.end), variant=variant.name)
-    if doubted := [each for each in m.alarms or () if each.doubt]:
+    if doubted := [alarm for alarm in m.alarms or () if alarm.doubt]:
         yield finding("LLD604", *(f"{each.name}: {each.doubt}" for each in doubted), risk=True)
 
 
@@ -109,9 +109,9 @@ def read_unstarted(account: Account, endpoint: DeployedEndpoint, now: datetime) 
         log_group=group,
         since=now - endpoint.description["CreationTime"],
         amis={
-            name: each.configured.get("InferenceAmiVersion")
-            for name, each in endpoint.variants.items()
-            if each.configured
+            name: variant.configured.get("InferenceAmiVersion")
+            for name, variant in endpoint.variants.items()
+            if variant.configured
         },
     )
 
@@ -134,7 +134,7 @@ def _broken(account: Account, id: str, resource: object) -> Iterator[str]:
         yield f"{id} is {link['State']}"
     elif '"PrivateDnsEnabled": true' in stated and not link.get("PrivateDnsEnabled"):
         yield f"{id} has no private DNS: the runtime's name goes around it"
-    elif not https_sources(account, [each["GroupId"] for each in link.get("Groups", ())]):
+    elif not https_sources(account, [group["GroupId"] for group in link.get("Groups", ())]):
         yield f"the security groups of {id} let nobody in on port 443"
 
 
@@ -143,7 +143,9 @@ def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanF
     series = (v.get(alarm.metric, alarm.statistic) for v in variants if v.name == alarm.variant)
     values = sorted(value for each in series for value in each.points.values())
     stated, factor = alarm.threshold, 1.0
-    planned = plan and any(math.isclose(stated, each) for each in plan.thresholds.values())
+    planned = plan and any(
+        math.isclose(stated, threshold) for threshold in plan.thresholds.values()
+    )
     if alarm.unit != "ms" or not values or stated <= 0 or planned:
         return ""
     times = values[len(values) // 4] / stated
@@ -183,7 +185,12 @@ def read_drift(
     """What differs from the template, who changed it, and what the template has by setting."""
     owner = owner_of(account, endpoint_arn)
     stated = owner and next(
-        (each for each in stack_endpoints(account, owner[0]) if each.logical_id == owner[1]), None
+        (
+            endpoint
+            for endpoint in stack_endpoints(account, owner[0])
+            if endpoint.logical_id == owner[1]
+        ),
+        None,
     )
     if not owner or not stated:
         return (), {}
@@ -203,9 +210,9 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
     resources = template_resources(account, stack)
     properties = resources.get(configuration, {}).get("Properties") or {}
     found: dict[str, dict[str, Any]] = {}
-    for each in properties.get("ProductionVariants") or ():
-        routing = (each.get("RoutingConfig") or {}).get("RoutingStrategy", "RANDOM")
-        found[each["VariantName"]] = {
+    for production_variant in properties.get("ProductionVariants") or ():
+        routing = (production_variant.get("RoutingConfig") or {}).get("RoutingStrategy", "RANDOM")
+        found[production_variant["VariantName"]] = {
             "routing": str(routing).lower(),
             "deployment.rollback_on_alarms": rolls_back,
         }
@@ -213,7 +220,7 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
         tracking: Mapping[str, Any] = {}
         for policy in policies.values():
             tracking = policy.get("TargetTrackingScalingPolicyConfiguration") or tracking
-        metrics = " ".join(tracked_metric(each) or "" for each in policies.values())
+        metrics = " ".join(tracked_metric(policy) or "" for policy in policies.values())
         found.setdefault(variant, {}).update(
             {
                 "instances.max": target.get("MaxCapacity"),
@@ -232,24 +239,27 @@ def drifted(m: Measurements) -> Iterator[Finding]:
     """At most one finding."""
     if not m.drifts:
         return
-    reverted = [each for each in m.drifts if REVERT in each.drift.repair]
-    others = dict.fromkeys(each.drift.repair for each in m.drifts if each not in reverted)
+    reverted = [drift for drift in m.drifts if REVERT in drift.drift.repair]
+    others = dict.fromkeys(drift.drift.repair for drift in m.drifts if drift not in reverted)
     why = "puts it back; without the option a deployment leaves it"
     yield finding(
         "LLD704",
-        *(_evidence(m, each) for each in m.drifts),
+        *(_evidence(m, drift) for drift in m.drifts),
         first=[Remedy(REVERT, why, command=True)] if reverted else (),
         risk=True,
         repairs="".join(f"{each} " for each in others),
     )
 
 
-def _evidence(m: Measurements, each: ObservedDrift) -> Evidence:
-    drift, time = each.drift, each.by.time if each.by else each.drift.since
+def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
+    drift, time = (
+        observed_drift.drift,
+        observed_drift.by.time if observed_drift.by else observed_drift.drift.since,
+    )
     words = f"{drift.variant}: {drift.text}" if drift.variant else drift.text
-    if each.by:
-        words += f"; {each.by.call} by {each.by.who}"
-    elif each.asked:
+    if observed_drift.by:
+        words += f"; {observed_drift.by.call} by {observed_drift.by.who}"
+    elif observed_drift.asked:
         words += "; CloudTrail names nobody in 90 days, and its events come minutes late"
     set_to = {(change.path, str(change.found)) for change in drift.differences}
     for variant in m.variants if time is None else ():
@@ -265,16 +275,16 @@ def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
     of_any = next(iter(measurements.deployed.values()), {})
     settings = measurements.deployed.get(finding.variant, of_any if not finding.variant else {})
     changed = [
-        each.drift for each in measurements.drifts if each.drift.variant in ("", finding.variant)
+        drift.drift for drift in measurements.drifts if drift.drift.variant in ("", finding.variant)
     ]
     kept: dict[Remedy, None] = {}
     for change in finding.changes:
         value = settings.get(change.key)
         stands = _stands(change, value)
-        of_setting = [each for each in changed if _changes(each, change.key)]
+        of_setting = [drift for drift in changed if _changes(drift, change.key)]
         if of_setting and (stands or not change.value):
             words = f"{change.key} is {value} in what is deployed" if value else change.key
-            back = REVERT if any(REVERT in each.repair for each in of_setting) else "see LLD704"
+            back = REVERT if any(REVERT in drift.repair for drift in of_setting) else "see LLD704"
             change = Remedy(back, f"{words}: it was changed by hand, see LLD704", command=True)
         elif stands and change.value and change.key not in _AT_MOST:
             continue
@@ -283,7 +293,7 @@ def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
 
 
 def _changes(drift: Drift, key: str) -> bool:
-    """Whether a drift changes what a setting becomes, or takes all of it away."""
+    """Whether a drift changes or removes the property that a setting becomes."""
     if _PROPERTY.get(key) in drift.properties:
         return True
     of_scaling = key.startswith(("scaling.", "throughput", "instances."))

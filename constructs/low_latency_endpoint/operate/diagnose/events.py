@@ -31,18 +31,18 @@ class Start:
 
 def instance_starts(view: VariantView) -> list[Start]:
     """All starts of the window, the earliest first; with why, where a deployment or scaling says it."""
-    found = [
-        Start(each.time, each.done, f"the deployment of {each.configuration}")
-        for each in view.measurements.deployments
+    starts = [
+        Start(deployment.time, deployment.done, f"the deployment of {deployment.configuration}")
+        for deployment in view.measurements.deployments
     ]
-    told = [(each.first, each.last) for each in found]
+    told = [(start.first, start.last) for start in starts]
     for activity in scale_outs(view):
         # AWS documents no order of its end and the first request: what was seen counts.
         end = activity.end or activity.start
         near = activity.start - view.period, end + WARMING
-        seen = [each.time for each in view.whole.rises if near[0] <= each.time <= near[1]]
+        seen = [rise.time for rise in view.whole.rises if near[0] <= rise.time <= near[1]]
         first, last = (min(seen), max(seen)) if seen else (activity.start, end)
-        found.append(Start(first, last, f"the scale-out to {activity.capacity} instances"))
+        starts.append(Start(first, last, f"the scale-out to {activity.capacity} instances"))
         told.append((activity.start, max(last, end)))
     counted = [
         Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
@@ -52,9 +52,9 @@ def instance_starts(view: VariantView) -> list[Start]:
     seen_first = [Start(time, time, f"the start of {name}") for name, time in arrivals]
     for start in (*counted, *seen_first):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
-            found.append(start)
+            starts.append(start)
             told.append((start.first, start.last))
-    return sorted(found)
+    return sorted(starts)
 
 
 def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
@@ -78,32 +78,32 @@ def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
 
 def scale_outs(view: VariantView) -> list[Activity]:
     """Successful activities that added instances."""
-    found = []
+    activities = []
     for each in sorted(view.variant.activities, key=lambda activity: activity.start):
         cause, done = each.cause.lower(), each.status in ("Successful", "InProgress", "Overridden")
         if done and each.capacity is not None and "scale in" not in cause:
             before = _capacity_before(view, each)
             # Begun before the window: then the alarm's name is all there is.
             if "alarmhigh" in cause if before is None else each.capacity > before:
-                found.append(each)
-    return found
+                activities.append(each)
+    return activities
 
 
 def _capacity_before(view: VariantView, activity: Activity) -> float | None:
-    known = [a for a in view.variant.activities if a.capacity is not None and not a.failed]
-    if earlier := [a for a in known if a.start < activity.start]:
+    activities = [a for a in view.variant.activities if a.capacity is not None and not a.failed]
+    if earlier := [a for a in activities if a.start < activity.start]:
         return max(earlier, key=lambda a: a.start).capacity
     # The period in which it began may hold the new instances already.
     until = activity.start - view.period + timedelta.resolution
-    seen = view.whole.instances.between(activity.start - LOOK_BACK, until)
-    return round(seen.points[seen.times[-1]]) if seen else None
+    series = view.whole.instances.between(activity.start - LOOK_BACK, until)
+    return round(series.points[series.times[-1]]) if series else None
 
 
 def deployed_near(view: VariantView, time: datetime, after: timedelta) -> bool:
     """Whether a deployment was under way then, or over for at most so long."""
     return any(
-        each.time - 2 * view.period <= time <= each.done + after
-        for each in view.measurements.deployments
+        deployment.time - 2 * view.period <= time <= deployment.done + after
+        for deployment in view.measurements.deployments
     )
 
 
@@ -128,12 +128,18 @@ def events(measurements: Measurements) -> list[Event]:
         text = f"{name} ({deployed.how})"
         found.append(Event(deployed.time, "deployment", text, names=(name,)))
     for variant in measurements.variants:
-        for each in variant.activities:
-            refused = f" Not scaled: {', '.join(each.not_scaled)}." if each.not_scaled else ""
-            text = f"{variant.name}: {each.description} {each.status}.{refused}"
-            if each.failed and each.message:
-                text += f" {each.message}"
-            found.append(Event(each.start, "scaling", text, each.end, each.status, (variant.name,)))
+        for activity in variant.activities:
+            refused = (
+                f" Not scaled: {', '.join(activity.not_scaled)}." if activity.not_scaled else ""
+            )
+            text = f"{variant.name}: {activity.description} {activity.status}.{refused}"
+            if activity.failed and activity.message:
+                text += f" {activity.message}"
+            found.append(
+                Event(
+                    activity.start, "scaling", text, activity.end, activity.status, (variant.name,)
+                )
+            )
     found += _alarms(measurements)
     return sorted(
         (e for e in found if measurements.start <= e.time <= measurements.end),
@@ -142,14 +148,22 @@ def events(measurements: Measurements) -> list[Event]:
 
 
 def _alarms(measurements: Measurements) -> Iterator[Event]:
-    """Alarms that went on or off: those of a minute in a row, without first evaluations."""
-    titles = {each.name: each.title for each in measurements.alarms or () if not each.of_scaling}
+    """Alarm transitions, one row per minute; an alarm's first evaluation is left out."""
+    titles = {
+        alarm.name: alarm.title for alarm in measurements.alarms or () if not alarm.of_scaling
+    }
     rows: dict[tuple[datetime, str, bool], list[str]] = {}
-    for each in sorted(measurements.transitions, key=lambda each: each.time):
-        first = each.state == "OK" and each.before == "INSUFFICIENT_DATA"
-        if each.alarm in titles and not first:
-            row = each.time.replace(second=0, microsecond=0), each.state, each.no_data
-            rows.setdefault(row, []).append(each.alarm)
+    for alarm_transition in sorted(
+        measurements.transitions, key=lambda transition: transition.time
+    ):
+        first = alarm_transition.state == "OK" and alarm_transition.before == "INSUFFICIENT_DATA"
+        if alarm_transition.alarm in titles and not first:
+            row = (
+                alarm_transition.time.replace(second=0, microsecond=0),
+                alarm_transition.state,
+                alarm_transition.no_data,
+            )
+            rows.setdefault(row, []).append(alarm_transition.alarm)
     for (time, state, silent), names in rows.items():
         shown = ", ".join(dict.fromkeys(titles[name] for name in names))
         text = f"{state}{', without data' if silent else ''}: {shown}"
@@ -159,15 +173,15 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
 def new_version(view: VariantView) -> Iterator[Finding]:
     """Slow from a deployment to the end of the window, and not before."""
     slow, m = view.slow_times, view.measurements
-    for each in m.deployments:
-        if each.first or not slow or m.end - each.done <= WARMING + 3 * view.period:
+    for deployment in m.deployments:
+        if deployment.first or not slow or m.end - deployment.done <= WARMING + 3 * view.period:
             continue
-        after = [t for t in slow if t > each.time - view.period]
-        was = view.typical.between(m.start, each.time).median
-        since = view.typical.between(each.time, m.end)
+        after = [t for t in slow if t > deployment.time - view.period]
+        was = view.typical.between(m.start, deployment.time).median
+        since = view.typical.between(deployment.time, m.end)
         # Around the threshold the slow periods come in several time windows.
-        late = [t for t in view.whole.slow_times if t > each.done + WARMING]
-        judged_late = [t for t in since.times if t > each.done + WARMING]
+        late = [t for t in view.whole.slow_times if t > deployment.done + WARMING]
+        judged_late = [t for t in since.times if t > deployment.done + WARMING]
         lasted = len(late) >= 0.5 * len(judged_late)
         if was is None or len(after) < 0.9 * len(slow) or not lasted:
             continue
@@ -175,30 +189,30 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         if now is None or now < NEW_VERSION * was:
             continue
         words = (
-            f"median of the typical ModelLatency {milliseconds(was)} before {m.clock(each.time)}, "
-            f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
-            f"deployed then ({each.how})"
+            f"median of the typical ModelLatency {milliseconds(was)} before {m.clock(deployment.time)}, "
+            f"{milliseconds(now)} since, and no slow period before; {deployment.configuration} was "
+            f"deployed then ({deployment.how})"
         )
-        yield view.cause("LLD702", *view.slow_evidence(), Evidence(words, each.time, m.end))
+        yield view.cause("LLD702", *view.slow_evidence(), Evidence(words, deployment.time, m.end))
         return
 
 
 def cold_start(view: VariantView) -> Iterator[Finding]:
     """Slow only in the minutes after new instances began to serve."""
     slow = view.slow_times
-    found = after_starts(view, slow)
-    if not found:
+    starts = after_starts(view, slow)
+    if not starts:
         return
     rest = view.typical.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
-    words = f"slow {within_minutes(view, found)}{usual}"
+    words = f"slow {within_minutes(view, starts)}{usual}"
     cold = view.cause(
         "LLD121",
         *view.slow_evidence(),
-        Evidence(words, found[0].first, slow[-1] + view.period),
+        Evidence(words, starts[0].first, slow[-1] + view.period),
         confidence="high" if recovered else "medium",
-        first=colder(found, "cold", " at the rise of traffic"),
+        first=colder(starts, "cold", " at the rise of traffic"),
     )
     not_yet = (
         "It has not recovered yet: look again 10 minutes after the start. If it is slow then, and a "
@@ -210,11 +224,11 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
 def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Finding | None:
     """Errors only in the minutes after new instances began to serve, and not for good."""
     came, times = view.get("Invocations", "Sum"), view.failing(failed)
-    found = after_starts(view, times)
-    if not found or times[-1] == came.times[-1]:
+    starts = after_starts(view, times)
+    if not starts or times[-1] == came.times[-1]:
         return None
-    words = f"errors {within_minutes(view, found)}, none before"
-    more = colder(found, "new", " at the rise of traffic")
+    words = f"errors {within_minutes(view, starts)}, none before"
+    more = colder(starts, "new", " at the rise of traffic")
     return view.cause("LLD408", evidence, words, times=times, more=more)
 
 

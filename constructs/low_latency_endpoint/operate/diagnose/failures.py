@@ -94,7 +94,7 @@ def _too_many(view: VariantView, failed: Series, option: str) -> float:
     if failed.sum >= const.LEAST_ERRORS and came.sum and failed.sum / came.sum >= rate:
         return failed.sum / came.sum
     for first, last in runs([t for t, v in failed.points.items() if v > 0], 2 * view.period):
-        part, whole = (each.between(first, last + view.period).sum for each in (failed, came))
+        part, whole = (series.between(first, last + view.period).sum for series in (failed, came))
         if part >= 4 * const.LEAST_ERRORS and whole and part / whole >= 5 * rate:
             return part / whole
     return 0.0
@@ -115,14 +115,14 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
     times = sorted(t for t, v in server.points.items() if v > 0)
     if full := view.saturation(times):
         return view.cause("LLD401", counted, full)
-    if found := early_errors(view, server, counted) or queueing(view, times, counted):
-        return found
+    if finding := early_errors(view, server, counted) or queueing(view, times, counted):
+        return finding
     shown = [counted]
-    for each in view.measurements.deployments:
-        if abs(each.time - times[0]) <= 5 * view.period:
-            at = view.measurements.clock(each.time)
-            words = f"they began with the deployment of {each.configuration} at {at}"
-            shown.append(Evidence(words, each.time, times[-1] + view.period))
+    for deployment in view.measurements.deployments:
+        if abs(deployment.time - times[0]) <= 5 * view.period:
+            at = view.measurements.clock(deployment.time)
+            words = f"they began with the deployment of {deployment.configuration} at {at}"
+            shown.append(Evidence(words, deployment.time, times[-1] + view.period))
             break
     confidence, used = "high" if len(shown) > 1 else "medium", view.utilization_words(times)
     return view.cause("LLD402", *shown, used, times=times, confidence=confidence)

@@ -99,7 +99,7 @@ class Finding:
             "confidence": self.confidence,
             "path": list(self.path),
             "evidence": list(map(json_safe, self.evidence)),
-            "changes": [each.to_dict() for each in self.changes],
+            "changes": [change.to_dict() for change in self.changes],
             "besides": self.besides,
             "source": self.kind.source,
         }
@@ -110,11 +110,11 @@ def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
     order = {"high": 0, "medium": 1, "low": 2}
     return sorted(
         findings,
-        key=lambda each: (
-            each.path[0] != BY_HAND,
-            each.path[0] != STATED_NUMBER,
-            each.risk,
-            order[each.confidence],
+        key=lambda finding: (
+            finding.path[0] != BY_HAND,
+            finding.path[0] != STATED_NUMBER,
+            finding.risk,
+            order[finding.confidence],
         ),
     )
 
@@ -133,7 +133,7 @@ def _kind(
         id=id,
         source=sources[source],
         path=tuple(path.split(" > ")),
-        changes=tuple(Remedy(**each) for each in changes),
+        changes=tuple(Remedy(**change) for change in changes),
         **row,
     )
 
@@ -159,8 +159,8 @@ def finding(
     if filled:
         besides = besides.format(**filled)
         changes = tuple(
-            replace(each, why=each.why.format(**filled), value=each.value.format(**filled))
-            for each in changes
+            replace(change, why=change.why.format(**filled), value=change.value.format(**filled))
+            for change in changes
         )
     return Finding(
         kind,

@@ -100,24 +100,28 @@ def diagnose(
     progress("Endpoint")
     with _needed():
         endpoint = meant_endpoint(account, endpoint)
-        found = existing_endpoint(account, endpoint)
+        deployed_endpoint = existing_endpoint(account, endpoint)
     period = period_for(start, end, now)
     window = Window(_aligned(start, period), _aligned(end, period), period)
     progress("Alarms")
-    alarms = account.known("alarms", lambda each: read_alarms(metric_alarms(each), found))
+    alarms = account.known(
+        "alarms", lambda each: read_alarms(metric_alarms(each), deployed_endpoint)
+    )
     transitions = tuple(read_transitions(account, alarms or (), window.start, window.end))
     progress("Plan")
-    arn = found.description["EndpointArn"]
+    arn = deployed_endpoint.description["EndpointArn"]
     plan = account.known("the stack's plan", read_plan, arn)
     drifts, deployed = account.known("what was changed by hand", read_drift, arn) or ((), {})
     limits = partial(_thresholds, targets or {}, plan)
     described = []
-    for each in found.variants.values():
-        progress(f"Variant {each.name}")
-        described.append(_described(account, endpoint, each, window, limits(alarms, each.name)))
+    for variant in deployed_endpoint.variants.values():
+        progress(f"Variant {variant.name}")
+        described.append(
+            _described(account, endpoint, variant, window, limits(alarms, variant.name))
+        )
     series, listed = _series(account, endpoint, described, window, progress)
     parts = _by_part(series)
-    seconds = found.publish_seconds
+    seconds = deployed_endpoint.publish_seconds
     variants = [
         _with_series(account, endpoint, each, parts, window, seconds, progress)
         for each in described
@@ -127,19 +131,19 @@ def diagnose(
         variants = [replace(v, thresholds=limits(alarms, v.name)) for v in variants]
     silent = not any(v.get("Invocations", "Sum").sum for v in variants)
     broken = plan and silent and account.known("interface endpoint", broken_paths, plan.stack)
-    unstarted = account.known("the containers' log group", read_unstarted, found, now)
-    deployment = _deployment(found, series, variants, window)
+    unstarted = account.known("the containers' log group", read_unstarted, deployed_endpoint, now)
+    deployment = _deployment(deployed_endpoint, series, variants, window)
     measurements = Measurements(
         endpoint=endpoint,
         region=region,
         start=window.start,
         end=window.end,
         period=period,
-        status=found.status,
-        configuration=found.configuration_name,
-        failure_reason=found.failure_reason,
-        data_capture_percent=_capture(found.description),
-        asynchronous="AsyncInferenceConfig" in found.configuration,
+        status=deployed_endpoint.status,
+        configuration=deployed_endpoint.configuration_name,
+        failure_reason=deployed_endpoint.failure_reason,
+        data_capture_percent=_capture(deployed_endpoint.description),
+        asynchronous="AsyncInferenceConfig" in deployed_endpoint.configuration,
         variants=tuple(variants),
         deployments=(deployment,) if deployment else (),
         alarms=alarms,
@@ -150,7 +154,7 @@ def diagnose(
         deployed=deployed,
         unstarted=unstarted,
         client_latency=dict(client_latency or {}),
-        unknown=(*account.unknown, *_unscaled(found)),
+        unknown=(*account.unknown, *_unscaled(deployed_endpoint)),
         absent=tuple(_absent(listed, variants)),
     )
     return Diagnosis(measurements, tuple(walk(measurements)))
@@ -158,7 +162,7 @@ def diagnose(
 
 @contextmanager
 def _needed() -> Iterator[None]:
-    """What the diagnosis cannot do without."""
+    """Fail with the reason if AWS refuses a read that the diagnosis requires."""
     try:
         yield
     except Unreadable as refusal:
@@ -193,7 +197,9 @@ def _described(
         desired_instances=deployed.desired_instances,
         weight=deployed.running.get("CurrentWeight"),
         images=None if model is None else tuple(c.get("Image", "") for c in containers),
-        environment={k: v for each in containers for k, v in each.get("Environment", {}).items()},
+        environment={
+            k: v for container in containers for k, v in container.get("Environment", {}).items()
+        },
         multi_model=None
         if model is None
         else any(c.get("Mode") == "MultiModel" for c in containers),
@@ -211,11 +217,11 @@ def _series(
     progress: Callable[[str], None],
 ) -> tuple[dict[Query, Series], bool]:
     """The metrics of variants and of their parts, and whether the parts could be listed."""
-    types = {each.name: each.instance_type for each in variants}
+    types = {variant.name: variant.instance_type for variant in variants}
     queries: list[Query] = []
-    for each in variants:
-        wanted = [k for k in each.thresholds if k[1] != "Rate" and k[0] not in TOKEN_TIMES]
-        queries += variant_queries(endpoint, each.name, types[each.name], wanted)
+    for variant in variants:
+        wanted = [k for k in variant.thresholds if k[1] != "Rate" and k[0] not in TOKEN_TIMES]
+        queries += variant_queries(endpoint, variant.name, types[variant.name], wanted)
     progress("List of metrics")
     listed = account.known("metrics per instance and zone", by_dimension, endpoint, types)
     parts, configurations = listed or ([], {})
@@ -237,7 +243,7 @@ def _with_series(
     publish_seconds: int,
     progress: Callable[[str], None],
 ) -> VariantReading:
-    """The variant with its metrics, and with what its server tells of tokens, where that does."""
+    """The variant with its metrics and, if its server publishes them, its token metrics."""
     every, instances, zones = (
         parts.get((variant.name, kind), {}) for kind in ("", "instance", "zone")
     )
@@ -247,12 +253,12 @@ def _with_series(
         return variant
     server = server_of(variant.images or ()) or DEFAULT_SERVER
     progress(f"Tokens of {variant.name}")
-    asked = TokenWindow(endpoint, variant.name, server, *window, publish_seconds)
+    token_window = TokenWindow(endpoint, variant.name, server, *window, publish_seconds)
     what = f"token metrics of {variant.name}"
-    found = account.known(what, partial(read_tokens, statistics=stated), asked)
+    found = account.known(what, partial(read_tokens, statistics=stated), token_window)
     if not found:
         return variant
-    hosts = account.known(what, read_hosts, asked)
+    hosts = account.known(what, read_hosts, token_window)
     return replace(variant, series={**variant.series, **found}, hosts=hosts or {})
 
 
@@ -272,10 +278,10 @@ def _thresholds(
     alarms: tuple[AlarmReading, ...] | None,
     variant: str,
 ) -> dict[tuple[str, str], Threshold]:
-    """What was asked for on the command line, else the alarms', else the plan's."""
-    stated = alarm_thresholds(alarms, variant)
-    rates = {key: limit for key, limit in stated.items() if key[1] == "Rate"}
-    latencies = {key: limit for key, limit in stated.items() if key[1] != "Rate"}
+    """Thresholds of the command line, else of the alarms, else of the plan."""
+    thresholds = alarm_thresholds(alarms, variant)
+    rates = {key: limit for key, limit in thresholds.items() if key[1] == "Rate"}
+    latencies = {key: limit for key, limit in thresholds.items() if key[1] != "Rate"}
     of_tokens = token_targets(targets)
     targets = {name: value for name, value in targets.items() if "-" not in name}
     if of_tokens and not targets:
@@ -297,41 +303,43 @@ def _thresholds(
 
 
 def _by_part(series: dict[Query, Series]) -> Parts:
-    """Series by variant and kind, then by part; those without data are left out."""
+    """Series with data, by variant and kind, then by part."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
         if not values:
             continue
         variant, kind, member = query.owner
         metrics = found.setdefault((variant, kind), {}).setdefault(member, {})
-        known = metrics.get((query.metric, query.statistic))
+        metric = metrics.get((query.metric, query.statistic))
         # One zone may have several series, one for each instance type: requests add up.
-        if known and query.statistic == "Sum":
-            times = {*known.points, *values.points}
-            both = known.points, values.points
+        if metric and query.statistic == "Sum":
+            times = {*metric.points, *values.points}
+            both = metric.points, values.points
             values = Series({t: sum(points.get(t, 0) for points in both) for t in times})
         metrics[query.metric, query.statistic] = values
     return found
 
 
 def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
-    for each in variants:
-        if each.inference_components:
-            yield f"{each.name}: hosts inference components, whose own metrics are not read"
-        if not each.get("Invocations", "Sum").sum:
-            yield f"{each.name}: no request in the window, so nothing about latency"
-        elif not each.has_tokens and any(metric in TOKEN_TIMES for metric, _ in each.thresholds):
+    for variant in variants:
+        if variant.inference_components:
+            yield f"{variant.name}: hosts inference components, whose own metrics are not read"
+        if not variant.get("Invocations", "Sum").sum:
+            yield f"{variant.name}: no request in the window, so nothing about latency"
+        elif not variant.has_tokens and any(
+            metric in TOKEN_TIMES for metric, _ in variant.thresholds
+        ):
             yield (
-                f"{each.name}: CloudWatch has no token metrics of its containers, so nothing about "
+                f"{variant.name}: CloudWatch has no token metrics of its containers, so nothing about "
                 "first tokens; low-latency verify says what may be missing"
             )
-        if listed and not each.instances:
+        if listed and not variant.instances:
             yield (
-                f"{each.name}: no metrics per instance; CloudWatch has them with "
+                f"{variant.name}: no metrics per instance; CloudWatch has them with "
                 "metrics.enhanced: true"
             )
-        if listed and not each.zones:
-            yield f"{each.name}: no metrics per Availability Zone"
+        if listed and not variant.zones:
+            yield f"{variant.name}: no metrics per Availability Zone"
 
 
 def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bool:
@@ -344,8 +352,8 @@ def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bo
 
 
 def _unscaled(found: DeployedEndpoint) -> Iterator[Unknown]:
-    for name, each in found.variants.items():
-        if not each.instance_types and "ServerlessConfig" not in each.configured:
+    for name, variant in found.variants.items():
+        if not variant.instance_types and "ServerlessConfig" not in variant.configured:
             why = "its instance type, by which they are scaled, could not be read"
             yield Unknown(f"CPU and GPU utilization of {name}", why)
 
@@ -354,9 +362,13 @@ def _update_ended(
     found: DeployedEndpoint, variants: Iterable[VariantReading], period: timedelta
 ) -> datetime | None:
     """When the last update of the endpoint ended; ``None`` where scaling may have changed it since."""
-    made = found.configuration.get("CreationTime")
+    creation_time = found.configuration.get("CreationTime")
     changed: datetime | None = found.description.get("LastModifiedTime")
-    if not changed or not made or not timedelta(0) <= changed - made <= DEPLOYMENT:
+    if (
+        not changed
+        or not creation_time
+        or not timedelta(0) <= changed - creation_time <= DEPLOYMENT
+    ):
         return None
     late = timedelta(minutes=3)
     scaled = any(
@@ -388,7 +400,7 @@ def _deployment(
 ) -> ObservedDeployment | None:
     """The last one, where it may be felt in the window."""
     name, since = found.configuration_name, window.start - LOOK_BACK
-    made = found.configuration.get("CreationTime")
+    creation_time = found.configuration.get("CreationTime")
     created = found.description.get("CreationTime")
     until = _update_ended(found, variants, window.period)
     resolved = (
@@ -400,7 +412,10 @@ def _deployment(
     image = min(resolved, default=None)
     signs = (
         (_first_request(found, series, window), "first request to the new fleet"),
-        (made if made and made >= since else None, "when its configuration was made"),
+        (
+            creation_time if creation_time and creation_time >= since else None,
+            "when its configuration was made",
+        ),
         (image if image and image >= since else None, "when its image was resolved"),
         (until if until and until >= window.start else None, "when the update ended"),
     )
@@ -415,16 +430,16 @@ def alarm_thresholds(
     alarms: tuple[AlarmReading, ...] | None, variant: str
 ) -> dict[tuple[str, str], Threshold]:
     """The tightest threshold by metric and statistic."""
-    found: dict[tuple[str, str], Threshold] = {}
+    thresholds: dict[tuple[str, str], Threshold] = {}
     for alarm in alarms or ():
         key = alarm.metric, alarm.statistic
         latency = alarm.metric in ("ModelLatency", "OverheadLatency", *TOKEN_TIMES)
         latency = latency and alarm.unit == "ms" and bool(_LATENCY_STATISTIC.fullmatch(key[1]))
         if alarm.doubt or alarm.variant != variant or not (latency or key[1] == "Rate"):
             continue
-        if key not in found or alarm.threshold < found[key].value:
-            found[key] = Threshold(alarm.threshold, "an alarm's threshold")
-    return found
+        if key not in thresholds or alarm.threshold < thresholds[key].value:
+            thresholds[key] = Threshold(alarm.threshold, "an alarm's threshold")
+    return thresholds
 
 
 def token_targets(targets: Mapping[str, float]) -> dict[tuple[str, str], Threshold]:

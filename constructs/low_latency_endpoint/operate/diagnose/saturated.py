@@ -115,7 +115,7 @@ def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> F
 
 
 def _far_above(view: VariantView, stated: TrackedMetric, scaling: ScalingReading) -> str:
-    """How long what is tracked was above its target, below the maximum; empty where not for long."""
+    """How long the tracked metric was above its target while the fleet was below its maximum."""
     most, now = (scaling.maximum or 0) - 0.5, view.variant.current_instances or 0
     above = [
         time
@@ -241,7 +241,7 @@ def _too_slow(
         (times[0] - view.period, times[-1] + const.SCALING_REACTS),
         "no scale-out in the window",
     )
-    outs = [each.start for each in scale_outs(view) if near[0] <= each.start <= near[1]]
+    outs = [start.start for start in scale_outs(view) if near[0] <= start.start <= near[1]]
     if outs:
         asked = f"the first instances were asked for at {view.measurements.clock(outs[0])}"
     if tracked and most:

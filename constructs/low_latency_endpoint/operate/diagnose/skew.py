@@ -66,31 +66,31 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
 def _latencies(
     parts: Mapping[str, MetricSeries], times: list[datetime], of_each: Mapping[str, list[datetime]]
 ) -> dict[str, float]:
-    """Mean latency by part, of those with data in enough of these periods."""
-    found = {}
+    """Mean latency by part, for parts with data in enough of these periods."""
+    latencies = {}
     for name, series in parts.items():
         latency = statistic_of(series, "ModelLatency", "Average").only(of_each.get(name, times))
         mean = latency.weighted_mean(statistic_of(series, "Invocations", "Sum"))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
-            found[name] = mean
-    return found
+            latencies[name] = mean
+    return latencies
 
 
 def _fast_enough(
     view: VariantView, parts: Mapping[str, MetricSeries], means: dict[str, float], slow: list[str]
 ) -> bool:
-    """Whether the parts beside the slow ones kept what was missed."""
-    for each in view.slow_model:
-        high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
+    """Whether the other parts met the limit that the slow parts missed."""
+    for periods in view.slow_model:
+        high = periods.statistic.startswith("p") and float(periods.statistic[1:]) >= 99
         statistic = "p99" if high else "Average"
         others = (
             statistic_of(parts[name], "ModelLatency", statistic)
             for name in means
             if name not in slow
         )
-        medians = (series.only(each.values.points).median for series in others)
+        medians = (series.only(periods.values.points).median for series in others)
         typical = median(value for value in medians if value is not None)
-        if typical is not None and typical > each.threshold:
+        if typical is not None and typical > periods.threshold:
             return False
     return True
 

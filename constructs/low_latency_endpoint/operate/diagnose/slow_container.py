@@ -77,7 +77,7 @@ def _slower(view: VariantView) -> _Slower:
 
 
 def _baseline(view: VariantView) -> Finding | None:
-    """A T2 without credits has its baseline, however much is asked of it."""
+    """A T2 instance without CPU credits runs at its baseline at any load."""
     facts, worse = view.variant.facts, _slower(view).worse
     share = const.T2_BASELINES.get(facts.size) if facts and facts.burstable else None
     used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
@@ -123,7 +123,7 @@ def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
 
 
 def _one_core(view: VariantView, times: list[datetime]) -> str:
-    """What shows that as many single-threaded workers as CPUs are busy, while requests wait."""
+    """Evidence that a whole number of single-threaded workers is busy while requests wait."""
     cores, waiting = view.busy_cores(times), view.in_work(times)
     count = round(cores or 0)
     if (
@@ -178,11 +178,11 @@ def queueing(
         changes.insert(1, Remedy("scaling.metric", why, "concurrency"))
     confidence = "high" if sure else "medium"
     words = "; ".join(filter(None, texts))
-    found = view.cause(
+    finding = view.cause(
         "LLD111", *evidence, words, times=times, confidence=confidence, first=changes
     )
     feeding = core and view.utilization(times).get("GPU", const.IDLE_PERCENT) < const.IDLE_PERCENT
-    return replace(found, kind=KINDS["LLD108"]) if feeding else found
+    return replace(finding, kind=KINDS["LLD108"]) if feeding else finding
 
 
 def growing_queue(view: VariantView) -> Iterator[Finding]:
@@ -204,14 +204,14 @@ def growing_queue(view: VariantView) -> Iterator[Finding]:
         f"{flight[0]:.0f} requests in flight at first and {flight[1]:.0f} at last, at the same rate: "
         "more come than the instances work off"
     )
-    if found := queueing(view, slow, *view.slow_evidence(), more=words):
+    if finding := queueing(view, slow, *view.slow_evidence(), more=words):
         more = Remedy("instances.min", "more instances work off more")
-        found = replace(found, changes=(*found.changes, more))
-        new = [each for each in starts if each.deployment]
-        if new and not any(each.first for each in view.measurements.deployments):
+        finding = replace(finding, changes=(*finding.changes, more))
+        new = [start for start in starts if start.deployment]
+        if new and not any(deployment.first for deployment in view.measurements.deployments):
             words = f"Since {named(view, new)}: roll back if the version before held this load."
-            found = replace(found, besides=words)
-        yield found
+            finding = replace(finding, besides=words)
+        yield finding
 
 
 def _stated_workers(view: VariantView) -> str | None:

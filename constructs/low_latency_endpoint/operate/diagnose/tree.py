@@ -41,7 +41,7 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
     if (median(counts.points.get(time, 0) for time in times) or 0) < const.ENOUGH_REQUESTS:
         # A percentile is the slowest request then: slow periods come and go by chance.
         gap /= const.SPARSE_SHARE
-    found: list[list[datetime]] = []
+    windows: list[list[datetime]] = []
     for first, last in runs(times, gap):
         part = [time for time in times if first <= time <= last]
         places = [position.get(time, 0) for time in part]
@@ -49,8 +49,8 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
             third - one < const.PERIODS
             for one, third in zip(places, places[const.SLOW_OF_PERIODS - 1 :], strict=False)
         ):
-            found += _by_fullness(view, part)
-    return found
+            windows += _by_fullness(view, part)
+    return windows
 
 
 def _spacing(times: list[datetime]) -> timedelta:
@@ -130,11 +130,11 @@ def walk(measurements: Measurements) -> list[Finding]:
     As `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_ does:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
     """
-    found = list(endpoint_state(measurements))
+    findings = list(endpoint_state(measurements))
     for variant in measurements.variants:
-        found += _variant(VariantView(measurements, variant))
-    found = [unless_deployed(measurements, each) for each in found]
-    return most_certain_first([*drifted(measurements), *found])
+        findings += _variant(VariantView(measurements, variant))
+    findings = [unless_deployed(measurements, finding) for finding in findings]
+    return most_certain_first([*drifted(measurements), *findings])
 
 
 def _variant(view: VariantView) -> Iterator[Finding]:
@@ -163,7 +163,7 @@ def _variant(view: VariantView) -> Iterator[Finding]:
 
 def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) -> Iterator[Finding]:
     """What is slow and fails of one cause is one finding, and so is what ends at the time limit."""
-    late = any(each.id == "LLD405" for each in failing)
+    late = any(finding.id == "LLD405" for finding in failing)
     typical = view.typical.only(view.slow_times).median or 0
     by_limit = (
         ("LLD112", "LLD113", "LLD123", "LLD502")
@@ -174,7 +174,7 @@ def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) ->
         more = [text for each in failing if each.id == finding.id for text in each.evidence]
         if not late or finding.id not in by_limit:
             yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *more))))
-    yield from (each for each in failing if each.id not in {one.id for one in slow})
+    yield from (each for each in failing if each.id not in {finding.id for finding in slow})
 
 
 def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
@@ -215,10 +215,10 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if not slow:
         return
     times, shown = times_of(slow), view.slow_evidence(slow)
-    if found := after_starts(view, times):
-        words = within_minutes(view, found)
-        new = Evidence(words, found[0].first, times[-1] + view.period)
-        yield view.cause("LLD201", *shown, new, first=colder(found, "new"))
+    if starts := after_starts(view, times):
+        words = within_minutes(view, starts)
+        new = Evidence(words, starts[0].first, times[-1] + view.period)
+        yield view.cause("LLD201", *shown, new, first=colder(starts, "new"))
         return
     tps = view.tps.only(times).median
     if tps is not None and tps * 60 <= INFREQUENT:

@@ -59,13 +59,13 @@ def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime
     ...     [start, start + minute, start + 9 * minute], 3 * minute)]
     [1.0, 0.0]
     """
-    found: list[tuple[datetime, datetime]] = []
+    runs: list[tuple[datetime, datetime]] = []
     for time in sorted(times):
-        if found and time - found[-1][1] <= gap:
-            found[-1] = (found[-1][0], time)
+        if runs and time - runs[-1][1] <= gap:
+            runs[-1] = (runs[-1][0], time)
         else:
-            found.append((time, time))
-    return found
+            runs.append((time, time))
+    return runs
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SlowPeriods:
 
 
 def times_of(slow: Iterable[SlowPeriods]) -> list[datetime]:
-    return sorted({time for each in slow for time in each.values.points})
+    return sorted({time for periods in slow for time in periods.values.points})
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class VariantView:
 
     def slow_of(self, metric: str) -> tuple[SlowPeriods, ...]:
         """A metric above its thresholds, by statistic; empty when all are kept."""
-        found = []
+        periods = []
         counts = self.get("ModelLatency", "SampleCount") or self.get("Invocations", "Sum")
         for (name, statistic), limit in self.variant.thresholds.items():
             if name != metric:
@@ -165,10 +165,10 @@ class VariantView:
             above = series.only(late).without(self.explained)
             seen = above.only(filter(self._seen, above.points))
             if seen and self._sustained(series, above, counts):
-                found.append(
+                periods.append(
                     SlowPeriods(metric, statistic, limit.value, limit.source, seen, len(series))
                 )
-        return tuple(found)
+        return tuple(periods)
 
     @staticmethod
     def _sustained(series: Series, above: Series, counts: Series) -> bool:
@@ -183,14 +183,14 @@ class VariantView:
     def slow_evidence(self, slow: tuple[SlowPeriods, ...] | None = None) -> tuple[Evidence, ...]:
         """The slow statistics in words, with numbers and times."""
         found = []
-        for each in self.slow_model if slow is None else slow:
-            time, worst = each.worst
-            times, minutes = each.values.times, readable(self.period / timedelta(minutes=1))
+        for periods in self.slow_model if slow is None else slow:
+            time, worst = periods.worst
+            times, minutes = periods.values.times, readable(self.period / timedelta(minutes=1))
             apart = runs(times, const.PERIODS * self.period)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
             text = (
-                f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
-                f"({each.source}) in {len(times)} of {each.judged} periods of {minutes} min{among}, "
+                f"{periods.metric} {periods.statistic} above {milliseconds(periods.threshold)} "
+                f"({periods.source}) in {len(times)} of {periods.judged} periods of {minutes} min{among}, "
                 f"at worst {milliseconds(worst)} at {self.measurements.clock(time)}"
             )
             found.append(self.over(times, text))
@@ -235,7 +235,7 @@ class VariantView:
     def arrivals(self) -> dict[str, datetime]:
         """When instances that were not there at the start of the window were seen first."""
         seen = {
-            name: min(min(each.points) for each in metrics.values() if each)
+            name: min(min(metric.points) for metric in metrics.values() if metric)
             for name, metrics in self.variant.instances.items()
             if any(metrics.values())
         }
@@ -348,8 +348,8 @@ class VariantView:
             )
         if self.tracked is None:
             return ""
-        seen = self.tracked.series.only(times)
-        value = seen.median if self.tracked.concurrency else seen.weighted_mean(weights)
+        series = self.tracked.series.only(times)
+        value = series.median if self.tracked.concurrency else series.weighted_mean(weights)
         if value is None or not self.tracked.too_much(value):
             return ""
         return self.tracked.words(value)

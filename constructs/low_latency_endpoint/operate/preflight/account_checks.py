@@ -20,7 +20,7 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
 @check(
     "LLP101",
-    "Credentials work, and are the account's",
+    "The credentials work and belong to the account",
     how="Compares the caller's account (STS) with the settings.",
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
@@ -39,7 +39,7 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
 
 @check(
     "LLP102",
-    "The region is the stack's, and enabled",
+    "The region is enabled and is the stack's",
     how="Compares `--region` with the settings; checks the account's opt-in.",
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
@@ -47,25 +47,25 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
     here, wanted = context.account.region, context.settings.region
     if wanted and here != wanted:
         yield failed(
-            f"these checks read {here}, the stack deploys to {wanted}",
+            f"these checks read {here}, but the stack deploys to {wanted}",
             f"Leave --region out, or change `region` from {wanted} to {here}.",
         )
         return
-    found = context.account.read(
+    regions = context.account.read(
         "ec2",
         "describe_regions",
         AllRegions=True,
         Filters=[{"Name": "region-name", "Values": [here]}],
     )["Regions"]
-    if not found:
+    if not regions:
         yield failed(f"AWS lists no region {here}", "Correct `region` or --region.")
-    elif found[0].get("OptInStatus") == "not-opted-in":
+    elif regions[0].get("OptInStatus") == "not-opted-in":
         yield failed(
             f"{here} is not enabled in this account",
-            "Enable it: AWS Account Management, Regions; it takes some minutes.",
+            "Enable it in AWS Account Management, Regions. This takes some minutes.",
         )
     else:
-        yield passed(f"{here}: {found[0].get('OptInStatus', 'available')}")
+        yield passed(f"{here}: {regions[0].get('OptInStatus', 'available')}")
 
 
 @check(
@@ -79,13 +79,13 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
         "ssm", "get_parameter", ("ParameterNotFound",), Name=BOOTSTRAP_PARAMETER
     )
     command = (
-        f"`make bootstrap` (in an app of your own `npx cdk bootstrap "
+        f"`make bootstrap` (in your own app `npx cdk bootstrap "
         f"aws://ACCOUNT/{context.account.region}`)"
     )
     if answer is None:
         yield failed(
             f"there is no parameter {BOOTSTRAP_PARAMETER}",
-            f"Run {command} once. A bootstrap with a qualifier of its own is not found here.",
+            f"Run {command} once. This check does not find a bootstrap with a custom qualifier.",
         )
         return
     version = str(answer["Parameter"]["Value"])
@@ -117,21 +117,21 @@ def stack_state(context: PreflightContext) -> Iterator[Outcome]:
         yield warned(
             evidence,
             "Nothing to do: the CDK CLI replaces a stack that was never "
-            "created. Read its events for why it was not.",
+            "created. Its events report the reason.",
         )
     elif status.endswith("_IN_PROGRESS"):
-        yield failed(evidence, "Wait until the operation has ended.")
+        yield failed(evidence, "Wait until the operation ends.")
     elif status == "UPDATE_ROLLBACK_FAILED":
         yield failed(
             evidence,
             f"Run `aws cloudformation continue-update-rollback --stack-name "
-            f"{name}`, after fixing what its events name.",
+            f"{name}`, after fixing the cause that its events report.",
         )
     elif status.endswith("_FAILED"):
         yield failed(
             evidence,
             "Delete the stack, or roll it back, in the CloudFormation console; "
-            "its events say what failed.",
+            "its events report the failure.",
         )
     elif status == "UPDATE_ROLLBACK_COMPLETE":
         yield warned(
@@ -149,12 +149,15 @@ _ENRICHMENT = "/AmazonCloudWatch/latest/monitoring/CloudWatch-OTelEnrichment.htm
 @check(
     "LLP605",
     "CloudWatch answers PromQL queries, for the alarms on tokens",
-    how="The Region, and the account's OTel enrichment in it. Settings without such alarms: no row.",
+    how="Checks the Region, and the account's OTel enrichment there. Skipped for settings "
+    "without such alarms.",
     source=_ENRICHMENT,
 )
 def queries_are_answered(context: PreflightContext) -> Iterator[Outcome]:
     settings = context.settings.endpoints
-    count = sum(token_alarm_count(settings[each.key], each.plan) for each in context.variants)
+    count = sum(
+        token_alarm_count(settings[variant.key], variant.plan) for variant in context.variants
+    )
     if not count:
         return
     region = context.account.region

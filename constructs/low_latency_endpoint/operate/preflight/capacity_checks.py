@@ -46,7 +46,7 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
 @endpoint_check(
     "LLP301",
     "The instance type is offered for hosting in the region",
-    how="By its quota; warns without one.",
+    how="Reads the type's quota. Warns if it has none.",
     source=_QUOTAS,
 )
 def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -58,7 +58,7 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
             yield warned(
                 f'Service Quotas has no quota "{instance_type} for endpoint usage" in '
                 f"{context.account.region}: the type is probably not offered there",
-                "Choose a type that has one, or try it out: no page of AWS's says that a "
+                "Choose a type with a quota, or try this type: no AWS page says that a "
                 "type without a quota is not offered.",
                 about=about,
             )
@@ -70,19 +70,17 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
 
 @check(
     "LLP302",
-    "The quota holds the largest fleet twice",
-    how=(
-        "For all endpoints of a type together. A rolling deployment needs the fleet and one batch."
-    ),
+    "The quota covers twice the largest fleet",
+    how=("Adds up all endpoints of a type. A rolling deployment needs the fleet and one batch."),
     source=_SAGEMAKER_QUOTAS,
 )
 def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
     needed: dict[str, int] = {}
     largest: dict[str, int] = {}
-    for each in context.endpoints:
-        for variant in each.variants:
+    for endpoint in context.endpoints:
+        for variant in endpoint.variants:
             for kind in variant.plan.request.serving.types:  # any pool may have to serve alone
-                needed[kind] = needed.get(kind, 0) + each.instances_during_update(variant)
+                needed[kind] = needed.get(kind, 0) + endpoint.instances_during_update(variant)
                 largest[kind] = largest.get(kind, 0) + variant.plan.largest_fleet
     for kind, count in needed.items():
         yield from guarded(_holds, context.account, kind, count, largest[kind], about=kind)
@@ -117,7 +115,7 @@ _EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 
 @check(
     "LLP303",
-    "Lambda has executions for the warm-up",
+    "Lambda has concurrency for the warm-up",
     how=(
         "`reserved_concurrency` must leave 100 executions unreserved, or all of a smaller "
         "quota. Warns below a quota of 100, as in new accounts."
@@ -130,9 +128,9 @@ def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
     What the deployed stack reserves already is given back, or kept, by an update.
     """
     warmed = [
-        each.settings.warm_up
-        for each in context.endpoints
-        if each.settings.warm_up and each.settings.warm_up.requests != 0
+        endpoint.settings.warm_up
+        for endpoint in context.endpoints
+        if endpoint.settings.warm_up and endpoint.settings.warm_up.requests != 0
     ]
     if not warmed:
         return

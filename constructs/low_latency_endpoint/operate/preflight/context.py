@@ -66,7 +66,7 @@ class PreflightContext:
     @property
     def largest_fleet(self) -> int:
         """The most instances that all endpoints have together, outside of updates."""
-        return sum(each.plan.largest_fleet for each in self.variants)
+        return sum(variant.plan.largest_fleet for variant in self.variants)
 
     @property
     def endpoints(self) -> tuple[PlannedEndpoint, ...]:
@@ -104,13 +104,13 @@ class PlannedEndpoint:
     @property
     def variants(self) -> tuple[PlannedVariant, ...]:
         """The endpoint's variants with their plans, the first one's first."""
-        return tuple(each for each in self.stack.variants if each.key == self.key)
+        return tuple(variant for variant in self.stack.variants if variant.key == self.key)
 
     @property
     def types(self) -> tuple[str, ...]:
         return tuple(
             dict.fromkeys(
-                name for each in self.variants for name in each.plan.request.serving.types
+                name for variant in self.variants for name in variant.plan.request.serving.types
             )
         )
 
@@ -126,17 +126,19 @@ class PlannedEndpoint:
         shared = tuple(
             dict.fromkeys(
                 name
-                for each in self.variants
-                if not (each.further and has_own_model(each.further.settings))
-                for name in each.plan.request.serving.types
+                for variant in self.variants
+                if not (variant.further and has_own_model(variant.further.settings))
+                for name in variant.plan.request.serving.types
             )
         )
         region = self.account.region
         yield PlannedModel(shared, "", served_containers(self.settings, region=region))
-        for each in self.variants:
-            if each.further and has_own_model(each.further.settings):
-                own = served_containers(self.settings, each.further.settings, region)
-                yield PlannedModel((each.plan.request.serving.instance_type,), each.variant, own)
+        for variant in self.variants:
+            if variant.further and has_own_model(variant.further.settings):
+                own = served_containers(self.settings, variant.further.settings, region)
+                yield PlannedModel(
+                    (variant.plan.request.serving.instance_type,), variant.variant, own
+                )
 
     def instances_during_update(self, variant: PlannedVariant) -> int:
         """The most instances of a variant while a new version takes over, or is rolled back."""

@@ -66,8 +66,8 @@ def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
 @endpoint_check(
     "LLP403",
     "The model data exists, and the model's role can decrypt it",
-    how="The object, or something under the prefix; the KMS key of the largest object, which S3 "
-    "tells, against those that the stack lets the role decrypt with.",
+    how="Looks for the object, or for any under the prefix. Compares the KMS key of the "
+    "largest object with the keys that the stack lets the role decrypt with.",
     source=_MODELS,
 )
 def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -89,7 +89,7 @@ def _exists(
         return
     several = len(sizes) > 1
     found = f"{uri}: {f'{len(sizes):,} objects, ' if several else ''}{_size(sum(sizes.values()))}"
-    largest = _head(context.account, bucket, max(sizes, key=lambda each: sizes[each])) or {}
+    largest = _head(context.account, bucket, max(sizes, key=lambda size: sizes[size])) or {}
     used = largest.get("SSEKMSKeyId")
     if used is None:
         yield passed(found)
@@ -101,7 +101,7 @@ def _exists(
 def _keys_of_role(context: PlannedEndpoint, model: PlannedModel) -> set[str]:
     """The keys that the stack lets the model's role decrypt with: of its data and what it writes."""
     settings = context.settings
-    of_data = [each.data.kms_key_arn for each in model.containers if each.data]
+    of_data = [container.data.kms_key_arn for container in model.containers if container.data]
     of_written = [
         each.kms_key_arn or context.stack.settings.safeguards.kms_key_arn
         for each in (settings.data_capture, settings.core_dump)
@@ -121,7 +121,7 @@ def _decrypted(
         return passed(f"{encrypted}, with which the model's role may decrypt")
     if _owner(used) not in ("", context.account.account_id()):
         fix = (
-            f"State `data: {{kms_key_arn: '{used}'}}`, and let the key's policy name this account; "
+            f"Set `data: {{kms_key_arn: '{used}'}}`, and let the key's policy name this account; "
             "what another account's AWS managed key encrypts is not for this one."
         )
         return _without_right(context, encrypted, keys, fix)
@@ -132,8 +132,8 @@ def _decrypted(
             "Upload the model again, encrypted with a key that exists.",
         )
     if key.get("KeyManager") == "AWS":
-        return passed(f"{encrypted}, which AWS manages for all of the account")
-    fix = f"State `data: {{kms_key_arn: '{key['Arn']}'}}`."
+        return passed(f"{encrypted}, which AWS manages for the whole account")
+    fix = f"Set `data: {{kms_key_arn: '{key['Arn']}'}}`."
     return _without_right(context, encrypted, keys, fix)
 
 
@@ -165,7 +165,7 @@ def _in_region(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Ou
         return
     region = _region(context.account, bucket)
     if region is None:
-        yield failed(f"there is no bucket {bucket}", "Create it, or correct the URI.")
+        yield failed(f"there is no bucket {bucket}", "Create the bucket, or correct the URI.")
     elif region == context.account.region:
         yield passed(f"{bucket} is in {region}")
     else:
@@ -194,8 +194,8 @@ def _region(account: Account, bucket: str) -> str | None:
 
 @endpoint_check(
     "LLP405",
-    "The model data arrives in time",
-    how="At an assumed 100 MB/s within `model_data_download_timeout`; only warns.",
+    "The model data downloads in time",
+    how="Assumes 100 MB/s, and compares with `model_data_download_timeout`. Only warns.",
     source=_LARGE_MODELS,
 )
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -214,8 +214,8 @@ def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outc
     volume = context.settings.volume_size_gib
     if volume is not None and size > volume * 2**30:
         yield failed(
-            f"{_size(size)} do not fit the volume of {volume} GiB",
-            "Raise `volume_size_gib`; an archive also needs room for what it holds.",
+            f"{_size(size)} do not fit on the volume of {volume} GiB",
+            "Raise `volume_size_gib`; an archive also needs room for its contents.",
             about="volume",
         )
     seconds = size / ASSUMED_BYTES_PER_SECOND
@@ -227,7 +227,7 @@ def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outc
     if timeout is None and size > LARGE_MODEL_BYTES:
         yield warned(
             f"{assumed}, and no timeout is stated",
-            "State `model_data_download_timeout`, up to 1h: AWS advises it above 40 GB.",
+            "Set `model_data_download_timeout`, up to 1h: AWS advises it above 40 GB.",
         )
     elif timeout is not None and seconds > timeout:
         yield warned(

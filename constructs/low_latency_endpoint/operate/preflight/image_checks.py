@@ -117,7 +117,7 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
 @endpoint_check(
     "LLP401",
     "The image exists in the stack's region",
-    how=("Not for images that the deploy builds."),
+    how=("Skips images that the deployment builds."),
     source=_BATCH_GET_IMAGE,
 )
 def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -127,7 +127,7 @@ def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
 def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
         yield failed(
-            f"{image} lies in {image.region}: SageMaker pulls from its own region "
+            f"{image} is in {image.region}: SageMaker pulls from its own region "
             f"{context.account.region} only",
             f"Copy the image to a repository in {context.account.region}.",
         )
@@ -142,8 +142,8 @@ def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLP402",
-    "The image's architecture is the instance type's",
-    how="From its index or its configuration.",
+    "The image and the instance type have the same architecture",
+    how="Reads the image's index or configuration.",
     source="https://github.com/opencontainers/image-spec/blob/main/config.md",
 )
 def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -162,7 +162,7 @@ def _architecture(instance_type: str) -> str | None:
 
 
 def _types_of(context: PlannedEndpoint, image: EcrImage) -> list[str]:
-    """The instance types that the image runs on, without those that nothing is known of."""
+    """The instance types that run the image, except types without facts."""
     found = [
         name
         for model in context.models
@@ -181,21 +181,21 @@ def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if entry is None:
         yield unknown("there is no such image: see LLP401")
         return
-    found = _architectures(context.account, image, entry, context.stack.fetch)
-    if not found:
-        yield unknown(f"the registry does not tell the architecture of {image}")
+    architectures = _architectures(context.account, image, entry, context.stack.fetch)
+    if not architectures:
+        yield unknown(f"the registry does not report the architecture of {image}")
         return
     for name in _types_of(context, image):
-        wanted = _architecture(name)
-        evidence = f"{', '.join(found)} on {name}, which is {wanted}"
-        if wanted in found:
+        architecture = _architecture(name)
+        evidence = f"{', '.join(architectures)} on {name}, which is {architecture}"
+        if architecture in architectures:
             yield passed(evidence)
         else:
             yield failed(
                 evidence,
-                f"Build the image for {wanted} (docker build --platform "
-                f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
-                f"type that is {found[0]}.",
+                f"Build the image for {architecture} (docker build --platform "
+                f"linux/{'arm64' if architecture == 'arm64' else 'amd64'}), or choose an instance "
+                f"type that is {architectures[0]}.",
             )
 
 

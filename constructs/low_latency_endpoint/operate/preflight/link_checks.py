@@ -33,9 +33,9 @@ _INVOKE = "sagemaker:InvokeEndpoint"
     "LLP203",
     "Nothing else owns the runtime's private DNS name in the VPC",
     how=(
-        "No other interface endpoint of the service with private DNS and no hosted zone of the "
-        "name, also in each VPC of `hosted_zone_vpc_ids` (Route 53: `ConflictingDomainExists`). "
-        "Says how to adopt an endpoint."
+        "Looks for another interface endpoint of the service with private DNS or hosted "
+        "zone of the name, also in each VPC of `hosted_zone_vpc_ids` (Route 53: "
+        "`ConflictingDomainExists`). Explains how to adopt an endpoint."
     ),
     source=_INTERFACE,
 )
@@ -53,9 +53,9 @@ def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
 def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
     """The VPC's interface endpoints that answer the runtime's own name."""
     return [
-        each
-        for each in vpc_endpoints(context.account, [vpc_id])
-        if each["ServiceName"] == context.runtime_service and each.get("PrivateDnsEnabled")
+        endpoint
+        for endpoint in vpc_endpoints(context.account, [vpc_id])
+        if endpoint["ServiceName"] == context.runtime_service and endpoint.get("PrivateDnsEnabled")
     ]
 
 
@@ -68,17 +68,17 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
         "PrivateLink/Endpoint",
         stack_ids(context.account, context.settings.stack_name, "AWS::EC2::VPCEndpoint"),
     )
-    for each in owners:
-        endpoint_id = each["VpcEndpointId"]
+    for owner in owners:
+        endpoint_id = owner["VpcEndpointId"]
         if endpoint_id == own:
             yield passed(f"{endpoint_id} is this stack's own")
             continue
-        groups = [group["GroupId"] for group in each.get("Groups", ())]
+        groups = [group["GroupId"] for group in owner.get("Groups", ())]
         yield failed(
             f"{endpoint_id} has private DNS for {context.runtime_service} in {vpc_id} already: "
             "AWS refuses a second one",
-            f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
-            f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or leave the name to it: "
+            f"Adopt this interface endpoint: private_link: {{interface_endpoint_id: {endpoint_id}, "
+            f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or turn private DNS off: "
             "private_link: {private_dns: false}.",
         )
 
@@ -114,9 +114,9 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outco
     For an interface endpoint too: https://github.com/hashicorp/terraform-provider-aws/issues/37783
     """
     leave_out = f"Take {vpc_id} out of `hosted_zone_vpc_ids`, and give its callers the zonal names."
-    for each in private_dns_owners(context, vpc_id):
+    for owner in private_dns_owners(context, vpc_id):
         yield failed(
-            f"{each['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
+            f"{owner['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
             "Route 53 refuses a hosted zone of the name",
             leave_out,
         )
@@ -174,7 +174,7 @@ def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
         fix = f"Name the endpoint of service {context.runtime_service}."
         yield failed(evidence, fix, about="service")
     elif vpc_id != context.settings.network.vpc_id:
-        fix = f"Name one in {context.settings.network.vpc_id}, or another `vpc_id`."
+        fix = f"Name an endpoint in {context.settings.network.vpc_id}, or another `vpc_id`."
         yield failed(evidence, fix, about="VPC")
     elif endpoint["State"].lower() != "available":
         yield failed(evidence, "Wait until it is available, or fix it.", about="state")
@@ -269,9 +269,9 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
     "LLP209",
     "Private DNS redirects no other SageMaker caller of the VPC",
     how=(
-        "For an existing VPC that will get private DNS. Counts the account's other endpoints "
-        "in service. Looks for callers in the last hour of the VPC's flow log (at most ten pages; "
-        "accepted packets, default format, in CloudWatch Logs). Else unknown."
+        "For an existing VPC that will get private DNS. Counts the account's other "
+        "endpoints in service. Looks for callers in the last hour of the VPC's flow log "
+        "(at most ten pages; accepted packets, default format, in CloudWatch Logs)."
     ),
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )
@@ -281,9 +281,9 @@ def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
     if vpc_id is None or not settings.private_link.takes_the_name:
         return
     own = set(stack_ids(context.account, settings.stack_name, "AWS::EC2::VPCEndpoint").values())
-    for each in private_dns_owners(context, vpc_id):
-        if each["VpcEndpointId"] in own:
-            yield passed(f"{each['VpcEndpointId']} of this stack answers the name already")
+    for owner in private_dns_owners(context, vpc_id):
+        if owner["VpcEndpointId"] in own:
+            yield passed(f"{owner['VpcEndpointId']} of this stack answers the name already")
             return
     others = _other_endpoints(context)
     if not others:
@@ -326,7 +326,7 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
         "FlowLogs",
         Filter=[{"Name": "resource-id", "Values": [vpc_id]}],
     )
-    readable = [each for each in logs if _is_readable(each)]
+    readable = [log for log in logs if _is_readable(log)]
     if not readable:
         yield unknown(
             f"who they are is not known: {vpc_id} has no flow log of accepted packets in "
@@ -387,10 +387,10 @@ def _connecting(
 
 
 def _described(context: PreflightContext, connecting: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What each interface is, for people; that of a NAT gateway stands for no caller."""
+    """A readable description of each interface; a NAT gateway's interface is no caller."""
     known = {
-        each["NetworkInterfaceId"]: each
-        for each in interfaces(context.account, (interface for interface, _ in connecting))
+        interface["NetworkInterfaceId"]: interface
+        for interface in interfaces(context.account, (interface for interface, _ in connecting))
     }
     for interface, address in connecting:
         one = known.get(interface, {})

@@ -27,7 +27,10 @@ _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
 
 
 @endpoint_check(
-    "LLP501", "The execution role exists and trusts SageMaker", how="For `role_arn`.", source=_ROLES
+    "LLP501",
+    "The execution role exists and trusts SageMaker",
+    how="Checks `role_arn`.",
+    source=_ROLES,
 )
 def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
     arn = context.settings.role_arn
@@ -70,7 +73,7 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLP502",
     "The execution role may be passed to SageMaker",
-    how="IAM's simulation for the CDK bootstrap's execution role, else for you.",
+    how="Simulates the policies of the CDK bootstrap's execution role, or yours, with IAM.",
     source=_PASS,
 )
 def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -82,7 +85,9 @@ def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
         role = f"arn:{partition}:iam::{number}:role/{context.stack.settings.stack_name}-model"
     deployer = _deployer(account)
     if deployer is None:
-        yield unknown("who deploys is no user or role whose policies can be simulated")
+        yield unknown(
+            "IAM can simulate only users and roles, and the deploying identity is neither"
+        )
         return
     answer = account.read(
         "iam",
@@ -100,9 +105,9 @@ def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
     )
     who = deployer.rpartition("/")[2]
     denied = [
-        each["EvalActionName"]
-        for each in answer["EvaluationResults"]
-        if each["EvalDecision"] != "allowed"
+        result["EvalActionName"]
+        for result in answer["EvaluationResults"]
+        if result["EvalDecision"] != "allowed"
     ]
     if denied:
         yield failed(
@@ -133,8 +138,8 @@ def _deployer(account: Account) -> str | None:
 
 @check(
     "LLP503",
-    "The alarm topic exists and reaches somebody",
-    how="Region, confirmed subscriptions, a key that CloudWatch may use.",
+    "The alarm topic exists and has subscribers",
+    how="Checks the Region, confirmed subscriptions, and that CloudWatch may use the key.",
     source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
 )
 def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
@@ -159,7 +164,7 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
         yield warned(
             "the topic is encrypted with alias/aws/sns, whose key policy does not let "
             "CloudWatch publish",
-            "Encrypt it with a key of yours that lets cloudwatch.amazonaws.com use it.",
+            "Encrypt the topic with your own key, and let cloudwatch.amazonaws.com use the key.",
         )
     elif confirmed == 0:
         yield warned(

@@ -45,7 +45,7 @@ def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
         name, zone_id = next((pair[1:] for pair in found if pair[0] == zone), ("", ""))
         if not name:
             outcome = failed(
-                f"{zone} is no zone of this account in {context.account.region}; these are: {here}",
+                f"{zone} is not a zone of this account in {context.account.region}; these are: {here}",
                 "Name one of these zones under `client_zones`.",
             )
         elif states[name] != "available":
@@ -83,13 +83,13 @@ def _offered(context: PreflightContext, service: str) -> Iterator[Outcome]:
     if not details:
         yield failed(
             f"{context.account.region} has no endpoint service {service}",
-            "Choose a region that has it, or leave `fips` out.",
+            "Choose a region with this service, or leave `fips` out.",
         )
         return
     names = set(details[0].get("AvailabilityZones") or ())
     ids = set(details[0].get("AvailabilityZoneIds") or ())
     if not names and not ids:
-        yield unknown("EC2 names no zones for this service")
+        yield unknown("EC2 lists no zones for this service")
         return
     pairs = zone_pairs(context)
     missing = [zone for zone, name, zone_id in pairs if not {name, zone_id} & (names | ids)]
@@ -114,7 +114,7 @@ _HOST = "/sagemaker/latest/dg/host-vpc.html"
 @check(
     "LLP205",
     "The VPC exists, with DNS support and DNS hostnames on",
-    how="Needed for private DNS only.",
+    how="Only private DNS needs this.",
     source=_DNS,
 )
 def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
@@ -159,7 +159,7 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
         return {
             zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)] for zone in zones
         }
-    found = {}
+    subnets = {}
     for zone in zones:
         # The stack takes isolated subnets first, then private ones, never public ones.
         ways = [
@@ -167,24 +167,24 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
             for each in in_vpc
             if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
         ]
-        found[zone] = [each for way, each in ways if not way] or [
+        subnets[zone] = [each for way, each in ways if not way] or [
             each for way, each in ways if way and way != "internet gateway"
         ]
-    return found
+    return subnets
 
 
 @check(
     "LLP206",
     "There is a subnet in each client zone",
-    how="The named ones in their zones; else those that the lookup may choose.",
+    how="Checks the named subnets in their zones, or those that the lookup may choose.",
     source=_HOST,
 )
 def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
     if context.settings.network.vpc_id is None:
         return
     for zone, subnets in subnets_by_zone(context).items():
-        named = (context.settings.network.subnets or {}).get(zone)
-        yield replace(_subnet_in_zone(context, zone, named, subnets), about=zone)
+        subnet = (context.settings.network.subnets or {}).get(zone)
+        yield replace(_subnet_in_zone(context, zone, subnet, subnets), about=zone)
 
 
 def _subnet_in_zone(
@@ -193,11 +193,11 @@ def _subnet_in_zone(
     vpc_id = context.settings.network.vpc_id
     if named and not found:
         fix = f"Name {zone}'s subnet under `network.subnets`."
-        return failed(f"{named} is no subnet of {vpc_id}", fix)
+        return failed(f"{named} is not a subnet of {vpc_id}", fix)
     if not found:
         return failed(
             f"{vpc_id} has no subnet without a route to an internet gateway in {zone}",
-            "Make one, or leave the zone out of `client_zones`.",
+            "Create a subnet, or leave the zone out of `client_zones`.",
         )
     if len(found) > 1:
         ids = ", ".join(each["SubnetId"] for each in found)
@@ -209,7 +209,7 @@ def _subnet_in_zone(
         return passed(shown)
     place = f"{subnet['AvailabilityZone']} ({subnet['AvailabilityZoneId']})"
     if zone not in (subnet["AvailabilityZone"], subnet["AvailabilityZoneId"]):
-        return failed(f"{named} lies in {place}", f"Name a subnet of {zone}.")
+        return failed(f"{named} is in {place}", f"Name a subnet of {zone}.")
     return passed(f"{shown} in {place}")
 
 
@@ -217,8 +217,8 @@ def _subnet_in_zone(
     "LLP207",
     "The subnets have room for twice the largest fleet",
     how=(
-        "Warns where the addresses suffice only if the fleets spread evenly, and for a "
-        "deployed stack, whose fleet already takes some."
+        "Warns if the addresses suffice only when the fleets spread evenly, and for a "
+        "deployed stack, whose fleet already uses addresses."
     ),
     source=_HOST,
 )
@@ -265,8 +265,8 @@ def _room(
     "LLP208",
     "S3 is reachable from the existing VPC's subnets",
     how=(
-        "By a gateway endpoint, interface endpoint or route out. Fails with "
-        "`network_isolation`, else warns."
+        "Accepts a gateway endpoint, an interface endpoint or a route out. Fails with "
+        "`network_isolation`, otherwise warns."
     ),
     source=_HOST,
 )
@@ -283,7 +283,9 @@ def _reaches_s3(context: PreflightContext, subnet: Subnet) -> Iterator[Outcome]:
     way = way_to_s3(context.account, subnet)
     name = table["RouteTableId"] if table else "no route table"
     fix = f"Add a gateway endpoint for S3 to {name}: it is free."
-    isolated = [each.key for each in context.endpoints if each.settings.network_isolation]
+    isolated = [
+        endpoint.key for endpoint in context.endpoints if endpoint.settings.network_isolation
+    ]
     if way == "internet gateway":
         yield warned(
             f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "

@@ -41,8 +41,11 @@ def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
     name = context.stack.settings.stack_name
     if stack_description(context.account, name) is None:
         return None
-    found = stack_endpoints(context.account, name)
-    return made_at(f"{context.key}/Endpoint", {each.logical_id: each for each in found if each.arn})
+    endpoints = stack_endpoints(context.account, name)
+    return made_at(
+        f"{context.key}/Endpoint",
+        {endpoint.logical_id: endpoint for endpoint in endpoints if endpoint.arn},
+    )
 
 
 def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
@@ -53,7 +56,7 @@ def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
 @endpoint_check(
     "LLP601",
     "The update changes no scaled variant's instance type, and removes none",
-    how="`UpdateEndpoint` would fail. Says how to do it in two deploys.",
+    how="`UpdateEndpoint` would fail. Explains how to change it in two deployments.",
     source=_UPDATE,
 )
 def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -68,7 +71,9 @@ def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
         return
     scaled = scalable_targets(context.account, current.name, current.variants)
-    planned = {each.variant: each.plan.request.serving.instance_type for each in context.variants}
+    planned = {
+        variant.variant: variant.plan.request.serving.instance_type for variant in context.variants
+    }
     problems = list(_problems(current, scaled, planned))
     if problems:
         yield failed(
@@ -107,14 +112,14 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
     current = _current(context)
     if current is None:
         yield failed(
-            f"{deployed.name} was deleted behind the stack's back",
+            f"{deployed.name} was deleted outside the stack",
             "Give the endpoint another `endpoint_name` and deploy, or restore it.",
         )
     elif current.status == "InService":
         counts = ", ".join(
-            f"{name}: {'?' if each.current_instances is None else each.current_instances} instances"
-            for name, each in current.variants.items()
-            if each.running
+            f"{name}: {'?' if variant.current_instances is None else variant.current_instances} instances"
+            for name, variant in current.variants.items()
+            if variant.running
         )
         yield passed(f"{current.name} is InService; {counts}")
     elif current.status in PASSING_STATES:
@@ -126,12 +131,12 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
             "15m` waits, and `make deploy` with it.",
         )
     elif current.status in ("Creating", "RollingBack", "Deleting"):
-        yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
+        yield failed(f"{current.name} is {current.status}", "Wait until the operation ends.")
     else:
         reason = current.failure_reason or "no reason given"
         yield failed(
             f"{current.name} is {current.status}: {reason}",
-            "Fix what the reason names. A failed endpoint is replaced by giving it "
+            "Fix the cause in the reason. A failed endpoint is replaced by giving it "
             "another `endpoint_name`.",
         )
 
@@ -139,7 +144,7 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLP603",
     "The endpoint's name is free",
-    how="For `endpoint_name`: no endpoint has it but the one that this key of the settings made.",
+    how="Checks `endpoint_name`. Only the endpoint of this key in the settings may have it.",
     source=_STATES,
 )
 def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -148,11 +153,11 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
         return
     found = describe_endpoint(context.account, name)
     if found is None:
-        yield passed(f"no endpoint is called {name}")
+        yield passed(f"no endpoint has the name {name}")
         return
     owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
     if not found.get("EndpointArn"):
-        yield unknown(f"{name} exists, and SageMaker does not tell its ARN")
+        yield unknown(f"{name} exists, and SageMaker does not return its ARN")
     elif found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
         yield passed(f"{name} is this key's own")
     elif found["EndpointArn"] in owned.values():
@@ -202,6 +207,6 @@ def _busy(settings: Settings, client: ClientFactory, region: str) -> Iterator[st
             return
         for context in PreflightContext(settings, (), account).endpoints:
             deployed = deployed_endpoint(context)
-            found = read_endpoint(account, deployed.name) if deployed else None
-            if found and found.status in PASSING_STATES:
-                yield f"{found.name} is {found.status}"
+            endpoint = read_endpoint(account, deployed.name) if deployed else None
+            if endpoint and endpoint.status in PASSING_STATES:
+                yield f"{endpoint.name} is {endpoint.status}"

@@ -180,7 +180,7 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> dict[
     if not variant.model_name:
         raise MODEL_TO_TEST.error(
             got=f"variant {variant.name} without a model of its own (inference components)",
-            allowed="a variant with one",
+            allowed="a variant with a model",
         )
     return read_model(account, variant.model_name)
 
@@ -193,7 +193,7 @@ def read_model(account: Account, name: str) -> dict[str, Any]:
 
 def _found(found: Any, what: str) -> Any:
     if found is None:
-        raise MODEL_TO_TEST.error(got=f"no {what}", allowed="what is deployed")
+        raise MODEL_TO_TEST.error(got=f"no {what}", allowed="a deployed model")
     return found
 
 
@@ -313,7 +313,7 @@ def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
         )
         return made  # type: ignore[no-any-return]
     except ValidationError:
-        names = (each.name.replace("_", "-") for each in options_of(kind))
+        names = (option.name.replace("_", "-") for option in options_of(kind))
         raise TRAFFIC_RULE.error(
             got=text, allowed=",".join(f"{name}=..." for name in names), where=option
         ) from None
@@ -360,7 +360,9 @@ def load_test(
                 "MaxNumberOfTests": MAX_TESTS.check(tests, "the number of tests"),
                 "MaxParallelOfTests": min(parallel, tests),
             },
-            "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
+            "EndpointConfigurations": [
+                {"InstanceType": instance_type, **vary} for instance_type in instance_types
+            ],
         },
         "StoppingConditions": {
             "MaxInvocations": MAX_INVOCATIONS.check(max_invocations, "--max-invocations"),
@@ -383,7 +385,7 @@ def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
         }
         return {"TrafficType": "STAIRS", "Stairs": stairs}, seconds
     if not traffic:
-        raise TRAFFIC_RULE.error(got="no phase", allowed="one phase or several, or stairs")
+        raise TRAFFIC_RULE.error(got="no phase", allowed="phases or stairs")
     phases = [
         {
             "InitialNumberOfUsers": phase.users,

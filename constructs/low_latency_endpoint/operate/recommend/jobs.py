@@ -43,8 +43,8 @@ JOB_NAME = Pattern(
 JOB_ROLE = Pattern(
     rule(
         "LLR102",
-        "a recommendation job needs a role of its own",
-        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload.",
+        "a recommendation job needs a role",
+        fix="Pass --role-arn with AmazonSageMakerFullAccess and access to the payload.",
         source=GUIDE + "inference-recommender-prerequisites.html",
     ),
     "the role's ARN",

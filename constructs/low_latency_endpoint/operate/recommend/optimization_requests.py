@@ -53,8 +53,8 @@ MODEL_TO_OPTIMIZE = rule(
 COMBINATION = rule(
     "LLR113",
     "SageMaker does not combine these optimizations on this instance type",
-    fix="GPUs: --compile alone or with --quantize; or without it --quantize, --shard and "
-    "--speculative. Inferentia and Trainium: --compile alone.",
+    fix="On GPUs, use --compile alone or with --quantize; or without it --quantize, "
+    "--shard and --speculative. On Inferentia and Trainium, use --compile alone.",
     # No page of AWS's says what goes together; its SDK does.
     source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"
     "sagemaker/serve/validations/optimization.py",
@@ -98,7 +98,8 @@ class Techniques:
             )
         if (self.image or self.environment) and not self.in_container:
             raise OPTIMIZATION_FORM.error(
-                got="--image or --env with --speculative alone", allowed="a technique that has them"
+                got="--image or --env with --speculative alone",
+                allowed="a technique that supports them",
             )
 
     @property
@@ -115,19 +116,19 @@ class Techniques:
             "Compilation": {} if self.compile else None,
             "Sharding": {} if self.shard else None,
         }
-        found: list[dict[str, Any]] = []
+        configs: list[dict[str, Any]] = []
         for name, own in asked.items():
             if own is not None:
                 environment = {**self.environment, **own}
                 override = {"OverrideEnvironment": environment} if environment else {}
-                found.append({f"Model{name}Config": {**image, **override}})
+                configs.append({f"Model{name}Config": {**image, **override}})
         if self.speculative:
             eagle: dict[str, Any] = {"Technique": "EAGLE"}
             if self.training_data:
                 where = MODEL_DATA_URI.check(self.training_data, "--training-data")
                 eagle["TrainingDataSource"] = {"S3Uri": where, "S3DataType": "S3Prefix"}
-            found.append({"ModelSpeculativeDecodingConfig": eagle})
-        return found
+            configs.append({"ModelSpeculativeDecodingConfig": eagle})
+        return configs
 
     def check_for(self, instance_type: str) -> None:
         """Refuse what AWS's client refuses for a type (LLR113), and a type's form (LLE405)."""
@@ -181,7 +182,7 @@ def optimization_job(
     if output.startswith(model) or model.startswith(output):
         raise OPTIMIZATION_FORM.error(
             got=f"{output} for the model in {model}",
-            allowed="prefixes of which none lies in the other",
+            allowed="prefixes that do not contain each other",
             where="--s3-output",
             fix="Choose another --s3-output: both models would be downloaded as one.",
         )
@@ -222,16 +223,16 @@ def parse_environment(given: list[str]) -> dict[str, str]:
 def model_prefix(account: Account, settings: Settings, key: str) -> str:
     """The prefix in S3 of the model, staged or stated; LLR112, LLE343 to LLE346."""
     endpoint = settings.endpoints[key]
-    stated = endpoint.hugging_face
-    if stated is None:
+    model = endpoint.hugging_face
+    if model is None:
         data = endpoint.containers[0].data if endpoint.containers else None
         if data is None or data.s3_prefix is None:
             raise MODEL_TO_OPTIMIZE.error(
                 got="settings without data: {s3_prefix: ...}", allowed="an uncompressed model"
             )
         return data.s3_prefix
-    prefix = stated.hub_model.pinned.prefix
-    buckets = [stated.bucket] if stated.bucket else _own_buckets(account, settings.stack_name)
+    prefix = model.hub_model.pinned.prefix
+    buckets = [model.bucket] if model.bucket else _own_buckets(account, settings.stack_name)
     if len(buckets) != 1:
         raise MODEL_TO_OPTIMIZE.error(
             got=f"{len(buckets)} buckets for models of the Hub in stack {settings.stack_name}",

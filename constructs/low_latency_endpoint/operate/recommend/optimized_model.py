@@ -29,7 +29,7 @@ def optimized_models(job: Job) -> list[OptimizedModel]:
     answer = job.answer
     if not job.succeeded:
         return []
-    techniques = [pair for each in answer["OptimizationConfigs"] for pair in each.items()]
+    techniques = [pair for config in answer["OptimizationConfigs"] for pair in config.items()]
     environment = dict(answer.get("OptimizationEnvironment") or {})
     for _, stated in techniques:
         environment |= stated.get("OverrideEnvironment") or {}

@@ -90,7 +90,8 @@ def _recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
         cpu_percent=_known(metrics.get("CpuUtilization")),
         memory_percent=_known(metrics.get("MemoryUtilization")),
         environment={
-            each["Key"]: each["Value"] for each in model.get("EnvironmentParameters") or ()
+            parameter["Key"]: parameter["Value"]
+            for parameter in model.get("EnvironmentParameters") or ()
         },
         inference_specification=model.get("InferenceSpecificationName", ""),
         compilation_job=model.get("CompilationJobName", ""),
@@ -144,7 +145,7 @@ def adopt(
         raise NOT_ADOPTABLE.error(got=f"{result} is serverless", allowed="an instance type")
     if recommendation.compilation_job:
         raise NOT_ADOPTABLE.error(
-            got=f"{result} is of the model compiled by {recommendation.compilation_job}",
+            got=f"{result} belongs to the model compiled by {recommendation.compilation_job}",
             allowed="a result of the model as it is",
             fix="Point the settings' model data at the compiled model first.",
         )
@@ -156,7 +157,7 @@ def adopt(
     if recommendation.environment and len(endpoint.containers) > 1:
         raise NOT_ADOPTABLE.error(
             got=f"{result} with environment variables, and {len(endpoint.containers)} containers",
-            allowed="one container, whose they are",
+            allowed="one container, which gets the variables",
         )
     here: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*here, "instance_type"): recommendation.instance_type}
@@ -197,11 +198,11 @@ def job_document(
         return job.document()
     heads = ["#", "Within target", "Instance type", "N", "USD per hour", "USD per million"]
     heads += ["Calls per s", "Model ms", "CPU %", "Mem. %"]
-    rows = [list(_row(each, threshold, current)) for each in results]
+    rows = [list(_row(result, threshold, current)) for result in results]
     notes = [
-        f"{each.number}: {name}={value}"
-        for each in results
-        for name, value in each.environment.items()
+        f"{result.number}: {name}={value}"
+        for result in results
+        for name, value in result.environment.items()
     ]
     notes.append(
         f"Target: {threshold.milliseconds} ms, compared with the model's time; calls per second of "
@@ -216,20 +217,28 @@ def job_document(
     return job.document(table, Listed(notes, "soft"))
 
 
-def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Iterator[str | Cell]:
+def _row(
+    recommendation: Recommendation, threshold: LatencyThreshold, current: str
+) -> Iterator[str | Cell]:
     tones = {None: Cell("?", "other"), True: Cell("yes", "good"), False: Cell("no", "bad")}
-    millions = None if each.cost_per_inference_usd is None else each.cost_per_inference_usd * 1e6
-    yield str(each.number)
-    yield tones[each.within(threshold)]
-    yield (each.instance_type or "serverless") + " (now)" * (each.instance_type == current)
+    millions = (
+        None
+        if recommendation.cost_per_inference_usd is None
+        else recommendation.cost_per_inference_usd * 1e6
+    )
+    yield str(recommendation.number)
+    yield tones[recommendation.within(threshold)]
+    yield (recommendation.instance_type or "serverless") + " (now)" * (
+        recommendation.instance_type == current
+    )
     for value, form in (
-        (each.instance_count, "d"),
-        (each.cost_per_hour_usd, ".3f"),
+        (recommendation.instance_count, "d"),
+        (recommendation.cost_per_hour_usd, ".3f"),
         (millions, ".2f"),
-        (each.tps_per_instance, ".1f"),
-        (each.model_latency_ms, ".4g"),
-        (each.cpu_percent, ".0f"),
-        (each.memory_percent, ".0f"),
+        (recommendation.tps_per_instance, ".1f"),
+        (recommendation.model_latency_ms, ".4g"),
+        (recommendation.cpu_percent, ".0f"),
+        (recommendation.memory_percent, ".0f"),
     ):
         yield "-" if value is None else format(value, form)
 

@@ -55,8 +55,8 @@ _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 
 @check(
     "LLV501",
-    "The stack's alarms are as the template has them",
-    how="None deleted, changed or silenced.",
+    "The stack's alarms match the template",
+    how="Finds deleted, changed or silenced alarms.",
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
@@ -64,7 +64,7 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     count = sum(len(stack_ids(*where, kind)) for kind in (ALARM, COMPOSITE))
     drifted = list(alarm_drifts(*where))
     yield from by_hand(drifted)
-    right = count - len({each.named for each in drifted})
+    right = count - len({drift.named for drift in drifted})
     if right:
         yield passed(f"{right} of {count} alarms as stated")
 
@@ -102,9 +102,9 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
             meaning = re.sub("[ -]", "_", watched)
             found = [
-                1000 * each.threshold
-                for each in on_queries
-                if (each.meaning, each.percentile) == (meaning, statistic)
+                1000 * metric.threshold
+                for metric in on_queries
+                if (metric.meaning, metric.percentile) == (meaning, statistic)
             ]
             yield _compared(about, sorted(found), wanted)
         else:
@@ -114,7 +114,7 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
 def _compared(
     about: str, found: Sequence[float], wanted: float, stated: Collection[float] = ()
 ) -> Outcome:
-    """Thresholds of alarms beside the plan's and those that the template states, in milliseconds."""
+    """Compare alarm thresholds with the plan's and the template's, in milliseconds."""
     if not found:
         fix = "Turned off in the settings, or deleted: see LLV501."
         return warned("no alarm watches it", fix, about=about)
@@ -146,8 +146,8 @@ def _threshold(
 
 @endpoint_check(
     "LLV503",
-    "The alarms have data, none is in alarm, and what was measured fits them and scaling",
-    how="The last three hours; with LLD109, LLD110 and LLD604 of `low-latency diagnose`.",
+    "The alarms have data, none is in alarm, and measurements fit the alarms and scaling",
+    how="Reads the last three hours. Includes LLD109, LLD110 and LLD604 of `low-latency diagnose`.",
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -171,7 +171,7 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     if not watched:
         yield warned(
             "the stack has no alarms on this endpoint",
-            "State latencies and thresholds in the settings.",
+            "Set latencies and thresholds in the settings.",
         )
     elif len(silent) == len(watched):
         yield warned(
@@ -196,17 +196,17 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 
 def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """What the diagnosis finds of numbers that somebody stated."""
+    """Findings of the diagnosis about numbers that a user stated."""
     account, end = context.account, account_now()
     name, start = context.stated.name, end - WINDOW
     try:
         made = diagnose(account.client, name, start=start, end=end, now=end, region=account.region)
     except ConfigurationError as refusal:
         raise Unreadable(str(refusal)) from refusal
-    for each in made.findings:
-        if each.id in ("LLD109", "LLD110", "LLD604"):
-            words = "; ".join(text.text for text in each.evidence)
-            yield failed(f"{each.kind.title}: {words}", each.besides, about=each.id)
+    for finding in made.findings:
+        if finding.id in ("LLD109", "LLD110", "LLD604"):
+            words = "; ".join(text.text for text in finding.evidence)
+            yield failed(f"{finding.kind.title}: {words}", finding.besides, about=finding.id)
     for missing in made.measurements.unknown:
         yield unknown(f"{missing.what}: {missing.why}", about=missing.what)
 
@@ -216,9 +216,9 @@ def _without_data(
 ) -> list[str]:
     """The alarms of which no metric has had data."""
     queries = [
-        (name, {"Metric": each["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
+        (name, {"Metric": metric["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
         for name in watched
-        for each in alarm_metrics(alarms[name])
+        for metric in alarm_metrics(alarms[name])
     ]
     end = account_now().replace(second=0, microsecond=0)
     found = metric_data(
@@ -242,7 +242,8 @@ def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
     """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
     named = {
         any(
-            each["Name"] == "EndpointConfigName" for each in watched["Metric"].get("Dimensions", ())
+            dimension["Name"] == "EndpointConfigName"
+            for dimension in watched["Metric"].get("Dimensions", ())
         )
         for watched in alarm_metrics(alarm)
     }
@@ -257,7 +258,7 @@ _SEND = "Send requests to the endpoint, then verify again."
 @check(
     "LLV504",
     "The alarms on queries find data",
-    how="Each query without its threshold, now; one that finds nothing never alarms.",
+    how="Runs each query now, without its threshold. A query that finds nothing never alarms.",
     source=_PROMQL_ALARMS,
 )
 def find_data(context: VerificationContext) -> Iterator[Outcome]:
@@ -279,7 +280,7 @@ def find_data(context: VerificationContext) -> Iterator[Outcome]:
 def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Iterator[Outcome]:
     query = alarm_query(alarm)
     if not query:
-        yield unknown("this boto3 does not tell its query", "Upgrade boto3.")
+        yield unknown("this boto3 does not return its query", "Upgrade boto3.")
         return
     data = data_part(query)
     if data is None:
@@ -288,30 +289,30 @@ def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Ite
             "Run it without the threshold in CloudWatch's Query Studio.",
         )
         return
-    values = [each.value for each in query_samples(account, data, now)]
+    values = [sample.value for sample in query_samples(account, data, now)]
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
         yield passed(f"finds {readable(max(measured), 4)} now{many}")
     elif values:
-        yield warned("its metric is there, but nothing was measured lately", _SEND)
+        yield warned("its metric exists but has no recent data", _SEND)
     else:
         yield from _nothing_found(account, query, data, now)
 
 
 def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Iterator[Outcome]:
-    """Tell a wrong name, no data of late, and missing enrichment apart, as far as can be."""
-    wanted = metric_names_in(data)
+    """Distinguish a wrong name, no recent data and missing enrichment where CloudWatch shows it."""
+    metric_names = metric_names_in(data)
     known = label_values(account, "__name__", now - WINDOW, now)
-    there = [name for name in wanted if name in known]
+    there = [name for name in metric_names if name in known]
     if there:
         yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
     elif any(name.startswith(_SERVERS) for name in known):
         yield failed(
-            f"CloudWatch has no metric of {_listed(wanted) or 'its names'}, so it never alarms; "
-            f"it has {_listed(_alike(wanted, known))}",
-            "Use a name that is there, for instance that of another server or version; without "
-            "one, tell us: AWS's pages contradict each other on the names.",
+            f"CloudWatch has no metric of {_listed(metric_names) or 'its names'}, so it never alarms; "
+            f"it has {_listed(_alike(metric_names, known))}",
+            "Use an existing name, for example of another server or version. If there is none, "
+            "tell us: AWS's pages contradict each other on the names.",
         )
     else:
         yield _no_metrics_at_all(account)

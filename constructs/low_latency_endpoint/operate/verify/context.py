@@ -59,13 +59,16 @@ class VerificationContext:
     def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
         """One context per endpoint of the stack."""
         return tuple(
-            VerifiedEndpoint(self, each) for each in stack_endpoints(self.account, self.stack_name)
+            VerifiedEndpoint(self, endpoint)
+            for endpoint in stack_endpoints(self.account, self.stack_name)
         )
 
     @property
     def client_zones(self) -> tuple[str, ...]:
         """The zones of the callers: those of all plans; by ID or by name, as they were given."""
-        zones = (zone for each in self.endpoints for zone in each.stated.plan.get("subnets", ()))
+        zones = (
+            zone for endpoint in self.endpoints for zone in endpoint.stated.plan.get("subnets", ())
+        )
         return tuple(dict.fromkeys(zones))
 
 
@@ -101,10 +104,10 @@ def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[s
         for subnet in subnets
     }
     runtime = [
-        each
-        for each in vpc_endpoints(context.account, vpc_ids)
-        if each["VpcEndpointType"] == "Interface"
-        and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))
+        endpoint
+        for endpoint in vpc_endpoints(context.account, vpc_ids)
+        if endpoint["VpcEndpointType"] == "Interface"
+        and endpoint["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))
     ]
     return [each for each in runtime if each["VpcEndpointId"] in own] or runtime
 
@@ -128,14 +131,14 @@ def stated_interface_endpoint(
 def model_subnets(context: VerifiedEndpoint) -> dict[str, list[Mapping[str, Any]]]:
     """Variant name to the subnets of its model."""
     endpoint = context.read()
-    found = {}
+    model_subnets = {}
     for name, variant in (endpoint.variants if endpoint else {}).items():
         if variant.model_name:
             model = describe_model(context.account, variant.model_name)
-            found[name] = describe_subnets(
+            model_subnets[name] = describe_subnets(
                 context.account, model.get("VpcConfig", {}).get("Subnets", ())
             )
-    return found
+    return model_subnets
 
 
 def inside(address: str | None, blocks: Sequence[str]) -> bool:

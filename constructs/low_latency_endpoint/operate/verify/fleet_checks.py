@@ -41,7 +41,7 @@ _LIMITS = (
     "`aws sagemaker update-endpoint-weights-and-capacities`."
 )
 _LAST_UPDATE = (
-    "So went the last update, which somebody may have made by hand: the stack's next one uses the "
+    "The last update was deployed this way, perhaps by hand: the stack's next one uses the "
     "template's."
 )
 _NO_PLAN = "the template has no plan to compare with"
@@ -51,8 +51,8 @@ _RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
 
 def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
     """What was changed by hand, with what puts it back; what is only switched off is a warning."""
-    for each in found:
-        yield (warned if each.paused else failed)(each.text, each.repair)
+    for drift in found:
+        yield (warned if drift.paused else failed)(drift.text, drift.repair)
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
@@ -60,7 +60,11 @@ def have_plans(context: VerificationContext) -> list[Outcome]:
     found = stack_endpoints(context.account, context.stack_name)
     without = [each.name for each in found if not each.plan]
     if not found:
-        return [warned("the template has no SageMaker endpoint", "Name the stack that has it.")]
+        return [
+            warned(
+                "the template has no SageMaker endpoint", "Name the stack that has the endpoint."
+            )
+        ]
     if without:
         return [
             unknown(
@@ -68,7 +72,7 @@ def have_plans(context: VerificationContext) -> list[Outcome]:
                 "one, in the endpoint's metadata"
             )
         ]
-    return [passed(f"{len(found)} with a plan: {', '.join(each.name for each in found)}")]
+    return [passed(f"{len(found)} with a plan: {', '.join(endpoint.name for endpoint in found)}")]
 
 
 @endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
@@ -82,11 +86,11 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
         reason = endpoint.failure_reason
         yield failed(
             f"{endpoint.status}{f': {reason}' if reason else ''}",
-            "Wait while it is being changed; else fix what the reason names.",
+            "Wait while it is being changed; else fix the cause in the reason.",
         )
 
 
-@endpoint_check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
+@endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE)
 def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
     yield from _each_variant(
         context, "instance_type", lambda variant: ", ".join(variant.instance_types)
@@ -95,7 +99,7 @@ def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV403",
-    "The routing strategy is the plan's",
+    "The routing strategy matches the plan",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -118,7 +122,7 @@ def _each_variant(
 
 @endpoint_check(
     "LLV404",
-    "As many instances run as are wanted",
+    "The desired number of instances runs",
     how="Between the plan's minimum and maximum.",
     source=_DESCRIBE,
 )
@@ -130,7 +134,7 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if not variant.running:
             continue
         if now is None or wanted is None:
-            yield unknown("SageMaker tells no counts", about=name)
+            yield unknown("SageMaker returns no counts", about=name)
             continue
         evidence = f"{now} of {wanted} wanted"
         if now != wanted:
@@ -150,7 +154,7 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV405",
-    "Scaling is as the template has it",
+    "Scaling matches the template",
     how="Limits, policies with target and cooldowns, nothing suspended.",
     source=_SCALING,
 )
@@ -158,32 +162,32 @@ def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     endpoint = context.read()
     if endpoint is None:
         return
-    stated = stated_targets(context.account, context.stack.stack_name, context.stated)
+    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
     scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
     for name in endpoint.variants:
         found = scaled.get(name)
-        yield from guarded(_scales, context, name, found, name in stated, about=name)
+        yield from guarded(_scales, context, name, found, name in targets, about=name)
 
 
 def _scales(
     context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: bool
 ) -> Iterator[Outcome]:
     if not stated and target is None:
-        yield passed("off, as the template has it")
+        yield passed("off, as in the template")
     elif not stated:
         yield warned(
-            "registered, which the template does not state",
+            "registered, but not in the template",
             "Deregister it, or turn scaling on in the settings.",
         )
     else:
         drifted = scaling_drifts(context.account, context.stack.stack_name, context.stated)
-        problems = list(by_hand(each for each in drifted if each.variant == variant))
+        problems = list(by_hand(drift for drift in drifted if drift.variant == variant))
         yield from problems
         if target is not None and not problems:
             aims = (
-                f"{tracked_metric(each) or each.get('PolicyName', '')} at {readable(value)}"
-                for each in scaling_policies(context.account, context.stated.name, variant)
-                if (value := tracked_value(each)) is not None
+                f"{tracked_metric(policy) or policy.get('PolicyName', '')} at {readable(value)}"
+                for policy in scaling_policies(context.account, context.stated.name, variant)
+                if (value := tracked_value(policy)) is not None
             )
             limits = f"{target['MinCapacity']} to {target['MaxCapacity']} instances"
             yield passed("; ".join((limits, *aims)))
@@ -191,7 +195,7 @@ def _scales(
 
 @endpoint_check(
     "LLV406",
-    "Updates are deployed as the template says",
+    "The deployment of updates matches the template",
     how="Traffic policy and rollback alarms.",
     source=_GUARDRAILS,
 )
@@ -200,61 +204,63 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
     if endpoint is None or not stated:
         return
-    found = endpoint.description.get("LastDeploymentConfig")
-    if not found:
+    config = endpoint.description.get("LastDeploymentConfig")
+    if not config:
         yield unknown(
-            "SageMaker tells no deployment configuration; the next update uses the template's"
+            "SageMaker returns no deployment configuration; the next update uses the template's"
         )
         return
     rollback = stated.pop("AutoRollbackConfiguration", {})
-    problems = [*map(str, differences(stated, found))]
+    problems = [*map(str, differences(stated, config))]
     alarms = {
-        each["AlarmName"] for each in found.get("AutoRollbackConfiguration", {}).get("Alarms", ())
+        alarm["AlarmName"]
+        for alarm in config.get("AutoRollbackConfiguration", {}).get("Alarms", ())
     }
-    wanted = _alarm_names(context, rollback)
-    missing = sorted(wanted - alarms)
+    alarm_names = _alarm_names(context, rollback)
+    missing = sorted(alarm_names - alarms)
     problems += [f"{name} does not roll back" for name in missing]
     if problems:
         yield failed("; ".join(problems), _LAST_UPDATE)
     else:
-        kind = "blue/green" if "BlueGreenUpdatePolicy" in found else "rolling"
+        kind = "blue/green" if "BlueGreenUpdatePolicy" in config else "rolling"
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
 
 
 @endpoint_check(
     "LLV407",
     "SageMaker serves the stack's configuration",
-    how="With its weights; after an update that SageMaker rolled back it serves the former one.",
+    how="Compares the weights too. After a rolled-back update, SageMaker serves the "
+    "previous configuration.",
     source=_DESCRIBE,
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
     where = context.account, context.stack.stack_name, context.stated
     if not stated_configuration(*where)[1]:
         yield unknown("the stack has no endpoint configuration of its own to compare with")
         return
     problems = list(by_hand(configuration_drifts(*where)))
-    yield from problems or [passed(str(found["EndpointConfigName"]))]
+    yield from problems or [passed(str(endpoint["EndpointConfigName"]))]
 
 
 @endpoint_check(
     "LLV408",
-    "SageMaker names no failure of the last change",
-    how="A `FailureReason`, also beside `InService`.",
+    "SageMaker reports no failure of the last change",
+    how="Looks for a `FailureReason`, even with `InService`.",
     source=_DESCRIBE,
 )
 def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
-    if reason := found.get("FailureReason"):
+    if reason := endpoint.get("FailureReason"):
         yield failed(
-            f"{found['EndpointStatus']}, FailureReason: {reason}",
-            "The last update or scaling failed; fix what the reason names. The reason "
+            f"{endpoint['EndpointStatus']}, FailureReason: {reason}",
+            "The last update or scaling failed; fix the cause in the reason. The reason "
             "goes with the next change that succeeds.",
         )
     else:
@@ -264,15 +270,15 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @endpoint_check(
     "LLV409",
     "The configuration that serves exists",
-    how="It can be deleted; then the next update or scaling fails.",
+    how="If somebody deletes it, the next update or scaling fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
     # What serves may have no configuration any more.
-    found = describe_endpoint(context.account, context.stated.name)
-    if found is None:
+    endpoint = describe_endpoint(context.account, context.stated.name)
+    if endpoint is None:
         return
-    name = found["EndpointConfigName"]
+    name = endpoint["EndpointConfigName"]
     if describe_configuration(context.account, name) is None:
         yield failed(
             f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
@@ -289,8 +295,8 @@ def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[
     for kind in (ALARM, COMPOSITE):
         physical |= stack_ids(context.account, context.stack.stack_name, kind)
     names = set()
-    for each in rollback.get("Alarms", ()):
-        name = each.get("AlarmName")
+    for alarm in rollback.get("Alarms", ()):
+        name = alarm.get("AlarmName")
         stated = physical.get(name.get("Ref", "")) if isinstance(name, Mapping) else name
         if stated:
             names.add(stated)

@@ -35,7 +35,7 @@ from .context import (
 from .fleet_checks import OTHER_CONFIGURATION
 
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
-_NO_PLAN = "the template has no plan: it was not made by LowLatencyEndpoint"
+_NO_PLAN = "the template has no plan: it was not created by LowLatencyEndpoint"
 _NO_LINK = "the VPC of the models has no interface endpoint for SageMaker Runtime"
 _REVERT = (
     f"`{REVERT}` makes it again where CloudFormation detects that it is gone. AWS does not list "
@@ -63,36 +63,37 @@ def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
     elif status in ("UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"):
         yield warned(
             evidence,
-            "The last update was rolled back: what runs is the version "
-            "before. The stack's events say why.",
+            "The last update was rolled back: the previous version "
+            "runs. The stack's events report why.",
         )
     else:
-        yield failed(evidence, "Wait while it is in progress; else read the stack's events.")
+        yield failed(evidence, "Wait while it is in progress. Otherwise read the stack's events.")
 
 
 def zones_of(subnets: Iterable[Mapping[str, Any]], client_zones: Iterable[str]) -> set[str]:
     """The zones of subnets, by ID or by name as the client zones are given."""
     wanted = set(client_zones)
     return {
-        each["AvailabilityZone"]
-        if each["AvailabilityZone"] in wanted
-        else each["AvailabilityZoneId"]
-        for each in subnets
+        subnet["AvailabilityZone"]
+        if subnet["AvailabilityZone"] in wanted
+        else subnet["AvailabilityZoneId"]
+        for subnet in subnets
     }
 
 
 def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any] | None:
     """The one that callers meet: the stack's own, else the one with private DNS."""
-    found = describe_interface_endpoints(context)
+    endpoints = describe_interface_endpoints(context)
     return next(
-        (each for each in found if each.get("PrivateDnsEnabled")), found[0] if found else None
+        (each for each in endpoints if each.get("PrivateDnsEnabled")),
+        endpoints[0] if endpoints else None,
     )
 
 
 @check(
     "LLV201",
     "The interface endpoint is in the callers' zones, with private DNS",
-    how="Private DNS unless the template states none.",
+    how="Requires private DNS unless the template turns it off.",
     source=_PRIVATE_LINK,
 )
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
@@ -159,7 +160,7 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
             continue
         outcome = _zones_equal(f"the model of {variant}", subnets, wanted, OTHER_CONFIGURATION)
         yield replace(outcome, about=variant)
-        others = {each["SubnetId"] for each in subnets} ^ link_subnets
+        others = {subnet["SubnetId"] for subnet in subnets} ^ link_subnets
         if link and others:
             yield warned(
                 f"not in both the model's and {link['VpcEndpointId']}'s subnets: "
@@ -188,9 +189,9 @@ def _link_that_is_there(context: VerificationContext) -> Mapping[str, Any]:
 def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
     """Address to zone name of the interface endpoint's network interfaces."""
     return {
-        each["PrivateIpAddress"]: each["AvailabilityZone"]
-        for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
-        if "PrivateIpAddress" in each
+        interface["PrivateIpAddress"]: interface["AvailabilityZone"]
+        for interface in interfaces(account, link.get("NetworkInterfaceIds", ()))
+        if "PrivateIpAddress" in interface
     }
 
 
@@ -206,7 +207,7 @@ def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
 
 
 def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The name that callers use, and what it resolves to here."""
+    """The name that callers use and the addresses that it resolves to here."""
     name = runtime_name(context.account, fips=link["ServiceName"].endswith("-fips"))
     return name, list(context.machine.resolve(name))
 
@@ -214,7 +215,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
 @check(
     "LLV301",
     "The runtime's name resolves to the interface endpoint in the same zone",
-    how="From where it runs; not without private DNS.",
+    how="Resolves the name where the command runs. Skipped without private DNS.",
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
@@ -330,20 +331,20 @@ def _tls(context: VerificationContext, name: str) -> Outcome:
 )
 def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     link = _link_that_is_there(context)
-    groups = [each["GroupId"] for each in link.get("Groups", ())]
+    groups = [group["GroupId"] for group in link.get("Groups", ())]
     sources = https_sources(context.account, groups)
     evidence = f"{', '.join(groups)} lets {sources} in on port 443"
     if not sources:
         yield failed(
             f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
-            "State `private_link.allow_cidrs`, or call allow_from(...).",
+            "Set `private_link.allow_cidrs`, or call allow_from(...).",
         )
         return
     if sources.everybody:
         yield warned(evidence, "Let in the callers' ranges or security groups only.")
         return
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
-    outside = [each["CidrBlock"] for each in subnets if not sources.cover(each["CidrBlock"])]
+    outside = [subnet["CidrBlock"] for subnet in subnets if not sources.cover(subnet["CidrBlock"])]
     if outside and not sources.groups and not sources.prefix_lists:
         yield warned(
             f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
@@ -355,7 +356,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 
 @endpoint_check(
     "LLV304",
-    "The endpoint policy lets this endpoint be invoked, and others not",
+    "The endpoint policy allows calls to this endpoint, and to no other",
     how=("A policy for all endpoints of the account passes if the template states it."),
     source=_POLICY,
 )
@@ -375,7 +376,7 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
     strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
     if not policy:
-        yield unknown(f"{link['VpcEndpointId']} tells no policy")
+        yield unknown(f"{link['VpcEndpointId']} returns no policy")
         return
     found = verdict(policy, _INVOKE, stem + name, mine)
     if found.allowed is None:
@@ -396,8 +397,8 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
                 ("other accounts' principals", stem + name, strangers),
             )
         }
-        stated = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
-        wide = ':endpoint/*"' in json.dumps(stated)
+        policy_document = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
+        wide = ':endpoint/*"' in json.dumps(policy_document)
         if wide:
             del others["other endpoints"]
         open_to = [what for what, one in others.items() if one.allowed]

@@ -64,35 +64,42 @@ class SettingsComparison:
         """What concerns one endpoint: its own differences and those of what all share."""
         if key not in self.keys:
             raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(self.keys))
-        kept = tuple(each for each in self.differences if each.endpoint in ("", key))
+        kept = tuple(
+            setting_difference
+            for setting_difference in self.differences
+            if setting_difference.endpoint in ("", key)
+        )
         return replace(self, differences=kept, only=key)
 
     @property
     def effect(self) -> Effect:
         """The greatest of all differences."""
-        return greatest(each.effect for each in self.differences)
+        return greatest(setting_difference.effect for setting_difference in self.differences)
 
     @cached_property
     def outcomes(self) -> dict[str, Consequence]:
         """What becomes of each endpoint, by its key."""
-        found = {}
+        effects = {}
         for key in self.keys:
             own = [
-                each
+                effect
                 for difference in self.differences
-                for each in difference.consequences
-                if key in each.endpoints
+                for effect in difference.consequences
+                if key in effect.endpoints
             ]
-            effect = greatest(each.effect for each in own)
-            text = next((each.text for each in own if each.effect == effect), "it stays as it is")
+            effect = greatest(effect.effect for effect in own)
+            text = next(
+                (consequence.text for consequence in own if consequence.effect == effect),
+                "it stays as it is",
+            )
             if effect is Effect.DEPLOYMENT:
                 text = deployment_words(self.before, self.after, key)
             elif effect is Effect.IN_PLACE:
                 text = "it serves on with the instances that it has"
             elif effect is Effect.NOTHING:
                 text = "it stays as it is"
-            found[key] = Consequence(effect, text, (key,))
-        return found
+            effects[key] = Consequence(effect, text, (key,))
+        return effects
 
     @cached_property
     def explanations(self) -> tuple[dict[str, Explanation], dict[str, Explanation]]:
@@ -120,7 +127,9 @@ class SettingsComparison:
         found: dict[str, list[tuple[str, str]]] = {"gained": [], "lost": [], "changed": []}
         for key in dict.fromkeys([*before, *after]):
             old, new = (
-                {each.id: str(each) for each in plans[key].warnings} if key in plans else {}
+                {warning.id: str(warning) for warning in plans[key].warnings}
+                if key in plans
+                else {}
                 for plans in (before, after)
             )
             found["lost"] += [(key, text) for name, text in old.items() if name not in new]
@@ -150,28 +159,34 @@ class SettingsComparison:
     def changed_measures(self) -> list[str]:
         """Prices and load-test results that differ: what a cost is calculated with."""
         return [
-            f"{f'{each.endpoint}: ' * bool(each.endpoint)}{each.path} "
-            f"{each.before or 'none'} -> {each.after or 'none'}"
-            for each in self.differences
-            if (not each.endpoint and each.path.split(".")[0] == "prices")
-            or each.path in ("throughput", *(f"throughput.{name}" for name in MEASURED))
+            f"{f'{setting_difference.endpoint}: ' * bool(setting_difference.endpoint)}{setting_difference.path} "
+            f"{setting_difference.before or 'none'} -> {setting_difference.after or 'none'}"
+            for setting_difference in self.differences
+            if (
+                not setting_difference.endpoint
+                and setting_difference.path.split(".")[0] == "prices"
+            )
+            or setting_difference.path
+            in ("throughput", *(f"throughput.{name}" for name in MEASURED))
         ]
 
     @property
     def unread(self) -> list[Path]:
         """Files and folders that both name: what was in them when it was deployed, nobody knows."""
         before = set(assets_of(self.before))
-        return [each for each in dict.fromkeys(assets_of(self.after)) if each in before]
+        return [asset for asset in dict.fromkeys(assets_of(self.after)) if asset in before]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-safe data."""
         before, after = self.costs
         return {
             "effect": self.effect.word,
-            "differences": [each.to_dict() for each in self.differences],
+            "differences": [
+                setting_difference.to_dict() for setting_difference in self.differences
+            ],
             "endpoints": {
-                key: {"effect": each.effect.word, "what": each.text}
-                for key, each in self.outcomes.items()
+                key: {"effect": outcome.effect.word, "what": outcome.text}
+                for key, outcome in self.outcomes.items()
             },
             "changes": self.decisions,
             "warnings": {
@@ -216,7 +231,7 @@ def changed_decisions(
 
 
 def _shared(before: Settings, after: Settings) -> Iterator[SettingDifference]:
-    for name in (each.name for each in options_of(Settings)):
+    for name in (option.name for option in options_of(Settings)):
         if name == "endpoints":
             continue
         was, now = getattr(before, name), getattr(after, name)
@@ -234,15 +249,19 @@ def _together(
     """What the differences make of each other: a new endpoint starts with all of them, and a
     deployment takes along what alone would have been an update of unknown effect."""
     moved = another_stack(before, after)
-    consequences = [each for one in found for each in one.consequences]
+    consequences = [effect for one in found for effect in one.consequences]
     renamed = {
         key
-        for one in found
-        if one.path == "endpoint_name" and one.effect is Effect.REPLACED
-        for key in [one.endpoint]
+        for setting_difference in found
+        if setting_difference.path == "endpoint_name"
+        and setting_difference.effect is Effect.REPLACED
+        for key in [setting_difference.endpoint]
     }
     deployed = {
-        key for each in consequences if each.effect is Effect.DEPLOYMENT for key in each.endpoints
+        key
+        for effect in consequences
+        if effect.effect is Effect.DEPLOYMENT
+        for key in effect.endpoints
     }
 
     def after_all(difference: SettingDifference, each: Consequence) -> Consequence:
@@ -266,8 +285,13 @@ def _together(
             return each._replace(text=f"{each.text}; {_SAME_CONFIGURATION}")
         return each
 
-    for one in found:
-        yield replace(one, consequences=tuple(after_all(one, each) for each in one.consequences))
+    for setting_difference in found:
+        yield replace(
+            setting_difference,
+            consequences=tuple(
+                after_all(setting_difference, effect) for effect in setting_difference.consequences
+            ),
+        )
 
 
 # Whoever changes a fleet could lower its price, or say that an instance holds more, in the same
@@ -303,21 +327,21 @@ def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> En
 def deployment_words(before: Settings, after: Settings, key: str) -> str:
     """How a new configuration of an endpoint takes over."""
     endpoint = after.endpoints[key]
-    stated = deployment_of(endpoint)
+    policy = deployment_of(endpoint)
     most = max(
         sum(
-            stated.instances_in_update(variant.plan.largest_fleet)
-            for variant in planned_variants(each, key)
+            policy.instances_in_update(variant.plan.largest_fleet)
+            for variant in planned_variants(settings, key)
         )
-        for each in (before, after)
+        for settings in (before, after)
     )
-    waits = f"{duration_text(stated.waits)} of watching" if stated.waits else "no watching"
+    waits = f"{duration_text(policy.waits)} of watching" if policy.waits else "no watching"
     alarms = PLANNED["rollback_alarms"].of(after, key)
     back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
         len(alarms), f"{len(alarms)} alarms roll it back"
     )
     words = (
-        f"{policy_words(stated)}: {waits} besides the start of new instances; up to {most} "
+        f"{policy_words(policy)}: {waits} besides the start of new instances; up to {most} "
         f"instances meanwhile; {back}"
     )
     if before.endpoints[key].variant_name != endpoint.variant_name:

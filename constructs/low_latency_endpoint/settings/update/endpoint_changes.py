@@ -43,8 +43,8 @@ def lock_consequences(
     before: HuggingFaceSettings, after: HuggingFaceSettings, key: str
 ) -> list[Consequence]:
     """What another lock file does to an endpoint whose settings name the same model."""
-    old, new = (pinned_model(each.lock, each.model) for each in (before, after))
-    found = [each._replace(endpoints=(key,)) for each in _changes(old, new)]
+    old, new = (pinned_model(settings.lock, settings.model) for settings in (before, after))
+    found = [change._replace(endpoints=(key,)) for change in _changes(old, new)]
     return found or [_PINNED_ALIKE]
 
 
@@ -53,8 +53,8 @@ def lock_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator
     there = _pinned(before)
     for place, new in _pinned(after).items():
         old = there.get(place)
-        known = {each.path for each in old.files} if old and old.model == new.model else set()
-        if risky := [each.path for each in new.files if each.path not in known and _runs(each)]:
+        known = {file.path for file in old.files} if old and old.model == new.model else set()
+        if risky := [file.path for file in new.files if file.path not in known and _runs(file)]:
             yield f"{new.model} gets files that run code when they are loaded: {_names(risky)}"
         if old and old.model == new.model and old.license != new.license:
             yield f"another licence of {new.model} in the lock file: {_licences(old, new)}"
@@ -63,7 +63,7 @@ def lock_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator
 def _pinned(endpoint: EndpointSettings) -> dict[str, PinnedModel]:
     """The pinned models of an endpoint, by variant; the first variant's has no name."""
     stated = {"": endpoint.hugging_face} | {
-        each.name: each.settings.hugging_face for each in further_variants(endpoint)
+        variant.name: variant.settings.hugging_face for variant in further_variants(endpoint)
     }
     return {name: pinned_model(each.lock, each.model) for name, each in stated.items() if each}
 
@@ -76,7 +76,7 @@ def _runs(file: PinnedFile) -> bool:
 def _changes(old: PinnedModel, new: PinnedModel) -> Iterator[Consequence]:
     if old == new:
         return
-    was, now = ({each.path: each for each in one.files} for one in (old, new))
+    was, now = ({file.path: file for file in one.files} for one in (old, new))
     other = [path for path, file in now.items() if path in was and was[path] != file]
     if other and old.commit == new.commit:
         yield Consequence(
@@ -104,7 +104,7 @@ def _changes(old: PinnedModel, new: PinnedModel) -> Iterator[Consequence]:
 
 
 def _pickles(pinned: PinnedModel) -> str:
-    return _names([each.path for each in pinned.files if each.is_pickle])
+    return _names([file.path for file in pinned.files if file.is_pickle])
 
 
 def _licences(old: PinnedModel, new: PinnedModel) -> str:
@@ -113,8 +113,8 @@ def _licences(old: PinnedModel, new: PinnedModel) -> str:
 
 def _names(paths: Sequence[str]) -> str:
     more = len(paths) - _MOST_NAMES
-    named = ", ".join(paths[:_MOST_NAMES])
-    return f"{named} and {more} more" if more > 0 else named or "none"
+    names = ", ".join(paths[:_MOST_NAMES])
+    return f"{names} and {more} more" if more > 0 else names or "none"
 
 
 _AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
@@ -138,36 +138,36 @@ def differences_of_endpoint(
     together = _together_only(before, after, key, found, alone)
     for stated in found:
         touched = touched_by(stated)
-        made = _other_pin(was, now, key, stated)
+        effects = _other_pin(was, now, key, stated)
         variant = _variant(before, key, stated)
-        for part in () if made else touched.parts:
+        for part in () if effects else touched.parts:
             gone = len(stated.place) == (2 if stated.place[0] == "variants" else 1)
             removed = variant is not None and gone and stated.after is None
             if part is NAME:
-                made.append(_renamed(before, after, key))
+                effects.append(_renamed(before, after, key))
             elif (part is VARIANT or removed) and (
                 _touched_variants(before, key, stated) & scaled_variants(before, key)
             ):
-                made.append(_of_scaled(stated, key))
+                effects.append(_of_scaled(stated, key))
             else:
                 of = () if part is STAGING else (key,)  # the stack's, for all endpoints
-                made.append(Consequence(part.effect, part.text, of))
+                effects.append(Consequence(part.effect, part.text, of))
         names = [
             name
             for name in touched.planned
             if name in together or _changes_alone(before, alone[stated.place], key, name)
         ]
-        made += _follows(before, after, key, names)
-        yield difference(key, stated, tuple(made) or (_AS_PLANNED,))
+        effects += _follows(before, after, key, names)
+        yield difference(key, stated, tuple(effects) or (_AS_PLANNED,))
 
 
 def _other_pin(
     was: EndpointSettings, now: EndpointSettings, key: str, stated: Stated
 ) -> list[Consequence]:
-    """What another lock file of the same model does; empty for any other setting."""
+    """Effects of another lock file of the same model; empty for any other setting."""
     if stated.place[-2:] != ("hugging_face", "lock"):
         return []
-    old, new = (_at(each, stated.place[:-1]) for each in (was, now))
+    old, new = (_at(settings, stated.place[:-1]) for settings in (was, now))
     return lock_consequences(old, new, key) if old.model == new.model else []
 
 
@@ -246,7 +246,7 @@ def _together_only(
 def _follows(
     before: Settings, after: Settings, key: str, names: Iterable[str]
 ) -> Iterator[Consequence]:
-    """What the plan makes of a setting."""
+    """Changes of the plan that follow from a setting."""
     for name in names:
         if name == "subnets":
             if not any(_same_shared(before, after)):
@@ -311,8 +311,8 @@ def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]
     if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
         yield _taken(stated.endpoint_name, key)
     fleets = ", ".join(
-        f"{each.plan.fleet.initial} x {each.plan.request.serving.instance_type}"
-        for each in planned_variants(after, key)
+        f"{variant.plan.fleet.initial} x {variant.plan.request.serving.instance_type}"
+        for variant in planned_variants(after, key)
     )
     yield Consequence(Effect.NEW, f"an endpoint, {fleets} at first", (key,))
     if not any(_same_shared(before, after)):

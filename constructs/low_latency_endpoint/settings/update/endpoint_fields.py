@@ -75,7 +75,7 @@ class SettingDifference:
     @property
     def effect(self) -> Effect:
         """The greatest of what it does."""
-        return greatest(each.effect for each in self.consequences)
+        return greatest(effect.effect for effect in self.consequences)
 
     def to_dict(self) -> dict[str, Any]:
         """The difference as JSON-safe data."""
@@ -88,8 +88,12 @@ class SettingDifference:
             "after": self.after or None,
             "effect": self.effect.word,
             "consequences": [
-                {"effect": each.effect.word, "what": each.text, "endpoints": list(each.endpoints)}
-                for each in self.consequences
+                {
+                    "effect": effect.effect.word,
+                    "what": effect.text,
+                    "endpoints": list(effect.endpoints),
+                }
+                for effect in self.consequences
             ],
         }
 
@@ -139,12 +143,12 @@ def _groups(value: Any) -> bool:
 def _names(value: Any) -> list[str]:
     """The settings of a group; none of what is no group."""
     if isinstance(value, Options):
-        return [each.name for each in options_of(type(value)) if each.option is not None]
+        return [option.name for option in options_of(type(value)) if option.option is not None]
     return []
 
 
 def _same_files(before: Any, after: Any) -> bool:
-    """Whether two assets, of files that stand in different folders, hold the same."""
+    """Whether two assets in different folders have the same content."""
     if not (isinstance(before, Path) and isinstance(after, Path)):
         return False
     if before.is_file() and after.is_file():
@@ -166,7 +170,7 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
         return value
     first, *rest = place
     if isinstance(model, Options):
-        [of] = [each for each in options_of(type(model)) if each.name == first]
+        [of] = [option for option in options_of(type(model)) if option.name == first]
         below = with_value(getattr(model, of.name), tuple(rest), value)
         return changed(model, **{of.name: of.default if below is None else below})
     if isinstance(model, Mapping):
@@ -211,8 +215,8 @@ def value_text(value: Any, place: Place = ()) -> str:
     if hasattr(value, "in_file"):
         value = value.in_file
     if isinstance(value, Options):
-        stated = {each.name: getattr(value, each.name) for each in options_of(type(value))}
-        defaults = {each.name: each.default for each in options_of(type(value))}
+        stated = {option.name: getattr(value, option.name) for option in options_of(type(value))}
+        defaults = {option.name: option.default for option in options_of(type(value))}
         value = {name: each for name, each in stated.items() if each != defaults[name]}
     if isinstance(value, Mapping):
         inner = (f"{key}: {value_text(each, (*place, key))}" for key, each in value.items())
@@ -255,7 +259,7 @@ def touched_at(place: Place, group: type[Options]) -> Touched:
         return row
     found, inside = Touched(), group
     for name in names:
-        declared = next((each for each in options_of(inside) if each.name == name), None)
+        declared = next((option for option in options_of(inside) if option.name == name), None)
         if declared is None or declared.option is None:
             break
         found = declared.option.touches or found
@@ -286,15 +290,15 @@ def _plan(settings: Settings, key: str) -> Plan:
 
 
 def _further(settings: Settings, key: str) -> dict[str, Any]:
-    """What the configuration has of the variants beside the first."""
+    """The configuration of all variants but the first."""
     return {
-        f"{each.variant} {name}": value
-        for each in planned_variants(settings, key)
-        if each.further
+        f"{variant.variant} {name}": value
+        for variant in planned_variants(settings, key)
+        if variant.further
         for name, value in {
-            "initial instances": each.plan.fleet.initial,
-            "inference AMI": each.plan.inference_ami,
-            **_routing_of(each.plan),
+            "initial instances": variant.plan.fleet.initial,
+            "inference AMI": variant.plan.inference_ami,
+            **_routing_of(variant.plan),
         }.items()
         if value is not None
     }
@@ -302,14 +306,14 @@ def _further(settings: Settings, key: str) -> dict[str, Any]:
 
 def _further_scaling(settings: Settings, key: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for each in planned_variants(settings, key):
-        plan, policy = each.plan, each.plan.scaling
-        if each.further is None or policy is None:
+    for variant in planned_variants(settings, key):
+        plan, policy = variant.plan, variant.plan.scaling
+        if variant.further is None or policy is None:
             continue
         scaling = plan.request.scaling
-        found[each.variant] = f"{plan.fleet.minimum} to {plan.fleet.maximum}"
+        found[variant.variant] = f"{plan.fleet.minimum} to {plan.fleet.maximum}"
         found |= {
-            f"{each.variant} {name}": value
+            f"{variant.variant} {name}": value
             for name, value in {
                 **_policy_of(plan),
                 **_schedule_of(plan),
@@ -383,7 +387,9 @@ def keeps_counts(settings: Settings, key: str) -> bool:
 def scaled_variants(settings: Settings, key: str) -> set[str]:
     """The variants that are scalable targets."""
     return {
-        each.variant for each in planned_variants(settings, key) if each.plan.scaling is not None
+        variant.variant
+        for variant in planned_variants(settings, key)
+        if variant.plan.scaling is not None
     }
 
 
@@ -394,8 +400,8 @@ def scales(settings: Settings, key: str) -> bool:
 
 def types_of(endpoint: EndpointSettings) -> list[str]:
     """The instance types of all variants."""
-    further = [each.settings.instance_type for each in further_variants(endpoint)]
-    pools = [each.instance_type for each in endpoint.instance_pools]
+    further = [variant.settings.instance_type for variant in further_variants(endpoint)]
+    pools = [pool.instance_type for pool in endpoint.instance_pools]
     return [*(pools or [endpoint.instance_type]), *(name for name in further if name)]
 
 
@@ -409,8 +415,8 @@ def deployment_of(endpoint: EndpointSettings) -> DeploymentPolicy:
 
 def _deployment(settings: Settings, key: str) -> DeploymentPolicy:
     """How a new version takes over, whoever said so; what rolls it back is a matter of its own."""
-    stated = deployment_of(settings.endpoints[key])
-    return replace(stated, rollback_on_alarms=None)
+    policy = deployment_of(settings.endpoints[key])
+    return replace(policy, rollback_on_alarms=None)
 
 
 def _thresholds(settings: Settings, key: str) -> dict[str, float]:
@@ -440,7 +446,7 @@ def _token_alarms(settings: Settings, key: str) -> dict[str, Any]:
         if not variant.shadow and token_alarm_count(endpoint, variant.plan):
             limits = token_limits(endpoint, variant.plan)
             found[variant.variant] = variant.plan.request.server_of_metrics
-            found |= {f"{each.measures} {each.percentile}": each.seconds for each in limits}
+            found |= {f"{limit.measures} {limit.percentile}": limit.seconds for limit in limits}
     others = ("waiting_requests", "kv_cache_use", "minimum_requests")
     stated = {name: getattr(own, name) for name in others} if found else {}
     return found | {name: value for name, value in stated.items() if value is not None}
@@ -452,7 +458,7 @@ def _alarms(settings: Settings, key: str) -> dict[str, Any]:
     given = {name: value for name, value in vars(alarms).items() if name not in apart}
     if given["capacity_at_maximum"] == "scaled":
         given["capacity_at_maximum"] = scales(settings, key)
-    types = tuple(sorted(each.instance_type for each in settings.endpoints[key].instance_pools))
+    types = tuple(sorted(pool.instance_type for pool in settings.endpoints[key].instance_pools))
     pools = {"types": types} if types else {}  # each has alarms of its own
     return {**pools, **{name: value for name, value in given.items() if value is not None}}
 
@@ -461,7 +467,7 @@ def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
     endpoint = settings.endpoints[key]
     if endpoint.warm_up is None:
         return {}
-    requests = max(each.plan.warm_up_requests for each in planned_variants(settings, key))
+    requests = max(variant.plan.warm_up_requests for variant in planned_variants(settings, key))
     return {"requests": requests, "target": endpoint.latency and endpoint.latency.milliseconds}
 
 
@@ -510,8 +516,8 @@ PLANNED_BY_ZONES = tuple(each for each in FLEET if each != "subnets")
 def alone_changed(before: Settings, key: str, place: Place, value: Any) -> Settings | None:
     """The former settings with one of them as it is now; None where they do not hold together."""
     try:
-        made: Settings = with_value(before, place, value)
-        list(planned_variants(made, key))
+        settings: Settings = with_value(before, place, value)
+        list(planned_variants(settings, key))
     except ConfigurationError:
         return None
-    return made
+    return settings

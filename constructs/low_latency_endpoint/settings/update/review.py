@@ -68,7 +68,7 @@ class FileReview:
         if before == after != difference.after:
             after = f"{after} (other content)"
         consequences = tuple(
-            each._replace(text=plain(each.text)) for each in difference.consequences
+            effect._replace(text=plain(effect.text)) for effect in difference.consequences
         )
         return replace(difference, before=before, after=after, consequences=consequences)
 
@@ -89,7 +89,7 @@ class FileReview:
         if self.after is None:
             return []
         plans = explain_variants(self.after).items()
-        return [(key, str(each)) for key, plan in plans for each in plan.warnings]
+        return [(key, str(warning)) for key, plan in plans for warning in plan.warnings]
 
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
@@ -125,7 +125,7 @@ class FileReview:
 
 def review_files(patterns: Iterable[str], before: Path, after: Path) -> list[FileReview]:
     """Read settings files in two revisions; a moved one is compared with the former file."""
-    found = [_review(each, before, after) for each in _paths(patterns, before, after)]
+    found = [_review(path, before, after) for path in _paths(patterns, before, after)]
     return _held_against_each_other(_moved(found))
 
 
@@ -137,7 +137,7 @@ def _paths(patterns: Iterable[str], before: Path, after: Path) -> list[str]:
         if any(each in pattern for each in "*?["):
             for folder in (after, before):
                 paths = sorted(folder.glob(pattern))
-                found |= {str(each.relative_to(folder)): None for each in paths}
+                found |= {str(path.relative_to(folder)): None for path in paths}
         else:
             found[str(Path(pattern))] = None
     return list(found)
@@ -160,7 +160,7 @@ def _review(path: str, before: Path, after: Path) -> FileReview:
         try:
             settings = load_settings(new, within=after)
         except SettingsError as error:
-            problems = tuple(each.replace(f"{new}", path) for each in error.parts[1:])
+            problems = tuple(part.replace(f"{new}", path) for part in error.parts[1:])
         except LowLatencyEndpointError as error:
             problems = (str(error),)
     elif not was:
@@ -169,7 +169,7 @@ def _review(path: str, before: Path, after: Path) -> FileReview:
         path,
         former,
         settings,
-        tuple(each.replace(f"{after}/", "") for each in problems),
+        tuple(problem.replace(f"{after}/", "") for problem in problems),
         is_new=is_there and not was,
         is_deleted=was and not is_there,
         before_is_wrong=was and former is None,
@@ -179,13 +179,21 @@ def _review(path: str, before: Path, after: Path) -> FileReview:
 
 def _moved(reviews: list[FileReview]) -> list[FileReview]:
     """With files that are new, of a stack whose file is deleted, as changes of that file."""
-    gone = {_stack(each.before): each for each in reviews if each.is_deleted and each.before}
+    gone = {
+        _stack(file_review.before): file_review
+        for file_review in reviews
+        if file_review.is_deleted and file_review.before
+    }
     found, moved = [], set()
-    for each in reviews:
-        if each.is_new and each.after and (former := gone.pop(_stack(each.after), None)):
+    for file_review in reviews:
+        if (
+            file_review.is_new
+            and file_review.after
+            and (former := gone.pop(_stack(file_review.after), None))
+        ):
             moved.add(former.path)
-            each = replace(each, before=former.before, is_new=False)
-        found.append(each)
+            file_review = replace(file_review, before=former.before, is_new=False)
+        found.append(file_review)
     return [each for each in found if each.path not in moved]
 
 
@@ -210,7 +218,8 @@ def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
                     + _WHY[kind].format(name=name)
                 )
     return [
-        replace(each, problems=(*each.problems, *problems.get(each.path, ()))) for each in reviews
+        replace(file_review, problems=(*file_review.problems, *problems.get(file_review.path, ())))
+        for file_review in reviews
     ]
 
 
@@ -284,10 +293,10 @@ def breaches(reviews: Iterable[FileReview], limits: Iterable[FailsOn]) -> list[t
     """What the files fail because of; nothing when they pass."""
     limits = [FailsOn(MISTAKES), *limits]
     return [
-        (limit, f"{each.path}: {text}")
-        for each in reviews
+        (limit, f"{file_review.path}: {text}")
+        for file_review in reviews
         for limit in limits
-        for text in _found(each, limit)
+        for text in _found(file_review, limit)
     ]
 
 
@@ -313,10 +322,10 @@ def _effects(review: FileReview, effect: Effect) -> Iterator[str]:
     if review.comparison is None:
         return
     found = [
-        f"{difference.endpoint or 'all endpoints'}: {each.text}"
+        f"{difference.endpoint or 'all endpoints'}: {consequence.text}"
         for difference in review.comparison.differences
-        for each in difference.consequences
-        if each.effect is effect
+        for consequence in difference.consequences
+        if consequence.effect is effect
     ]
     yield from dict.fromkeys(found)
 
@@ -353,6 +362,6 @@ def _more(before: StackCost, after: StackCost, percent: float, how: str) -> Iter
 
 def _instances(cost: StackCost) -> list[tuple[object, ...]]:
     return sorted(
-        (each.instance_type, *(each.instances(moment) for moment in _STANDING))
-        for each in cost.endpoints.values()
+        (endpoint.instance_type, *(endpoint.instances(moment) for moment in _STANDING))
+        for endpoint in cost.endpoints.values()
     )

@@ -17,9 +17,9 @@ from ...errors.frozen import dataclass
 REVISION = rule(
     "LLE980",
     "a revision of the repository cannot be read",
-    fix="Run in a Git checkout, and name a revision that exists, such as origin/main, or a file "
-    "that ends in .yaml. In a shallow checkout, fetch the revision first: "
-    "`git fetch --depth=1 origin REVISION`.",
+    fix="Run in a Git checkout, and name an existing revision, such as origin/main, or a "
+    ".yaml file. In a shallow checkout, first run `git fetch --depth=1 origin "
+    "REVISION`.",
     source="https://git-scm.com/docs/gitrevisions",
 )
 _CREDENTIALS = re.compile(r"://[^/@\s]*@")
@@ -108,7 +108,7 @@ class Repository:
 
     def _write(self, entries: list[_Entry], folder: Path) -> None:
         """Links come last, so that no file is written through one."""
-        blobs = [each for each in entries if each.mode != _MODULE]
+        blobs = [entry for entry in entries if entry.mode != _MODULE]
         blobs.sort(key=lambda each: each.mode == _LINK)
         with self._started("cat-file", "--batch") as git:
             assert git.stdin

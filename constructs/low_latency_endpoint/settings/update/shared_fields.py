@@ -37,7 +37,7 @@ def both(before: Settings, after: Settings) -> tuple[str, ...]:
 
 def endpoint_names(settings: Settings) -> dict[str, str]:
     """The stated names of endpoints, by themselves as SageMaker compares them."""
-    names = (each.endpoint_name for each in settings.endpoints.values())
+    names = (endpoint.endpoint_name for endpoint in settings.endpoints.values())
     return {name.lower(): name for name in names if name}
 
 
@@ -108,7 +108,7 @@ def _zones(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _flow_log(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.network.flow_log for each in (before, after))
+    was, now = (settings.network.flow_log for settings in (before, after))
     if was and now:
         if was != now:
             yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
@@ -126,7 +126,7 @@ def _flow_log_role(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _adopted(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.private_link.interface_endpoint_id for each in (before, after))
+    was, now = (settings.private_link.interface_endpoint_id for settings in (before, after))
     if was is None:
         yield Consequence(
             Effect.DELETED,
@@ -142,7 +142,7 @@ def _fips(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _private_dns(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.private_link.private_dns is not False for each in (before, after))
+    was, now = (settings.private_link.private_dns is not False for settings in (before, after))
     if was != now:
         yield Consequence(
             Effect.IN_PLACE,
@@ -158,7 +158,7 @@ def _policy(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.private_link.allow_cidrs for each in (before, after))
+    was, now = (settings.private_link.allow_cidrs for settings in (before, after))
     own = {after.network.cidr} if after.network.vpc_id is None else {"the VPC's"}
     lost = sorted(set(was or own) - set(now or own))
     if set(was or own) != set(now or own):
@@ -170,7 +170,7 @@ def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 
 def _hosted_zone(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (each.private_link.hosted_zone_vpc_ids for each in (before, after))
+    was, now = (settings.private_link.hosted_zone_vpc_ids for settings in (before, after))
     lost = sorted(set(was) - set(now))
     if not was:
         yield Consequence(Effect.NEW, "a private hosted zone")

@@ -363,8 +363,8 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
 
 def _note_drift(changes: list[dict[str, Any]], stack: Stack, live: Stack) -> str:
     """Say in the changes what drifted; gives the drift status of the stack."""
-    was = {name: each.properties for name, each in stack.resources.items()}
-    found = {name: each.properties for name, each in live.resources.items()}
+    was = {name: resource.properties for name, resource in stack.resources.items()}
+    found = {name: resource.properties for name, resource in live.resources.items()}
     for each in (change["ResourceChange"] for change in changes):
         name = each["LogicalResourceId"]
         if name not in was:
@@ -409,7 +409,7 @@ def _stack_for_change_set(
 
 def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, ChangeSet]:
     """Find a change set by its id, or by its name within its stack: two stacks may share one."""
-    wanted = request["ChangeSetName"]
+    change_set_name = request["ChangeSetName"]
     stacks = stacks_of(caller)
     candidates = (
         [stacks.find(request["StackName"], or_deleted=True)]
@@ -418,9 +418,11 @@ def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, Ch
     )
     for stack in candidates:
         for change_set in stack.change_sets.values():
-            if wanted == change_set.id or (wanted == change_set.name and request.get("StackName")):
+            if change_set_name == change_set.id or (
+                change_set_name == change_set.name and request.get("StackName")
+            ):
                 return stack, change_set
-    raise ServiceError(f"ChangeSet [{wanted}] does not exist", "ChangeSetNotFound", 404)
+    raise ServiceError(f"ChangeSet [{change_set_name}] does not exist", "ChangeSetNotFound", 404)
 
 
 def describe_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class ResourceWork:
 
     def live(self) -> dict[str, DeployedResource]:
         """Give the resources as their services have them, without those that are gone."""
-        found = {}
+        resources = {}
         for logical_id, resource in self._stack.resources.items():
             at = copy_with(self._place, logical_id=logical_id, type_name=resource.type)
             try:
@@ -78,8 +78,8 @@ class ResourceWork:
                     raise ServiceError(f"{logical_id}: its drift cannot be read: {error}") from None
                 properties = None
             if properties is not None:
-                found[logical_id] = copy_with(resource, properties=dict(properties))
-        return found
+                resources[logical_id] = copy_with(resource, properties=dict(properties))
+        return resources
 
     def attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
         """Do the work; turn any failure into the resource's event and `ResourceFailed`."""

@@ -109,8 +109,9 @@ def check_references(template: Mapping[str, Any]) -> None:
     named: dict[str, set[str]] = {
         "Resources": {
             name
-            for each in resources.values()
-            for name in {*references(each.get("Properties") or {})} - known | _explicit(each)
+            for resource in resources.values()
+            for name in {*references(resource.get("Properties") or {})} - known
+            | _explicit(resource)
             if name not in resources
         },
         "Outputs": {*references(template.get("Outputs") or {})} - known,
@@ -363,7 +364,7 @@ class Evaluation:
             stacks = stack_store(self._place.account, str(region))
         with stacks.lock:
             found = stacks.alive.get(str(stack))
-            outputs = {each.key: each.value for each in found.outputs} if found else {}
+            outputs = {output.key: output.value for output in found.outputs} if found else {}
         if output not in outputs:
             raise ServiceError(
                 f"Template error: stack {stack} has no output {output}, or does not exist"

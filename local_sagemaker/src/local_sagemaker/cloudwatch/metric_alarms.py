@@ -280,7 +280,9 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     operator = settings["ComparisonOperator"]
     if ("Upper" in operator or "Lower" in operator) != banded:
         yield "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
-    if banded and any(":autoscaling:" in each for each in settings.get("AlarmActions", ())):
+    if banded and any(
+        ":autoscaling:" in alarm_action for alarm_action in settings.get("AlarmActions", ())
+    ):
         yield "An alarm with ThresholdMetricId cannot have Auto Scaling actions"
     for name, known in _KNOWN.items():
         if settings.get(name, known[0]) not in known:

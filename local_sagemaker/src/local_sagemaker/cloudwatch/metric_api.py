@@ -78,31 +78,31 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
         raise ValidationError("The parameter EndTime must be greater than StartTime.")
     if start == end:
         raise ValidationError("The parameter StartTime must not equal parameter EndTime.")
-    wanted = request.get("MetricDataQueries", [])
-    for number, query in enumerate(wanted, start=1):
+    metric_data_queries = request.get("MetricDataQueries", [])
+    for number, query in enumerate(metric_data_queries, start=1):
         if "MetricStat" not in query and "Expression" not in query:
             raise ValidationError(
                 f"The parameter MetricDataQueries.member.{number}.MetricStat is required.\n"
             )
     with state.lock:
-        queries = Queries(_with_services(state), wanted)
+        queries = Queries(_with_services(state), metric_data_queries)
         results: list[dict[str, Any]] = []
-        for query in wanted:
+        for query in metric_data_queries:
             window = Window(_rounded(start, queries.period(query)), end)
             if not query.get("ReturnData", True):
                 continue
             try:
-                found = queries.result(query["Id"], window)
+                result = queries.result(query["Id"], window)
             except ExpressionError as error:
                 raise ValidationError(f"Error in expression '{query['Id']}': {error}") from error
-            if isinstance(found, float):
+            if isinstance(result, float):
                 raise ValidationError(
                     f"Error in expression '{query['Id']}': The result must be a time series or an "
                     "array of time series, not a number"
                 )
-            for series in found if isinstance(found, list) else [found]:
+            for series in result if isinstance(result, list) else [result]:
                 label = query.get("Label") or series.label or query["Id"]
-                if isinstance(found, list):
+                if isinstance(result, list):
                     label = f"{query['Label']} {series.label}" if query.get("Label") else label
                 results.append(_answer(query["Id"], label, series, request.get("ScanBy")))
     return {"MetricDataResults": results, "Messages": []}

@@ -85,12 +85,12 @@ def _in_python(token: re.Match[str]) -> str:
 
 def names_in(node: ast.expr) -> set[str]:
     """Give the query ids that an expression reads."""
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
     return {name for name in names if name[0].islower()}
 
 
 def functions_in(node: ast.expr) -> set[str]:
-    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    calls = (child.func for child in ast.walk(node) if isinstance(child, ast.Call))
     return {function.id for function in calls if isinstance(function, ast.Name)}
 
 

@@ -131,11 +131,11 @@ _lock = threading.Lock()
 def state_of(backend: Any) -> CloudWatchState:
     """Give the state that hangs on one of moto's backends, so that a reset forgets it too."""
     with _lock:
-        found = backend.__dict__.get("local_aws_state")
-        if found is None:
-            found = CloudWatchState(backend.account_id, backend.region_name, backend.alarms)
-            backend.local_aws_state = found
-        return found
+        state = backend.__dict__.get("local_aws_state")
+        if state is None:
+            state = CloudWatchState(backend.account_id, backend.region_name, backend.alarms)
+            backend.local_aws_state = state
+        return state
 
 
 def state_at(place: tuple[str, str]) -> CloudWatchState:

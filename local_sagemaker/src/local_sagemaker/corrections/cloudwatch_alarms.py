@@ -46,7 +46,7 @@ def put_metric_data(_: Any, self: Any, namespace: str, metric_data: list[dict[st
 @around(CloudWatchBackend)
 def tag_resource(original: Any, self: Any, arn: str, tags: dict[str, str]) -> None:
     """Tag an alarm, or a dashboard."""
-    if arn in {each.arn for each in self.dashboards.values()}:
+    if arn in {dashboard.arn for dashboard in self.dashboards.values()}:
         self.tagger.tag_resource(arn, self.tagger.convert_dict_to_tags_input(tags))
     else:
         original(self, arn, tags)

@@ -54,9 +54,9 @@ def _start(backend: Any, task: Any, url: str) -> None:
     container = definition.container_definitions[0]
     override: Mapping[str, Any] = next(
         (
-            one
-            for one in (task.overrides or {}).get("containerOverrides", [])
-            if one.get("name") == container["name"]
+            container_override
+            for container_override in (task.overrides or {}).get("containerOverrides", [])
+            if container_override.get("name") == container["name"]
         ),
         {},
     )
@@ -71,11 +71,11 @@ def _start(backend: Any, task: Any, url: str) -> None:
     task.enable_execute_command = bool(request.get_json(force=True).get("enableExecuteCommand"))
     task.created_at = time.time()
     task.stop_seconds = float(container.get("stopTimeout") or 30)
-    one = task.containers[0]
-    one.task_arn = task.task_arn
-    one.runtime_id = f"{task.id.replace('-', '')}-{int(task.created_at)}"
-    one.exit_code = None
-    one.exitCode = None
+    main_container = task.containers[0]
+    main_container.task_arn = task.task_arn
+    main_container.runtime_id = f"{task.id.replace('-', '')}-{int(task.created_at)}"
+    main_container.exit_code = None
+    main_container.exitCode = None
     _address(task)
     task.running = None
     task.last_status = "PROVISIONING"
@@ -177,15 +177,15 @@ def advance(_: Any, self: Any) -> None:
     if self.running is None or self._status == "STOPPED":  # None: not yet started
         return
     code = self.running.exit_code
-    one = self.containers[0]
+    container = self.containers[0]
     if code is not None:
-        one.exit_code = one.exitCode = code
+        container.exit_code = container.exitCode = code
         reason = self.stopped_reason or "Essential container in task exited"
         stop_code = "UserInitiated" if self.stopped_reason else "EssentialContainerExited"
         _stopped(self, stop_code, reason, self.running.stopped_at or time.time())
     elif self._status != "STOPPING":
         started = time.time() - self.created_at >= _START_SECONDS
-        self.last_status = one.last_status = "RUNNING" if started else "PROVISIONING"
+        self.last_status = container.last_status = "RUNNING" if started else "PROVISIONING"
         if started:
             self.started_at = self.running.started_at
 

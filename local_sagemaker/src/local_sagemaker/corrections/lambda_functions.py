@@ -167,9 +167,9 @@ def _quota() -> int:
 def _unreserved(backend: Any, but: str = "") -> int:
     """Give what is left of the quota, without the reservation of one function."""
     return _quota() - sum(
-        int(each.reserved_concurrency or 0)
-        for each in backend.list_functions()
-        if each.function_name != but
+        int(function.reserved_concurrency or 0)
+        for function in backend.list_functions()
+        if function.function_name != but
     )
 
 

@@ -133,7 +133,7 @@ def private_zone_named(account_id: str, partition: str, name: str, vpc_id: str) 
         if (
             zone.private_zone
             and zone.name.rstrip(".") == name.rstrip(".")
-            and any(each["vpc_id"] == vpc_id for each in zone.vpcs)
+            and any(vpc["vpc_id"] == vpc_id for vpc in zone.vpcs)
         ):
             return str(zone.id).rpartition("/")[2]
     return None
@@ -142,12 +142,12 @@ def private_zone_named(account_id: str, partition: str, name: str, vpc_id: str) 
 def _refuse_second(backend: Any, name: str, vpc_id: str, region: str) -> None:
     zone = private_zone_named(backend.account_id, backend.partition, name, vpc_id)
     endpoints = ec2_backends[backend.account_id][region].vpc_end_points.values()
-    for each in endpoints:
+    for endpoint in endpoints:
         # The zone that PrivateLink makes for private DNS is the last of an endpoint's names.
-        entry = (each.dns_entries or [{}])[-1]
+        entry = (endpoint.dns_entries or [{}])[-1]
         if (
-            each.vpc_id == vpc_id
-            and each.private_dns_enabled
+            endpoint.vpc_id == vpc_id
+            and endpoint.private_dns_enabled
             and entry.get("dns_name", "") == name.rstrip(".")
         ):
             zone = entry["hosted_zone_id"]

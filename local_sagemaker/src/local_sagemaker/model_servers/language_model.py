@@ -178,14 +178,14 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
                 if number == call.fails_after:
                     await connection.send_chunk(answer.failing(_FAILURE))
                     break
-                said = answer.token(number)
+                token = answer.token(number)
                 if number + 1 == asked.output_tokens:
                     self._leave(call, generated=number)
-                    said += answer.ending(cached)
+                    token += answer.ending(cached)
                 elif not number:
                     self._prefixes.keep(asked.tokens)
                 if asked.stream:
-                    await connection.send_chunk(said)
+                    await connection.send_chunk(token)
             if asked.stream:
                 connection.end_stream()
             else:

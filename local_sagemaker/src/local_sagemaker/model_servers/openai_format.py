@@ -107,7 +107,7 @@ def _output(
 ) -> tuple[int, str]:
     """Say how many tokens the answer has, and why it ends there."""
     limits = [_number(document, name) for name in ("max_completion_tokens", "max_tokens")]
-    limit = next((each for each in limits if each is not None), None)
+    limit = next((limit for limit in limits if limit is not None), None)
     least = _number(document, "min_tokens") or 0
     longest = settings.context_tokens or settings.kv_tokens
     if limit is not None and limit < 1:

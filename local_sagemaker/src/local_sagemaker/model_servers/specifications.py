@@ -364,9 +364,9 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     except ValidationError as error:
         raise ValueError(
             "; ".join(
-                f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg'].removeprefix('Value error, ')}"
-                + (f", not {_short(one.get('input'))}" if one["loc"] else "")
-                for one in error.errors()
+                f"{'.'.join(map(str, error['loc'])) or kind}: {error['msg'].removeprefix('Value error, ')}"
+                + (f", not {_short(error.get('input'))}" if error["loc"] else "")
+                for error in error.errors()
             )
         ) from None
     except (TypeError, ValueError, RecursionError) as error:

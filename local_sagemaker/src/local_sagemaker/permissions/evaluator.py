@@ -153,7 +153,7 @@ def operator_parts(operator: str) -> tuple[str, str, bool]:
 def as_texts(value: object) -> list[str]:
     """Give one value or several as texts, as JSON's booleans and numbers are meant."""
     values = value if isinstance(value, list) else [value]
-    return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
 def holds(operator: str, key: str, wanted: list[str], context: Context) -> bool:
@@ -294,13 +294,13 @@ class Statement:
 
     def applies(self, asked: Asked) -> bool:
         """Say whether action, resource and conditions are those of a request."""
-        named = any(is_like(one, asked.action, ignore_case=True) for one in self.actions)
+        named = any(is_like(action, asked.action, ignore_case=True) for action in self.actions)
         if named == self.not_actions:
             return False
         if self.resources is not None:
             meant = any(
-                arn_matches(one, asked.resource, asked.context, variables=self.variables)
-                for one in self.resources
+                arn_matches(resource, asked.resource, asked.context, variables=self.variables)
+                for resource in self.resources
             )
             if meant == self.not_resources:
                 return False
@@ -359,17 +359,17 @@ class Policy:
 
     def denies(self, asked: Asked) -> bool:
         return any(
-            each.denies and each.grant(asked.principal) and each.applies(asked)
-            for each in self.statements
+            statement.denies and statement.grant(asked.principal) and statement.applies(asked)
+            for statement in self.statements
         )
 
     def allows(self, asked: Asked) -> _Grant:
         """Say whom the allowing statements name, the nearest, whatever is unknown of others."""
         found, unknown = _Grant.NOBODY, None
-        for each in self.statements:
+        for statement in self.statements:
             try:
-                grant = each.grant(asked.principal)
-                if grant > found and not each.denies and each.applies(asked):
+                grant = statement.grant(asked.principal)
+                if grant > found and not statement.denies and statement.applies(asked):
                     found = grant
             except NotJudged as problem:
                 unknown = problem
@@ -388,7 +388,7 @@ def read_policy(text: str) -> Policy:
     version = document.get("Version", "2008-10-17")
     statements = document["Statement"]
     statements = statements if isinstance(statements, list) else [statements]
-    return Policy(tuple(Statement.of(each, version) for each in statements))
+    return Policy(tuple(Statement.of(statement, version) for statement in statements))
 
 
 # -------------------------------------------------------------------------------- decision
@@ -421,19 +421,19 @@ def decide(asked: Asked, policies: Policies) -> Decision:
 
 def allows_everything(policies: Policies) -> bool:
     """Say whether an identity may do whatever there is: an administrator, whom nothing limits."""
-    statements = [each for policy in policies.identity for each in policy.statements]
+    statements = [statement for policy in policies.identity for statement in policy.statements]
     return (
-        any(each.is_everything for each in statements)
-        and not any(each.denies for each in statements)
+        any(statement.is_everything for statement in statements)
+        and not any(statement.denies for statement in statements)
         and not (policies.boundary or policies.session or policies.endpoint or policies.resource)
     )
 
 
 def _any_allows(policies: Iterable[Policy], asked: Asked) -> bool:
     unknown = None
-    for each in policies:
+    for policy in policies:
         try:
-            if each.allows(asked):
+            if policy.allows(asked):
                 return True
         except NotJudged as problem:
             unknown = problem

@@ -161,7 +161,7 @@ def _policy_text(service: str, region: str, account: str, name: str) -> str | by
     if service == "kms":
         key = kms_backends[account][region].keys.get(name.partition("/")[2])
         # AWS's own keys let whoever may use the service that they are of.
-        of_aws = key is not None and any(each.startswith("alias/aws/") for each in key.aliases)
+        of_aws = key is not None and any(alias.startswith("alias/aws/") for alias in key.aliases)
         return _OPEN if of_aws else key and key.policy
     if service == "sqs":
         queue = sqs_backends[account][region].queues.get(name)
@@ -170,8 +170,8 @@ def _policy_text(service: str, region: str, account: str, name: str) -> str | by
         topic = sns_backends[account][region].topics.get(f"arn:aws:sns:{region}:{account}:{name}")
         return topic and topic.policy
     if service == "lambda":
-        known = lambda_backends[account][region].list_functions()
-        found = next((f for f in known if f.function_name == name.split(":")[1]), None)
+        functions = lambda_backends[account][region].list_functions()
+        found = next((f for f in functions if f.function_name == name.split(":")[1]), None)
         statements = found.policy.statements if found else []
         return (
             json.dumps({"Version": "2012-10-17", "Statement": statements}) if statements else None
@@ -234,14 +234,14 @@ def _endpoints(origin: Origin, service: str, region: str) -> list[Any]:
     """Give the VPC endpoints that a request to a service comes through; none is the internet."""
     backend = ec2_backends[ACCOUNT][region]
     known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
-    subnets = [known[each] for each in origin.subnets if each in known]
+    subnets = [known[subnet] for subnet in origin.subnets if subnet in known]
     if not subnets:
         return []
     vpc = subnets[0].vpc_id
     there = [
-        each
-        for each in list(backend.vpc_end_points.values())
-        if each.vpc_id == vpc and _is_of(each, service, region)
+        endpoint
+        for endpoint in list(backend.vpc_end_points.values())
+        if endpoint.vpc_id == vpc and _is_of(endpoint, service, region)
     ]
     tables = {_route_table(backend, subnet.id, vpc) for subnet in subnets}
     gateways = [each for each in there if tables.intersection(each.route_table_ids or ())]
@@ -254,7 +254,11 @@ def _is_of(endpoint: Any, service: str, region: str) -> bool:
 
 
 def _route_table(backend: Any, subnet: str, vpc: str) -> str:
-    of_vpc = [each for each in list(backend.route_tables.values()) if each.vpc_id == vpc]
+    of_vpc = [
+        route_table
+        for route_table in list(backend.route_tables.values())
+        if route_table.vpc_id == vpc
+    ]
     own = [each.id for each in of_vpc if subnet in each._associations.values()]
     return str((own or [each.id for each in of_vpc if each.main_association_id] or [""])[0])
 
@@ -264,10 +268,12 @@ def zonal_endpoints(zone: str, region: str) -> list[Any]:
     backend = ec2_backends[ACCOUNT][region]
     known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
     return [
-        each
-        for each in list(backend.vpc_end_points.values())
-        if _is_of(each, "sagemaker-runtime", region)
-        and any(s in known and known[s].availability_zone == zone for s in each.subnet_ids or ())
+        endpoint
+        for endpoint in list(backend.vpc_end_points.values())
+        if _is_of(endpoint, "sagemaker-runtime", region)
+        and any(
+            s in known and known[s].availability_zone == zone for s in endpoint.subnet_ids or ()
+        )
     ]
 
 

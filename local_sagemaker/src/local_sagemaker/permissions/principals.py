@@ -82,7 +82,7 @@ def _documents(holder: Any) -> Iterable[Policy]:
 
 
 def _default_version(managed: Any) -> Policy:
-    document = next(each.document for each in managed.versions if each.is_default)
+    document = next(version.document for version in managed.versions if version.is_default)
     return read_policy(document if isinstance(document, str) else json.dumps(document))
 
 
@@ -116,7 +116,7 @@ def role_identity(
     limits = read_policy(policy) if policy else None
     if role is None:  # a session of a role that is gone has no rights
         return Identity(Principal(session, account, arn), Policies(session=limits), {}, origin)
-    held = Policies(
+    policies = Policies(
         tuple(_documents(role)), _boundary(backend, role.permissions_boundary_arn), limits
     )
     keys = {
@@ -124,7 +124,7 @@ def role_identity(
         "aws:userid": f"{role.id}:{session_name}",
         **_tags(role.tags),
     }
-    return Identity(Principal(session, account, role.arn), held, keys, origin)
+    return Identity(Principal(session, account, role.arn), policies, keys, origin)
 
 
 def _user_identity(backend: Any, user: Any) -> Identity:
@@ -143,7 +143,7 @@ def _user_identity(backend: Any, user: Any) -> Identity:
 
 def _tags(tags: Any) -> dict[str, str]:
     pairs = tags.values() if isinstance(tags, Mapping) else tags or []
-    found = (each for each in pairs if isinstance(each, Mapping))
+    found = (pair for pair in pairs if isinstance(pair, Mapping))
     return {f"aws:principaltag/{each['Key'].lower()}": each["Value"] for each in found}
 
 
@@ -164,11 +164,11 @@ def identify(key: str) -> Identity:
     """Give who has an access key; a key that nobody here issued is the administrator's."""
     for account in list(models.iam_backends.values()):
         for backend in list(account.values()):
-            found = backend.access_keys.get(key)
-            if found is None:
+            access_key = backend.access_keys.get(key)
+            if access_key is None:
                 continue
-            if found.user_name:
-                return _user_identity(backend, backend.get_user(found.user_name))
+            if access_key.user_name:
+                return _user_identity(backend, backend.get_user(access_key.user_name))
             session = session_of(key)
             if session is not None:
                 return role_identity(
@@ -212,7 +212,7 @@ def service_session(role_arn: str, name: str, origin: Origin = Origin()) -> Sess
     with _lock:
         held = _sessions.get(wanted)
         if held is None or held[1] - now < _RENEWED:
-            made = sts_backends[ACCOUNT]["aws"].assume_role(
+            assume_role = sts_backends[ACCOUNT]["aws"].assume_role(
                 region_name="us-east-1",
                 role_session_name=name,
                 role_arn=role_arn,
@@ -220,7 +220,9 @@ def service_session(role_arn: str, name: str, origin: Origin = Origin()) -> Sess
                 duration=3600,
                 external_id="",
             )
-            session = Session(made.access_key_id, made.secret_access_key, made.session_token)
+            session = Session(
+                assume_role.access_key_id, assume_role.secret_access_key, assume_role.session_token
+            )
             held = _sessions[wanted] = (session, now + timedelta(hours=1))
             _origins[session.access_key] = origin
     return held[0]

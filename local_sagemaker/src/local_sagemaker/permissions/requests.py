@@ -270,7 +270,7 @@ class _Route:
 def _routes(service: str) -> list[_Route]:
     """Give the routes of a service with REST, those that ask for most first."""
     model = service_model(service)
-    found = []
+    routes = []
     for name in model.operation_names:
         operation = model.operation_model(name)
         # botocore's clients take S3's bucket out of the path, in the model that all share.
@@ -291,10 +291,10 @@ def _routes(service: str) -> list[_Route]:
         wanted += [(each, None) for each in needs["querystring"]]
         headers = tuple(each.lower() for each in needs["header"])
         method = operation.http["method"]
-        found.append(_Route(method, re.compile(pattern), tuple(wanted), headers, name))
+        routes.append(_Route(method, re.compile(pattern), tuple(wanted), headers, name))
     # Of two names for one thing (old and new ones) the one whose rights are known is meant.
     return sorted(
-        found, key=lambda r: (-len(r.query) - len(r.headers), not is_known(service, r.name))
+        routes, key=lambda r: (-len(r.query) - len(r.headers), not is_known(service, r.name))
     )
 
 

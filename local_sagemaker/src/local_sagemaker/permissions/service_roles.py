@@ -48,20 +48,20 @@ def check_assumable(role: str) -> None:
 def check_configuration(region: str, name: str, settings: Mapping[str, Any]) -> None:
     """Refuse a role that lacks what the function's configuration needs, as CreateFunction does."""
     check_assumable(settings["Role"])
-    who = role_identity(settings["Role"], name)
+    identity = role_identity(settings["Role"], name)
     network = settings.get("VpcConfig") or {}
     if subnets := network.get("SubnetIds"):
         asked = {"SubnetId": subnets[0], "Groups": network.get("SecurityGroupIds")}
         asked |= {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region)}
         for operation in _INTERFACES:
-            needed = rights("ec2", operation, asked, region, who.principal.account)
-            _check(who, needed, "ec2", region, f"{operation} on EC2")
+            needed = rights("ec2", operation, asked, region, identity.principal.account)
+            _check(identity, needed, "ec2", region, f"{operation} on EC2")
     target = (settings.get("DeadLetterConfig") or {}).get("TargetArn", "")
     if target:
         service = target.split(":")[2]
         action = {"sqs": "SendMessage", "sns": "Publish"}.get(service, "")
         wanted = [Right(f"{service}:{action}", target, {})]
-        _check(who, wanted, service, region, f"{action} on {service.upper()}")
+        _check(identity, wanted, service, region, f"{action} on {service.upper()}")
 
 
 def _check(who: Identity, wanted: Iterable[Right], service: str, region: str, what: str) -> None:
@@ -188,11 +188,11 @@ class ModelRole:
             return
         _, region = self.place
         # SageMaker pulls images by itself, not through the model's VPC.
-        who = role_identity(self.arn, _SESSION)
+        identity = role_identity(self.arn, _SESSION)
         wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
         for right in (*wanted, *(Right(f"ecr:{name}", repository, {}) for name in _OF_IMAGES)):
             try:
-                check(who, [right], "ecr", region)
+                check(identity, [right], "ecr", region)
             except Denied as denied:
                 logger.info("%s", denied)
                 lacks = right.action.removeprefix("ecr:")
@@ -241,10 +241,10 @@ class ModelRole:
             "Vpc": vpc_of(subnet, region),
         }
         # The service calls with the role, from outside of the VPC.
-        who = role_identity(self.arn, _SESSION)
+        identity = role_identity(self.arn, _SESSION)
         for operation in _OF_INTERFACES:
             try:
-                check(who, rights("ec2", operation, asked, region, account), "ec2", region)
+                check(identity, rights("ec2", operation, asked, region, account), "ec2", region)
             except Denied as denied:
                 raise RoleLacks(
                     f"Access denied while setting up the network of the model: {denied}"
@@ -257,7 +257,7 @@ class ModelRole:
         try:
             check(
                 role_identity(self.arn, _SESSION),
-                [*keys, *(Right("kms:CreateGrant", each.resource, granted) for each in keys)],
+                [*keys, *(Right("kms:CreateGrant", key.resource, granted) for key in keys)],
                 "kms",
                 region,
             )
@@ -364,13 +364,13 @@ def _check_execution(
                 + ("ECR images." if repository else "log driver awslogs.")
             )
         return
-    who = role_identity(role, task_id, origin=origin)
+    identity = role_identity(role, task_id, origin=origin)
     if repository:
         wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
         for action in ("BatchCheckLayerAvailability", "GetDownloadUrlForLayer", "BatchGetImage"):
             wanted.append(Right(f"ecr:{action}", repository, {}))
         try:
-            check(who, wanted, "ecr", region)
+            check(identity, wanted, "ecr", region)
         except Denied as denied:
             raise TaskRefused(
                 "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
@@ -379,10 +379,12 @@ def _check_execution(
     if group:
         stream = f"{options.get('awslogs-stream-prefix', 'ecs')}/{container['name']}/{task_id}"
         where = options.get("awslogs-region", region)
-        arn = f"arn:aws:logs:{where}:{who.principal.account}:log-group:{group}:log-stream:{stream}"
+        arn = f"arn:aws:logs:{where}:{identity.principal.account}:log-group:{group}:log-stream:{stream}"
         actions = ("CreateLogStream", "PutLogEvents")
         try:
-            check(who, [Right(f"logs:{action}", arn, {}) for action in actions], "logs", region)
+            check(
+                identity, [Right(f"logs:{action}", arn, {}) for action in actions], "logs", region
+            )
         except Denied as denied:
             raise TaskRefused(
                 "ResourceInitializationError: failed to validate logger args: create stream has "

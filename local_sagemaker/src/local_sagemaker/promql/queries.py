@@ -211,16 +211,16 @@ def _numbers(
     kind: str, labels: Mapping[str, str], points: Sequence[SeriesPoint]
 ) -> dict[float, list[tuple[float, float]]]:
     """Give the numbers of a series at each moment, by the bucket that they are of."""
-    found: dict[float, list[tuple[float, float]]] = {}
+    numbers: dict[float, list[tuple[float, float]]] = {}
     bound = bound_of(labels.get("le", "")) if kind == "explicit" else 0.0
     for time, value in points:
         if isinstance(value, Mapping):
             if kind in ("count", "exponential"):
                 for high, count in value.items():
-                    found.setdefault(high, []).append((time, count))
+                    numbers.setdefault(high, []).append((time, count))
         elif kind not in ("count", "exponential") and not math.isnan(bound):
-            found.setdefault(bound, []).append((time, value))
-    return found
+            numbers.setdefault(bound, []).append((time, value))
+    return numbers
 
 
 def _merged(term: _Term, group: Mapping[float, Sequence[float]]) -> float:

@@ -57,7 +57,7 @@ def _invoked(at: Place, arn: str) -> Any:
     if not arn.startswith("arn:aws:lambda:"):
         raise ServiceError(f"A ServiceToken other than a function's is not emulated: {arn}")
     try:
-        found = get_backend(at.account, at.region).get_function(arn)
+        function = get_backend(at.account, at.region).get_function(arn)
     except UnknownFunctionException as error:
         raise ServiceError(f"Function not found: {arn}") from error
     if at.session is not None:
@@ -66,7 +66,7 @@ def _invoked(at: Place, arn: str) -> Any:
             check(who, [right], "lambda", at.region)
         except Denied as denied:
             raise ServiceError(str(denied), "AccessDenied") from None
-    return found
+    return function
 
 
 def _answer(at: Place, found: Any, event: dict[str, Any]) -> Created:
@@ -88,8 +88,8 @@ def _answer(at: Place, found: Any, event: dict[str, Any]) -> Created:
         received.update(answer)
         connection.send(200, (), b"")
 
-    given = (event.get("ResourceProperties") or {}).get("ServiceTimeout")
-    timeout = float(given or _SERVICE_TIMEOUT)
+    service_timeout = (event.get("ResourceProperties") or {}).get("ServiceTimeout")
+    timeout = float(service_timeout or _SERVICE_TIMEOUT)
     with listening(take, limits=Limits(largest_body=_LARGEST_ANSWER, chunked=True)) as listener:
         url = f"http://{LOOPBACK}:{listener.port}{path}"
         outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)

@@ -35,8 +35,8 @@ class Endpoint(ResourceType):
             raise ServiceError(f"{noun} {name} is {status}: {reason}")
 
     def describe(self, at: Place, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = at.client("sagemaker").describe_endpoint(EndpointName=name)
-        return found
+        endpoint: dict[str, Any] = at.client("sagemaker").describe_endpoint(EndpointName=name)
+        return endpoint
 
     def rolled_back(self, found: dict[str, Any], known: Known) -> bool:
         """Say whether it is as it was before the update."""
@@ -47,10 +47,10 @@ class InferenceComponent(Endpoint):
     _FIXED = ("EndpointName", "InferenceComponentName", "VariantName")
 
     def describe(self, at: Place, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = at.client("sagemaker").describe_inference_component(
+        component: dict[str, Any] = at.client("sagemaker").describe_inference_component(
             InferenceComponentName=name
         )
-        return found
+        return component
 
     def rolled_back(self, found: dict[str, Any], known: Known) -> bool:
         return bool(found.get("FailureReason"))

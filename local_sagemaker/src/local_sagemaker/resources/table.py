@@ -68,10 +68,10 @@ def _lifecycle_rule(left: dict[str, Any]) -> dict[str, Any]:
 def association(acls: list[dict[str, Any]], subnet: str) -> str:
     """Find a subnet's association with a network ACL."""
     found = [
-        each["NetworkAclAssociationId"]
+        association["NetworkAclAssociationId"]
         for acl in acls
-        for each in acl["Associations"]
-        if each["SubnetId"] == subnet
+        for association in acl["Associations"]
+        if association["SubnetId"] == subnet
     ]
     return str(found[0]) if found else ""
 
@@ -95,7 +95,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "canned_acl": lambda name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(),
     "dimension_of": lambda target: target.split("|")[1],
     "dns_entries": lambda entries: [
-        f"{each['HostedZoneId']}:{each['DnsName']}" for each in entries
+        f"{entry['HostedZoneId']}:{entry['DnsName']}" for entry in entries
     ],
     "either": lambda otherwise, value: value or otherwise,
     "encryption_rules": encryption_rules,
@@ -182,8 +182,8 @@ def _tags(row: dict[str, Any]) -> Tags:
 def _type(type_name: str, row: dict[str, Any]) -> ResourceType:
     module, _, name = row.pop("class", "resource_type.ResourceType").partition(".")
     kind = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-    made: ResourceType = kind(type_name, **_read(row))
-    return made
+    resource_type: ResourceType = kind(type_name, **_read(row))
+    return resource_type
 
 
 _TABLE = yaml.load(Path(__file__).with_name("table.yaml").read_text(), Loader=_TableLoader)

@@ -85,9 +85,9 @@ def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
     """Say whether a variant has a model server of the mapping, or room for components."""
     return any(
-        hosts_components(each)
-        or (options.model_servers and _chosen(each, hosting, options) is not None)
-        for each in all_variants(config)
+        hosts_components(variant)
+        or (options.model_servers and _chosen(variant, hosting, options) is not None)
+        for variant in all_variants(config)
     )
 
 
@@ -103,7 +103,7 @@ def fleet_of(
 ) -> Fleet:
     variants = []
     settings_of_all = all_variants(config)
-    shadows = [each["VariantName"] for each in config.get("ShadowProductionVariants") or []]
+    shadows = [variant["VariantName"] for variant in config.get("ShadowProductionVariants") or []]
     for settings in settings_of_all:
         if hosts_components(settings):
             continue

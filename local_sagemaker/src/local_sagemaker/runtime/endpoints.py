@@ -86,7 +86,7 @@ class RuntimeEndpoint:
         """Give the variant that the caller names, else one by weight; None when there is none."""
         variants = fleet.production
         if wanted is not None:
-            return next((each for each in variants if each.name == wanted), None)
+            return next((variant for variant in variants if variant.name == wanted), None)
         if len(variants) == 1:
             return variants[0]
         return choose_weighted(variants, lambda variant: variant.weight, generator)

@@ -172,7 +172,7 @@ class Fleet:
                 await self._clock.sleep(self._options.provision_time)
             if variant.server is not NEVER_RUNS:
                 self._site.log(variant.role)
-            await asyncio.gather(*(one.start(variant.startup_timeout) for one in added))
+            await asyncio.gather(*(instance.start(variant.startup_timeout) for instance in added))
         except StartupFailed as failed:
             self._remove(variant, added)
             raise FleetFailed(
@@ -261,7 +261,7 @@ async def end_draining(timeout: float) -> None:
     for instance in instances:
         instance.stop()  # a task that was cancelled before its first step has not
     await asyncio.gather(
-        *(loop.run_in_executor(None, one.wait_stopped, timeout) for one in instances)
+        *(loop.run_in_executor(None, instance.wait_stopped, timeout) for instance in instances)
     )
 
 

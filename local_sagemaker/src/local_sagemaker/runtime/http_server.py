@@ -475,7 +475,7 @@ class Listener:
         if len(self._open) <= self.limits.most_connections:
             return
         rested = time.perf_counter() - self.limits.rest_seconds
-        for one in [one for one in self._open if one.rests_since(rested)]:
+        for one in [connection for connection in self._open if connection.rests_since(rested)]:
             if len(self._open) <= self.limits.most_connections:
                 return
             del self._open[one]

@@ -67,8 +67,8 @@ def _operation(request: Request) -> tuple[str, Kind, str | None]:
     known = len(parts) == 4 and parts[1] == "endpoints" and parts[3] in _KINDS
     if not known or request.method != "POST":
         raise Refusal(404, "UnknownOperationException", "")
-    named = request.headers.get(PREFIX + "inference-component")
-    return unquote(parts[2]), _KINDS[parts[3]], named
+    header = request.headers.get(PREFIX + "inference-component")
+    return unquote(parts[2]), _KINDS[parts[3]], header
 
 
 Find = Callable[[str, str], Awaitable["RuntimeEndpoint | None"]]
@@ -220,19 +220,19 @@ class Invocations:
             raise Refusal(400, "ValidationError", COMPONENT_REQUIRED)
         session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
-            found = endpoint.session(session_id)
-            if found is None or component not in (None, found[1].name):
+            session = endpoint.session(session_id)
+            if session is None or component not in (None, session[1].name):
                 raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
-            return found
+            return session
         if component is not None:
             return *self._component(endpoint, component), None
-        wanted = headers.get(PREFIX + "target-variant")
-        variant = endpoint.choose_variant(fleet, wanted, self._random)
-        if variant is None and wanted is not None:
+        variant_name = headers.get(PREFIX + "target-variant")
+        variant = endpoint.choose_variant(fleet, variant_name, self._random)
+        if variant is None and variant_name is not None:
             raise Refusal(
                 400,
                 "ValidationError",
-                f"Variant {wanted} of endpoint {endpoint.name} of account {endpoint.place[0]} "
+                f"Variant {variant_name} of endpoint {endpoint.name} of account {endpoint.place[0]} "
                 "not found.",
             )
         if variant is None:
@@ -345,7 +345,7 @@ class Invocations:
             )
         model = None if model_seconds is None else round(model_seconds * 1e6)
         overhead = max(0, round((total - (model_seconds or 0.0)) * 1e6))
-        in_service = sum(one.in_service for one in variant.instances)
+        in_service = sum(instance.in_service for instance in variant.instances)
         self._meter.count(
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )

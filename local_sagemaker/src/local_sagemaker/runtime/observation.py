@@ -45,7 +45,7 @@ class Observation:
                     for instance in variant.instances
                     if instance.in_service
                 ]
-                answers = await asyncio.gather(*(one.utilization() for one in instances))
+                answers = await asyncio.gather(*(instance.utilization() for instance in instances))
                 told = dict(zip(instances, answers, strict=True))
             if endpoint.detailed:
                 await self._scrape(endpoint, at)
@@ -69,7 +69,11 @@ class Observation:
                 )
                 if at % frequency >= TICK:
                     continue
-                due += [(variant, one, path) for one in variant.instances if one.in_service]
+                due += [
+                    (variant, instance, path)
+                    for instance in variant.instances
+                    if instance.in_service
+                ]
         pages = await asyncio.gather(*(self._page(one, path) for _, one, path in due))
         options = self._options()
         form = Form(options.metric_names, options.metric_histograms)

@@ -147,8 +147,8 @@ class Runtime:
 
     async def _follow(self, endpoint: RuntimeEndpoint, record: Mapping[str, Any]) -> None:
         async with endpoint.lock:
-            seen = record["LastModifiedTime"]
-            if endpoint.seen is seen:
+            modified = record["LastModifiedTime"]
+            if endpoint.seen is modified:
                 return
             config = endpoint.hosting.configs.get(record["EndpointConfigName"])
             if config is None:
@@ -166,7 +166,7 @@ class Runtime:
             for variant in fleet:
                 await fleet.scale(variant, counts[variant.name])
             fleet.take_weights(record)
-            endpoint.seen = seen
+            endpoint.seen = modified
 
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
         endpoint.take_metrics_config(config)

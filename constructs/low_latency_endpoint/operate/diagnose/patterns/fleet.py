@@ -53,7 +53,10 @@ def flapping(view: VariantView) -> Iterator[Matched]:
 def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[datetime]]:
     """The sizes of the fleet, and when scaling turned from out to in or back, soon after another."""
     before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
-    sizes = [*([before[max(before)]] if before else []), *(each.capacity or 0 for each in done)]
+    sizes = [
+        *([before[max(before)]] if before else []),
+        *(activity.capacity or 0 for activity in done),
+    ]
     outward = [more > fewer for fewer, more in pairwise(sizes)]
     steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
     turns = [later.start for (_, one), (later, other) in pairwise(steps) if one != other]
@@ -123,12 +126,12 @@ def _load_stays(view: VariantView, times: list[datetime], index: int) -> bool:
 def _meant(view: VariantView, time: datetime, left: int) -> bool:
     """Whether scaling or a deployment took them away."""
     return deployed_near(view, time, const.OLD_FLEET) or any(
-        each.capacity is not None
-        and each.capacity <= left
-        and not each.failed
-        and each.start <= time + view.period
-        and (each.end or each.start) >= time - const.LOOK_BACK
-        for each in view.variant.activities
+        activity.capacity is not None
+        and activity.capacity <= left
+        and not activity.failed
+        and activity.start <= time + view.period
+        and (activity.end or activity.start) >= time - const.LOOK_BACK
+        for activity in view.variant.activities
     )
 
 

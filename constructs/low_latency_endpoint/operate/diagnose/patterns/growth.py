@@ -52,7 +52,7 @@ def _load_differs(view: VariantView, times: list[datetime]) -> bool:
 
 
 def _slow_with_it(view: VariantView, times: list[datetime]) -> list[datetime]:
-    """Slow periods of the growth, and those right before and after it at the same load."""
+    """Slow periods during the growth and right before and after it, at the same load."""
     slow, load, gap = all_slow(view), view.load or view.requests, const.PERIODS * view.period
     usual = load.only(times).median or 0
     near = [
@@ -209,7 +209,7 @@ def _low_after(memory: Series, tooth: Tooth) -> float:
 
 
 def _restarted(view: VariantView, tooth: Tooth) -> str:
-    """What speaks for a restart at the fall: fewer instances, no answers, errors."""
+    """Evidence of a restart at the fall: fewer instances, no answers, or errors."""
     around = (tooth.fall - 2 * view.period, tooth.end + 5 * view.period)
     counts = view.instances
     before = counts.between(tooth.fall - 15 * view.period, tooth.fall - 2 * view.period).median
@@ -291,7 +291,7 @@ def _creep(values: Sequence[float], first: int) -> Creep | None:
     if min(blocks) <= 0:
         return None
     tau = kendall(blocks)
-    logs = [math.log(each) for each in blocks]
+    logs = [math.log(block) for block in blocks]
     grown = theil_sen(logs) * (count - 1)
     low, high = statistics.median(blocks[:2]), statistics.median(blocks[-2:])
     whole = math.log(high / low)

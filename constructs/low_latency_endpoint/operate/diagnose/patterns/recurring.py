@@ -38,28 +38,28 @@ from .pattern import (
 
 def periodic(view: VariantView) -> Iterator[Matched]:
     """At most one rhythm, the most significant of any judged statistic: of a job, or of callers."""
-    found = [(made, each) for each in judged(view) if (made := _rhythm(view, each)) is not None]
+    found = [(rhythm, each) for each in judged(view) if (rhythm := _rhythm(view, each)) is not None]
     if not found:
         return
-    made, each = min(found, key=lambda pair: pair[0].chance)
-    times = sorted(view.measurements.start + n * view.period for n in made.bins)
+    rhythm, each = min(found, key=lambda pair: pair[0].chance)
+    times = sorted(view.measurements.start + n * view.period for n in rhythm.bins)
     load = load_then(view, times)
     bursts = load is not None and load >= const.SAME_LOAD
     if (
         after_starts(view, times)  # new instances come in a rhythm: they are the cause
         # The curve of a day, say: the instances and their scaling are the cause.
-        or (bursts and len(made.bins) / made.hits > const.PERIODS)
+        or (bursts and len(rhythm.bins) / rhythm.hits > const.PERIODS)
         or (ratio(each.series, times) or 0) < const.SLOWER
     ):
         return
     onsets = sorted(set(times) - {time + view.period for time in times})
     shown = ", ".join(map(view.measurements.clock, onsets[:4]))
-    minutes = made.period * view.period / MINUTE
+    minutes = rhythm.period * view.period / MINUTE
     every = f"{readable(minutes, 3)} min" if minutes < 120 else f"{readable(minutes / 60, 3)} h"
     chance = (
         "in less than one of a million windows"
-        if made.chance < 1e-6
-        else f"in at most one of {1 / made.chance:,.0f} windows"
+        if rhythm.chance < 1e-6
+        else f"in at most one of {1 / rhythm.chance:,.0f} windows"
     )
     utilization = view.utilization_words(times)
     failed = view.get(CONTAINER_ERRORS[1], "Sum") or view.get(CONTAINER_ERRORS[0], "Sum")
@@ -69,7 +69,7 @@ def periodic(view: VariantView) -> Iterator[Matched]:
     work = load_words(load, ": callers come in bursts")
     finding = view.cause(
         "LLD131",
-        f"slow every {every} ({shown} and on), in {made.hits} of {made.cycles} cycles; by chance {chance}",
+        f"slow every {every} ({shown} and on), in {rhythm.hits} of {rhythm.cycles} cycles; by chance {chance}",
         Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
         Evidence(f"{work}; {utilization} then, {view.utilization_words(rest)} otherwise"),
         times=times,
@@ -152,7 +152,7 @@ def after_idle(view: VariantView) -> Iterator[Matched]:
 def _slow_elsewhere(
     view: VariantView, pauses: list[tuple[datetime, datetime]], slow: set[datetime]
 ) -> float:
-    """Share of slow periods among those that follow no pause; 1 where there are none."""
+    """Share of slow periods among periods that follow no pause; 1 if every period follows one."""
     served = [t for t, count in view.requests.points.items() if count > 0]
     others = [t for t in served if not any(r <= t < r + 2 * const.WARMING for _, r in pauses)]
     return sum(t in slow for t in others) / len(others) if others else 1.0
@@ -292,13 +292,13 @@ def _lines(there: frozenset[int], slow: Sequence[int], gap: int) -> Iterator[Rhy
 
 
 def _bursts(slow: Sequence[int], gap: int) -> list[list[int]]:
-    found: list[list[int]] = []
+    bursts: list[list[int]] = []
     for each in sorted(slow):
-        if found and each - found[-1][-1] <= gap:
-            found[-1].append(each)
+        if bursts and each - bursts[-1][-1] <= gap:
+            bursts[-1].append(each)
         else:
-            found.append([each])
-    return found
+            bursts.append([each])
+    return bursts
 
 
 def _line(onsets: Sequence[int], anchor: int, distance: int) -> tuple[float, float] | None:
@@ -312,7 +312,7 @@ def _line(onsets: Sequence[int], anchor: int, distance: int) -> tuple[float, flo
             if not onsets[0] - 1 <= expected <= onsets[-1] + 1:
                 break
             at = bisect_left(onsets, expected)
-            near = min(onsets[max(at - 1, 0) : at + 1], key=lambda each: abs(each - expected))
+            near = min(onsets[max(at - 1, 0) : at + 1], key=lambda onset: abs(onset - expected))
             if abs(near - expected) <= 1:
                 found[turn] = near
                 period = (near - anchor) / turn
@@ -360,7 +360,7 @@ def _judged(
     counts = int(len(bursts) / KEPT) - math.ceil(max(CYCLES, BURSTS_EXPLAINED * len(bursts))) + 1
     ends = max(1.0, len(bursts) / cycles) ** 2
     chance = _tail(cycles - 2, by_chance, hits - 2) * max(counts, 1) * ends * ways
-    bins = frozenset(each for number in hit for each in bursts[number])
+    bins = frozenset(burst for number in hit for burst in bursts[number])
     return Rhythm(period, cycles, hits, chance, bins)
 
 
