@@ -30,13 +30,19 @@ def made(folder: Path, umask: int, **environment: str) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("dist")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    folder = tmp_path_factory.mktemp("dist")
+    return folder, made(folder, 0o022, TZ="UTC", PYTHONHASHSEED="1")
+
+
+@pytest.fixture
+def dist(built: tuple[Path, dict[str, bytes]]) -> Path:
+    return built[0]
 
 
 @pytest.mark.nightly
-def test_two_builds_are_the_same_bytes(dist, tmp_path):
-    first = made(dist, 0o022, TZ="UTC", PYTHONHASHSEED="1")
+def test_two_builds_are_the_same_bytes(built, tmp_path):
+    _, first = built
     assert len(first) == 4
     assert made(tmp_path / "again", 0o077, TZ="Asia/Kolkata", PYTHONHASHSEED="2") == first
 
