@@ -65,7 +65,7 @@ def test_a_limit_says_what_it_allows() -> None:
     page = errors_markdown()
     assert "\n**The VPC's prefix length must be 16 to 28.** ([source]" in page
     assert "\n**The inference execution mode must be Serial or Direct.** (" in page
-    assert "\n**client_zones and network are both given" in page
+    assert "\n**Exactly one of client_zones and network must be given" in page
     assert "**The instance type must be ml.&lt;family>.&lt;size>, such as ml.g5.xlarge.**" in page
     assert "`/aws/sagemaker/Endpoints/<name>`" in page
 

@@ -32,7 +32,7 @@ TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 #: No type of CloudFormation has these: the endpoint's weights and counts while it runs.
 CAPACITY = "weights and capacities"
-#: Compared by a sentence of its own, or without an order that CloudWatch keeps.
+#: Not compared: ActionsEnabled has a check of its own, CloudWatch does not keep the others in order.
 _APART = ("ActionsEnabled", "Dimensions", "Metrics", "Tags")
 
 
@@ -50,13 +50,13 @@ class DriftedProperty:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One thing that is not as its template states it; without differences it is gone."""
+    """A difference between the account and the template; a missing resource has no ``differences``."""
 
     type: str  # CloudFormation's
-    text: str  # what is so, in words
+    text: str  # a description
     repair: str  # what puts it back
-    call: str  # the operation that changes it so
-    named: str  # what a request of that operation names
+    call: str  # the API operation that makes such a change
+    named: str  # how a request of that operation names the resource
     differences: tuple[DriftedProperty, ...] = ()
     variant: str = ""  # empty where it is not of one variant
     since: datetime | None = None  # when it was changed last, where its service tells
@@ -123,7 +123,9 @@ def _text(value: Any) -> str:
 
 
 def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]:
-    """What of an endpoint is not as its stack's template says; unread is :attr:`.Account.unknown`.
+    """The differences between an endpoint and its stack's template.
+
+    What cannot be read is added to :attr:`.Account.unknown`.
 
     Instances that scaling started are no drift, nor is what a deployment is changing: of a stack
     that is not complete nothing is told, and that is unknown too.
@@ -160,6 +162,7 @@ def changed_by(account: Account, drift: Drift) -> ChangedBy | None:
         asked = json.dumps(event.get("requestParameters")).lower()
         mine = f'"{drift.named}"'.lower() in asked
         touched = not drift.differences or any(key.lower() in asked for key in drift.properties)
+        # A service that acts for somebody, such as CloudFormation, is named in `invokedBy`.
         if mine and touched and "invokedBy" not in user and not event.get("errorCode"):
             who = str(user.get("arn") or each.get("Username") or "somebody")
             return ChangedBy(each["EventTime"], who, drift.call)
@@ -291,7 +294,7 @@ def _policy_drift(
         f"the policy on {metric or name} is missing"
         if found is None
         else f"the policy on {metric or name}: {'; '.join(map(str, changes))}",
-        f"AWS names no drift of scaling policies that CloudFormation detects, so put it again: "
+        f"CloudFormation does not detect drift of scaling policies, so put it again: "
         f"`{_scaling_command('put-scaling-policy')} --resource-id {resource} "
         f"--policy-name {(found or {}).get('PolicyName', name)} --policy-type {stated.get('PolicyType')} "
         f"--{xform_name(kind, '-')} '{json.dumps(stated.get(kind))}'`.",

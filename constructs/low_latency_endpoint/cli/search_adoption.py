@@ -1,4 +1,4 @@
-"""A point that a simulated search found, in the settings file and its plan."""
+"""Writes a result of a simulated search into the settings file, and plans with it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _values(
                 allowed="metric: invocations, without a target",
                 fix="Remove metric and target from scaling, or adopt a fixed fleet.",
             )
-        # As the plan starts a fleet: with what the peak needs, as far as the policy goes.
+        # The initial count that the plan would choose, within the policy's range.
         initial = min(
             one.maximum,
             max(
@@ -161,7 +161,7 @@ def _values(
 
 
 def _largest(one: Candidate, stated: EndpointSettings) -> int | None:
-    """The maximum to write; ``None`` where the settings' or the rule's leaves room to scale."""
+    """The maximum to write; ``None`` keeps the present one if the fixed fleet fits into it."""
     if not one.fixed or not stated.scaling.enabled:
         return one.maximum
     given = stated.instances.max if stated.instances else None

@@ -26,10 +26,9 @@ from .output import print_document, print_json
 if TYPE_CHECKING:
     from ..plan.decisions import Explanation
     from ..plan.plan import Plan
-    from ..report.charts import Chart
     from ..report.document import Document, Tone
-    from ..simulate import Comparison, Shape, SimulationResult
-    from ..simulate.search_goals import Found, Goal, SearchResult
+    from ..simulate import Comparison
+    from ..simulate.search_goals import Goal
     from .search_adoption import AdoptedPoint
 
 
@@ -46,7 +45,7 @@ class SimulatedCost:
         return self.stack.endpoints[self.key].price is not None
 
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
-        """What so many instances cost at so many requests a second; by the month of a day."""
+        """The cost of the instances at a request rate; with ``month``, per month too."""
         counted = counted_instances(instances)
         hour = self.stack.usd_for(self.key, instances)
         million = self.stack.usd_per_million(self.key, instances, tps)
@@ -299,7 +298,7 @@ class SimulationReport:
         self.tone = "bad" if missed else "good" if sure and self.model.measured else "careful"
 
     def compare(self) -> None:
-        """The strategies under the same chance."""
+        """The routing strategies, simulated with the same random numbers."""
         from ..simulate import compare
         from ..simulate.wording import change_table, comparison_sentence, steady_table
 

@@ -1,4 +1,9 @@
-"""How long a run must be until its intervals hold (docs/explanation/simulation-evidence.md)."""
+"""How many requests a run needs until its intervals cover the true value.
+
+Latencies of neighbouring requests are alike, because they meet the same queue. A run therefore tells
+as much as its number of *spells*: stretches of requests that are late together. The formulas and how
+they were checked: docs/explanation/simulation-evidence.md.
+"""
 
 from __future__ import annotations
 
@@ -34,30 +39,32 @@ WARM_UP = rule(
 
 DEFAULT_REQUESTS = 200_000
 MOST_REQUESTS = 2_000_000  # of a replication, up to which a run is lengthened by itself
-PATIENCE = 500_000  # up to which it is lengthened for p99.9 as well
+PATIENCE = 500_000  # requests up to which a run is lengthened for p99.9 as well
 _MOST_LINES = 1_000_000
-_FULL = 0.999  # offered load from which on a steady queue has no end
-# Spells beyond a percentile that all replications must hold together. Against the exact law of M/M/1
-# the 95 % interval of eight replications holds p99 and p99.9 in 94 to 95 % of 200 seeds with 100
-# spells, in 88 % with 40, in 80 % with 10.
+_OVERLOAD = 0.999  # offered load above which a steady queue never ends
+# Spells beyond a percentile, in all replications together. Against the exact law of M/M/1 the 95 %
+# interval of eight replications covers p99 and p99.9 in 94 to 95 % of 200 seeds with 100 spells, in
+# 88 % with 40, in 80 % with 10.
 SPELLS = 320
-SPELLS_EACH = 20  # in a replication: the percentile of fewer lies below the truth in the mean
-_SHARE_OF_MEAN = 0.1  # of the requests makes the mean: it needs runs as long as a p90
-RELAXATIONS = 3  # times, of a warm-up: what is left of the start is then a twentieth, and falls
-_NEVER = 1e12  # the spell of a queue that grows for ever: no run is long enough
+SPELLS_EACH = 20  # in each replication: with fewer, its percentile is too low on average
+_SHARE_OF_MEAN = 0.1  # a tenth of the requests dominates a mean, which needs runs as long as a p90
+RELAXATIONS = (
+    3  # relaxation times of a warm-up, after which e^-3, a twentieth, of the start is left
+)
+_ENDLESS = 1e12  # the spell of a queue that grows for ever: no run is long enough
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How slowly a steady system forgets; in requests of one of its queues."""
+    """For how many requests the state of a steady system lasts."""
 
-    queues: int  # that fill and empty each by itself
+    queues: int  # queues that fill and empty independently
     spell: float  # requests of one queue that are late together
-    tail: float = 1.0  # requests among which the rare long ones even out in a mean
+    tail: float = 1.0  # requests that a mean needs until rare long service times average out
 
     @property
     def warm_up(self) -> int:
-        """Requests after which the start is forgotten, over all queues."""
+        """Requests, over all queues, after which the empty start no longer matters."""
         return math.ceil(RELAXATIONS * 4 * self.spell * self.queues)
 
     def requests(self, percentile: float | None, replications: int) -> int:
@@ -65,11 +72,12 @@ class Memory:
         spells = max(SPELLS_EACH, SPELLS / replications)
         if percentile is None:
             return math.ceil(spells * max(self.spell, self.tail) / _SHARE_OF_MEAN)
+        # Less by a rounding error, which would add a request.
         return math.ceil(spells * self.spell / (1 - percentile / 100) * (1 - 1e-9))
 
 
 def memory(scenario: Scenario) -> Memory | None:
-    """How slowly a scenario forgets; ``None`` where traffic or fleet change over time."""
+    """The memory of a scenario; ``None`` if its traffic or fleet changes over time."""
     traffic = scenario.traffic
     if (
         not isinstance(traffic, (OpenLoop, ClosedLoop))
@@ -79,40 +87,42 @@ def memory(scenario: Scenario) -> Memory | None:
     ):
         return None
     queues = _queues(scenario)
-    # The mean wait rests on the squares of the service times; how these scatter is as for a
-    # lognormal law of the same variation, E[S^4] / E[S^2]^2.
+    # The mean wait depends on the squares of the service times. Their relative second moment,
+    # E[S^4] / E[S^2]^2, is that of a lognormal law of the same variation.
     tail = (1 + scenario.service.variation**2) ** 4
     if isinstance(traffic, ClosedLoop):
         return Memory(queues, max(1.0, _closed_spell(scenario, traffic, queues)), tail)
     load = traffic.rate / scenario.peak_service_rate
+    # Squared variation of the gaps between arrivals; at one of several random queues nearly Poisson.
     gaps = 1.0 if traffic.poisson or queues > 1 else 0.0
     return Memory(queues, max(1.0, _open_spell(scenario, load, gaps, queues)), tail)
 
 
 def _open_spell(scenario: Scenario, load: float, gaps: float, queues: int) -> float:
+    """The relaxation time of a queue in heavy traffic, in requests, or that of its batches."""
     if load >= 1:
-        return _NEVER
+        return _ENDLESS
     waiting = (gaps + scenario.service.variation**2) / (2 * (1 - load) ** 2)
     return max(waiting, _in_batches(scenario, load) / queues)
 
 
 def _closed_spell(scenario: Scenario, traffic: ClosedLoop, queues: int) -> float:
-    """A queue is never longer than its users: it wanders over their number as a walk does."""
+    """A queue is at most as long as its users are many: its length is a random walk up to there."""
     think, alone = traffic.think.mean_seconds, scenario.service.mean_seconds
     users = traffic.users / queues
     load = traffic.users / (think + alone) / scenario.peak_service_rate
-    there = max(users * alone / (think + alone), users * (1 - 1 / load) if load > 1 else 0.0)
-    walk = (1 + scenario.service.variation**2) / 2 * there**2 if queues > 1 else there
-    return min(max(walk, there), _open_spell(scenario, load, 1.0, queues))
+    waiting = max(users * alone / (think + alone), users * (1 - 1 / load) if load > 1 else 0.0)
+    walk = (1 + scenario.service.variation**2) / 2 * waiting**2 if queues > 1 else waiting
+    return min(max(walk, waiting), _open_spell(scenario, load, 1.0, queues))
 
 
 def _queues(scenario: Scenario) -> int:
-    """Queues that fill and empty each by itself."""
+    """Queues that fill and empty independently: with RANDOM routing, one on each instance."""
     return scenario.instances if scenario.routing == "RANDOM" else 1
 
 
 def _in_batches(scenario: Scenario, load: float) -> float:
-    """Requests that pass until those in the batches are others, over the fleet."""
+    """Requests that the fleet serves until the requests in its batches have been replaced."""
     slope = scenario.slope
     if not slope:
         return 1.0
@@ -123,7 +133,7 @@ def _in_batches(scenario: Scenario, load: float) -> float:
 
 
 def warm_up_requests(scenario: Scenario, requests: int) -> int:
-    """Requests at the start that are simulated and not counted: at least a tenth more."""
+    """Requests to simulate before the first counted one: at least a tenth of ``requests``."""
     found = memory(scenario)
     if found is None:
         return 0
@@ -133,7 +143,7 @@ def warm_up_requests(scenario: Scenario, requests: int) -> int:
 def default_requests(
     scenario: Scenario, replications: int, percentile: float, least: int, patience: int = PATIENCE
 ) -> int:
-    """Requests for each replication when nobody states them; for p99.9 within ``patience``."""
+    """Requests of each replication by default; enough for p99.9 if ``patience`` allows as many."""
     found = memory(scenario)
     if found is None:
         return least
@@ -143,7 +153,10 @@ def default_requests(
 
 
 def run_lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
-    """As long as the slowest of the scenarios needs, so that all meet the same requests."""
+    """The length that the scenario with the longest memory needs, for all of them.
+
+    All then see the same random requests, which makes their difference more certain.
+    """
     run_lengths = [_run_length(scenario, replications, **stated) for scenario in scenarios]
     steady = [
         run_length
@@ -170,11 +183,12 @@ def _run_length(
     discard: float | None = None,
     window: float | None = None,
 ) -> RunLength:
+    """Check a length that is stated, and choose one otherwise."""
     traffic = scenario.traffic
-    whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
-    by_load = discard is None and not whole
+    has_an_end = isinstance(traffic, (ShapedLoop, ArrivalTrace))
+    warm_up_by_load = discard is None and not has_an_end
     if discard is None:
-        discard = 0.0 if whole else 0.1
+        discard = 0.0 if has_an_end else 0.1
     if not 0 <= discard < 1:
         raise WARM_UP.error(got=discard, allowed="a share from 0 to below 1", where="discard")
     if seconds is not None:
@@ -192,7 +206,7 @@ def _run_length(
     if (
         isinstance(traffic, OpenLoop)
         and not (scenario.scaling or scenario.faults)
-        and (load := traffic.rate / scenario.peak_service_rate) > _FULL
+        and (load := traffic.rate / scenario.peak_service_rate) > _OVERLOAD
     ):
         raise OVERLOADED.error(
             got=f"{load:.0%} of what {scenario.instances} instances serve",
@@ -214,6 +228,6 @@ def _run_length(
                 where="window",
                 allowed=f"{readable(seconds / _MOST_LINES)} seconds or more, above 0",
             )
-    if by_load and requests is not None and seconds is None:
+    if warm_up_by_load and requests is not None and seconds is None:
         discard = warm_up_requests(scenario, requests) / requests
     return RunLength(requests, seconds, discard, window)

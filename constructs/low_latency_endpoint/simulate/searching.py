@@ -1,4 +1,11 @@
-"""Search fleets, strategies and scaling policies: the Pareto front of cost against p99."""
+"""Search for the cheapest, or fastest, fleet whose simulated latency meets a goal.
+
+Fixed fleets are simulated at the steady peak (``_steady``): a grid of instance counts, wider while
+none meets the goal and p99 still falls, then bisection between the largest fleet that misses the
+goal and the smallest that meets it. Scaling policies are simulated on traffic shapes
+(``_over_time``): each once, shortest shape first. A policy that misses the goal by far is dropped; a
+policy that may be the answer, or lies on the Pareto front of cost and latency, is repeated.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +38,25 @@ from .search_goals import (
 from .simulating import REPLICATIONS, Replicated, SimulationResult, over_processes
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
-FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
-_FULL = 0.99  # load of the smallest fleet that is tried
-_WIDER = 1.7  # times the smallest fleet: the largest, and again while p99 falls
-_RAISES = 4  # so up to 14 times the smallest fleet
-_FALLS = 0.99  # a p99 that fell by less than 1 % has reached its floor
-_MAY_HOLD = 1.1  # a first look up to so far above the goal is looked at again
-_HOPELESS = 10  # times the goal: such a policy is given up, and not tried on longer shapes
+FEWEST_REPLICATIONS = 4  # with two or three, Student's interval is wider than the differences
+_HIGHEST_LOAD = 0.99  # of the smallest fleet that is simulated
+_GRID_WIDTH = 1.7  # the largest count of the first grid, relative to the smallest
+_GRID_STEPS = 10
+_MOST_RAISES = 4  # of the largest count by _GRID_WIDTH: to 14 times the smallest
+_FLOOR = 0.99  # p99 no longer falls when a larger fleet lowers it by less than 1 %
+_CLOSE = 1.1  # a latency up to 10 % above the goal may be chance, and is simulated again
+_HOPELESS = 10  # a policy whose latency is ten times the goal is not tried on longer shapes
 _FEWEST_REQUESTS = 10_000  # of a fixed fleet, in each replication
 _ROUNDING = 1 + 1e-9
-_LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
+#: Share of requests that may fail when a zone is lost: no fleet saves requests in flight there.
+_LOST_WITH_A_ZONE = 1e-3
+_MOST_UNDECIDED = 4  # candidates that get more replications
+_AT_A_TIME = (
+    2  # candidates repeated together: if the better one meets the goal, the rest need not be
+)
 
-Looked = tuple[Candidate, Shape | None]
+#: A candidate on a shape, or at the steady peak (``None``).
+Trial = tuple[Candidate, Shape | None]
 
 
 def search(
@@ -58,7 +72,11 @@ def search(
     safety_factor: float | None = None,
     zone_reserve: bool = True,
 ) -> SearchResult:
-    """Walk instance counts, strategies, safety factors and cooldowns."""
+    """Simulate fixed fleets, and scaling policies on the shapes ``over``; all points with a verdict.
+
+    ``replications`` and ``shape_replications`` are those of a point that needs an interval.
+    ``safety_factor`` and ``zone_reserve`` bound the load of every fleet tried (`SearchLimits`).
+    """
     for given, where in (
         (replications, "replications"),
         (shape_replications, "shape_replications"),
@@ -100,30 +118,30 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What a fleet must keep in reserve to be tried."""
+    """The capacity that a fleet must have in reserve. Other fleets are not simulated."""
 
     model: SimulatedEndpoint
     safety_factor: float  # share of its measured limit that an instance may have at the peak
-    zone_reserve: bool  # whether those that a lost zone leaves must hold the peak
+    zone_reserve: bool  # whether the instances left after the loss of a zone must serve the peak
 
     @property
     def fewest(self) -> int:
-        """The smallest fixed fleet that keeps them."""
+        """Instances of the smallest fixed fleet within the limits."""
         model = self.model
         count = instances_at_peak(
             model.peak_tps, model.tps_per_instance, self.safety_factor, model.zones
         )
-        while not self.keeps(self.reserve(count)):
+        while not self.allows(self.reserve(count)):
             count += 1
         return count
 
     def reserve(self, serving: int) -> Reserve:
-        """How near to the limit so many are."""
+        """The load of so many instances at the peak, with all zones and after the loss of one."""
         model = self.model
         return Reserve.of(serving, model.peak_tps, model.tps_per_instance, model.zones)
 
-    def keeps(self, reserve: Reserve) -> bool:
-        """Whether a fleet may be tried."""
+    def allows(self, reserve: Reserve) -> bool:
+        """Whether a reserve is within the limits."""
         return reserve.load <= self.safety_factor * _ROUNDING and (
             not self.zone_reserve
             or self.model.zones == 1
@@ -135,10 +153,11 @@ class SearchLimits:
 
 
 def _steady(limits: SearchLimits, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+    """Fixed fleets with each strategy: a grid of counts, a wider one, then bisection."""
     model = limits.model
-    one = model.steady(instances=1).instance_rate
-    fewest = max(limits.fewest, math.floor(goal.tps / one / _FULL) + 1)
-    most = max(fewest + 2, math.ceil(_WIDER * fewest))
+    rate_of_one = model.steady(instances=1).instance_rate
+    fewest = max(limits.fewest, math.floor(goal.tps / rate_of_one / _HIGHEST_LOAD) + 1)
+    most = max(fewest + 2, math.ceil(_GRID_WIDTH * fewest))
     found: dict[Candidate, Found] = {}
 
     def look(counts: Iterable[int]) -> None:
@@ -148,28 +167,29 @@ def _steady(limits: SearchLimits, goal: Goal, runs: _Runs, replications: int) ->
             for routing in STRATEGIES
             if Candidate(routing, count, count) not in found
         ]
-        found.update(runs.looked_at(fresh, (None,), replications))
+        found.update(runs.simulated(fresh, (None,), replications))
 
-    plans = [model.instances] if model.instances >= fewest else []
-    look([*range(fewest, most + 1, max(1, (most - fewest) // 10)), most, *plans])
+    planned = [model.instances] if model.instances >= fewest else []
+    look([*range(fewest, most + 1, max(1, (most - fewest) // _GRID_STEPS)), most, *planned])
     top = most
-    for _ in range(_RAISES):
+    for _ in range(_MOST_RAISES):
         if any(each.holds for each in found.values()):
             break
-        before, top = _quickest(found.values(), top), math.ceil(_WIDER * top)
+        before, top = _quickest(found.values(), top), math.ceil(_GRID_WIDTH * top)
         look([top])
-        if _quickest(found.values(), top) > _FALLS * before:
+        if _quickest(found.values(), top) > _FLOOR * before:
             break
     while middles := [
         middle for routing in STRATEGIES if (middle := _middle(found.values(), routing)) is not None
     ]:
         look(middles)
-    # Where the interval straddles the goal, a cheaper fleet may hold it after all.
-    found |= runs.looked_at(_undecided(found.values(), goal), (None,), 4 * replications)
+    # A cheaper fleet whose interval straddles the goal may meet it with more replications.
+    found |= runs.simulated(_undecided(found.values(), goal), (None,), 4 * replications)
     return list(found.values())
 
 
 def _quickest(found: Iterable[Found], count: int) -> float:
+    """The latency of so many instances with the better strategy."""
     return min(each.latency.mean for each in found if each.candidate.minimum == count)
 
 
@@ -184,7 +204,7 @@ def _middle(found: Iterable[Found], routing: str) -> int | None:
 
 
 def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
-    """What would be better than the best if it held."""
+    """Candidates whose interval straddles the goal, and that would be better than the best so far."""
     found = list(found)
     best = best_of(found, goal)
     near = [
@@ -192,7 +212,9 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
         for each in found
         if each.verdict == NEAR and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
     ]
-    return [each.candidate for each in sorted(near, key=lambda one: one.rank(goal.wish))][:4]
+    return [each.candidate for each in sorted(near, key=lambda one: one.rank(goal.wish))][
+        :_MOST_UNDECIDED
+    ]
 
 
 # --- scaling policies on shapes ------------------------------------------------------------------
@@ -206,32 +228,33 @@ def _over_time(
     shapes: tuple[Shape, ...],
     replications: int,
 ) -> list[Found]:
+    """Policies on shapes: each once, cheap shapes first; repeated if it may be the answer."""
     policies = _policies(limits, goal, steady)
     seconds = goal.seconds * limits.model.model_share
     for each in sorted(shapes, key=lambda shape: shape.seconds * shape.mean_share):
-        # What misses the goal by far on a short shape need not be tried for a whole day.
-        looked = runs.looked_at(policies, (each,), 1)
+        # A policy that misses the goal by far on a short shape is not tried on a whole day.
+        looked = runs.simulated(policies, (each,), 1)
         policies = [
             policy
             for policy in policies
             if policy.fixed or looked[policy].latency.mean < _HOPELESS * seconds
         ]
-    found = runs.looked_at(policies, shapes, 1)
-    # What clearly misses is no choice, and needs no interval.
+    found = runs.simulated(policies, shapes, 1)
+    # A policy that clearly misses the goal is no answer, and needs no interval.
     found = {
-        each: one for each, one in found.items() if one.latency.mean < _MAY_HOLD * seconds
+        policy: point for policy, point in found.items() if point.latency.mean < _CLOSE * seconds
     } or found
     while again := _to_repeat(found.values(), goal, seconds):
-        found |= runs.looked_at(again, shapes, replications)
+        found |= runs.simulated(again, shapes, replications)
     if undecided := _undecided(found.values(), goal):
-        found |= runs.looked_at(undecided, shapes, 2 * replications)
+        found |= runs.simulated(undecided, shapes, 2 * replications)
         while again := _to_repeat(found.values(), goal, seconds):
-            found |= runs.looked_at(again, shapes, replications)
+            found |= runs.simulated(again, shapes, replications)
     return list(found.values())
 
 
 def _to_repeat(found: Iterable[Found], goal: Goal, seconds: float) -> list[Candidate]:
-    """What stands on a first look alone, and lies on the front or may be the answer."""
+    """Candidates simulated only once that lie on the front, or may be better than the best so far."""
     found = list(found)
     best = best_of(found, goal)
     may = sorted(
@@ -239,14 +262,13 @@ def _to_repeat(found: Iterable[Found], goal: Goal, seconds: float) -> list[Candi
             each
             for each in found
             if each.verdict == ONCE
-            and each.latency.mean < _MAY_HOLD * seconds
+            and each.latency.mean < _CLOSE * seconds
             and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
         ),
         key=lambda one: one.rank(goal.wish),
     )
     front = [each for each in pareto_front(found) if each.replications == 1]
-    # Two at a time: when the best of them holds the goal, the others need no second look.
-    return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
+    return list(dict.fromkeys(each.candidate for each in (*front, *may[:_AT_A_TIME])))
 
 
 def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
@@ -255,7 +277,8 @@ def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list
     least = min(each.candidate.minimum for each in steady)
     held = [each for each in steady if each.holds]
     enough = min(
-        (each.candidate.maximum for each in held), default=max(least + 2, math.ceil(_WIDER * least))
+        (each.candidate.maximum for each in held),
+        default=max(least + 2, math.ceil(_GRID_WIDTH * least)),
     )
     routing = min(
         steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
@@ -275,7 +298,7 @@ def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list
     floors = sorted(
         {max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)), enough}
     )
-    # At its peak a policy may want more than the fleet that just holds it.
+    # At the peak a policy may ask for more instances than the smallest fixed fleet that serves it.
     policies = [
         Candidate(
             routing,
@@ -292,7 +315,7 @@ def _policies(limits: SearchLimits, goal: Goal, steady: Sequence[Found]) -> list
         policy
         for policy in policies
         if policy.minimum < serving_at_peak(policy, model)  # else it is a fixed fleet
-        and limits.keeps(limits.reserve(serving_at_peak(policy, model)))
+        and limits.allows(limits.reserve(serving_at_peak(policy, model)))
     ] + [Candidate(routing, enough, enough)]
 
 
@@ -311,24 +334,24 @@ def serving_at_peak(candidate: Candidate, model: SimulatedEndpoint) -> int:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs so far; a later look at a candidate adds replications to those that it has."""
+    """All replications so far. A candidate that is simulated again keeps those it has."""
 
     model: SimulatedEndpoint
     goal: Goal
     seed: int
     requests: int | None
     replicated: Replicated
-    kept: dict[Looked, list[Replication]] = field(default_factory=dict)
+    kept: dict[Trial, list[Replication]] = field(default_factory=dict)
 
-    def looked_at(
+    def simulated(
         self, candidates: Iterable[Candidate], shapes: Sequence[Shape | None], replications: int
     ) -> dict[Candidate, Found]:
-        """Each candidate with so many replications on each shape; ``None`` is the steady peak."""
+        """Each candidate with at least so many replications on each shape."""
         candidates = list(candidates)
-        wanted: list[Looked] = [(candidate, over) for candidate in candidates for over in shapes]
+        trials: list[Trial] = [(candidate, over) for candidate in candidates for over in shapes]
         jobs = [
             (key, number)
-            for key in wanted
+            for key in trials
             for number in range(len(self.kept.get(key, ())), replications)
         ]
         for (key, _), run in zip(
@@ -342,16 +365,17 @@ class _Runs:
             strict=True,
         ):
             self.kept.setdefault(key, []).append(run)
-        return {candidate: self._found(candidate, shapes) for candidate in candidates}
+        return {candidate: self._point(candidate, shapes) for candidate in candidates}
 
-    def _scenario(self, key: Looked) -> Scenario:
+    def _scenario(self, key: Trial) -> Scenario:
+        # Not the goal: with `most_late` of the length it ends the run of a hopeless policy early.
         hopeless = _HOPELESS * self.goal.seconds * self.model.model_share
         return scenario_of(self.model, *key).with_(latency_target=hopeless)
 
-    def _length(self, key: Looked) -> RunLength:
+    def _length(self, key: Trial) -> RunLength:
         candidate, over = key
         if over is not None:
-            # A fixed fleet's run is whole, so that there is something to show.
+            # A fixed fleet's run is never ended early: if no policy is left, its figures are shown.
             requests = self.goal.tps * over.mean_share * over.seconds
             most_late = 2 * requests * (1 - self.goal.percentile / 100)
             return RunLength(
@@ -363,7 +387,7 @@ class _Runs:
         )
         return RunLength(requests, None, warm_up_requests(fleet, requests) / requests)
 
-    def _found(self, candidate: Candidate, shapes: Sequence[Shape | None]) -> Found:
+    def _point(self, candidate: Candidate, shapes: Sequence[Shape | None]) -> Found:
         parts = []
         for over in shapes:
             runs = self.kept[candidate, over]

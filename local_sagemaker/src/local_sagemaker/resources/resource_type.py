@@ -1,4 +1,4 @@
-"""What a resource type is to the engine: a row that says which operations make, change and delete it."""
+"""Creates, updates and deletes resources of a type, as its row in ``table.yaml`` says."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Place:
     """Of the stack's role, or of a caller who is not the administrator."""
 
     def begin(self, physical_id: str, attributes: dict[str, Any] | None = None) -> Created:
-        """Say that the resource is there, so that a rollback deletes it if the rest fails."""
+        """Register the resource as created, so that a rollback deletes it if the rest fails."""
         # CloudFormation deletes what has a primary identifier after its create handler failed.
         self.begun.append(Created(physical_id, attributes or {}))
         return self.begun[-1]
@@ -110,7 +110,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Members:
-    """A property of items, each added and removed by calls that get its fields, and `{item}`."""
+    """A list property whose items are added and removed by one API call each."""
 
     of: str
     add: OperationCall
