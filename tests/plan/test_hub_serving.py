@@ -80,7 +80,7 @@ def test_a_further_type_takes_the_container_as_it_is() -> None:
     assert further.container.fit.instance_type == "ml.g6e.2xlarge"
     both = also_on(large, ["ml.g6e.xlarge", "ml.g6e.2xlarge"], volume_gib=None, where="")
     assert [each.fit.instance_type for each in both.containers] == list(both.instance_types)
-    with refused("LLE393", fix="State that context_length."):
+    with refused("LLE393", fix="Set context_length to the allowed number."):
         also_on(large, ["ml.g6.2xlarge"], volume_gib=None, where="")
     small = hub_serving(HubModel(pinned=QWEN, context_length=8192), ["ml.g6e.xlarge"])
     assert (

@@ -143,9 +143,8 @@ class ComponentHost(HostedInNetwork):
             warn(
                 self,
                 "noInstance",
-                "If no component has a copy, SageMaker removes the last instance. Requests "
-                "then fail for several minutes until an instance is back, so no latency "
-                "target is met.",
+                "If no component has a copy, SageMaker removes the last instance. Requests then fail "
+                "for several minutes until an instance is back, so no latency target is met.",
             )
         placed = groups_in(network, security_groups, path)
         self._execution = ExecutionRole(
@@ -541,9 +540,8 @@ class InferenceComponent(Resource):
             warn(
                 self,
                 "rolesOfComponent",
-                "The model's role is not the role of the endpoint's configuration, and AWS "
-                "does not say which role fetches the image and data. Use "
-                "Model(role=host.role) for both.",
+                "The model's role is not the role of the endpoint's configuration, and AWS does not say "
+                "which role fetches the image and data. Use Model(role=host.role) for both.",
             )
             if path_of(stack_of(endpoint)) == path_of(stack_of(model)):
                 # Such a model waits for the endpoint's network interfaces to go.

@@ -157,7 +157,7 @@ def also_on(
             allowed=f"a context of {min(container.fit.context or 0 for container in alike.containers):,} "
             "tokens for all of them",
             where=where,
-            fix="Set that context_length.",
+            fix="Set context_length to the allowed number.",
         )
     found = dict(zip(alike.instance_types, alike.containers, strict=True))
     return HubServing(
