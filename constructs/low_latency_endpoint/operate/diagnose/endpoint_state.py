@@ -257,9 +257,9 @@ def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
         observed_drift.by.time if observed_drift.by else observed_drift.drift.since,
     )
     words = f"{drift.variant}: {drift.text}" if drift.variant else drift.text
-    if each.by:
-        words += f"; {each.by.call} by {each.by.who}"
-    elif each.asked:
+    if observed_drift.by:
+        words += f"; {observed_drift.by.call} by {observed_drift.by.who}"
+    elif observed_drift.asked:
         words += "; CloudTrail has no event for this change in 90 days; events can be minutes late"
     set_to = {(change.path, str(change.found)) for change in drift.differences}
     for variant in m.variants if time is None else ():

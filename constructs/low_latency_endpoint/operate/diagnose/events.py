@@ -206,13 +206,13 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     rest = view.typical.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", a median of {milliseconds(rest.median)} otherwise" if rest.median else ""
-    words = f"slow {within_minutes(view, found)}{usual}"
+    words = f"slow {within_minutes(view, starts)}{usual}"
     cold = view.cause(
         "LLD121",
         *view.slow_evidence(),
         Evidence(words, starts[0].first, slow[-1] + view.period),
         confidence="high" if recovered else "medium",
-        first=colder(found, "cold", " when traffic rises"),
+        first=colder(starts, "cold", " when traffic rises"),
     )
     not_yet = (
         "It has not recovered yet: check again 10 minutes after the start. If it is still slow and a "
@@ -227,8 +227,8 @@ def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Findi
     starts = after_starts(view, times)
     if not starts or times[-1] == came.times[-1]:
         return None
-    words = f"errors {within_minutes(view, found)}, none before"
-    more = colder(found, "new", " when traffic rises")
+    words = f"errors {within_minutes(view, starts)}, none before"
+    more = colder(starts, "new", " when traffic rises")
     return view.cause("LLD408", evidence, words, times=times, more=more)
 
 

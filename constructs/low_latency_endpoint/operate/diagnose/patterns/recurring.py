@@ -69,7 +69,7 @@ def periodic(view: VariantView) -> Iterator[Matched]:
     work = load_words(load, ": callers send bursts")
     finding = view.cause(
         "LLD131",
-        f"slow every {every} ({shown} and so on), in {made.hits} of {made.cycles} cycles; by chance {chance}",
+        f"slow every {every} ({shown} and so on), in {rhythm.hits} of {rhythm.cycles} cycles; by chance {chance}",
         Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
         Evidence(f"{work}; {utilization} then, {view.utilization_words(rest)} otherwise"),
         times=times,
