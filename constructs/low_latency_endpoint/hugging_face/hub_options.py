@@ -23,16 +23,16 @@ from .lock_file import LOCK_NAME, pinned_model
 
 @dataclass(frozen=True, kw_only=True)
 class HubModelOptions(Options):
-    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline.
 
     Args:
         model: Its name on the Hub.
         lock: The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
-        accept_license: Name of the model's licence, which you have read. Default: only permissive licences such as apache-2.0 and mit.
-        server: What serves it. Default: by task and accelerator, such as vllm for text generation on GPUs.
-        context_length: Tokens of the longest request together with its answer. Default: the model's own, or as many as one request has room for.
-        trust_remote_code: Whether Python code that comes with the model runs; needed where there is some.
-        hub_endpoint: The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.
+        accept_license: Name of the model's licence, to confirm that you have read it. Default: only permissive licences such as apache-2.0 and mit are accepted.
+        server: Model server. Default: by task and accelerator, such as vllm for text generation on GPUs.
+        context_length: Maximum tokens of a request with its answer. Default: the model's own, or as many as fit for one request.
+        trust_remote_code: Run Python code that comes with the model; required if it has any.
+        hub_endpoint: URL of the Hub or of a mirror, which gets the token. Default: https://huggingface.co.
     """
 
     model: Annotated[str, Option(example="Qwen/Qwen3-8B")]
@@ -61,12 +61,12 @@ class HubModelOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceSettings(HubModelOptions, ServingOptions):
-    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline.
+    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline.
 
     Args:
-        environment: Environment variables beside those that the model needs; they win over them.
-        bucket: Bucket of this account and region for the model's files; stacks may share it. Default: one that the stack makes.
-        token_secret_arn: Secret in Secrets Manager with the Hub's token, for gated and private models. Default: none.
+        environment: Additional environment variables; they override those that the model needs.
+        bucket: Bucket in this account and Region for the model's files; stacks may share it. Default: the stack creates one.
+        token_secret_arn: Secrets Manager secret with the Hub's token, for gated and private models. Default: none.
     """
 
     environment: Annotated[

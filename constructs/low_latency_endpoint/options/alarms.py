@@ -62,8 +62,8 @@ class SlowRequests(Options):
     """An objective: this share of the requests is faster than the threshold.
 
     Args:
-        threshold: ModelLatency from which a request is slow.
-        objective: Share of requests that must be faster; the rest is the budget of a month. Default: 0.99.
+        threshold: ModelLatency above which a request is slow.
+        objective: Share of requests that must be faster; the rest is the monthly budget. Default: 0.99.
 
     Raises:
         ConfigurationError: LLE701 for the threshold, LLE726 for the objective, LLE801 and LLE807
@@ -82,17 +82,17 @@ class SlowRequests(Options):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class TokenAlarmOptions(Options):
-    """Alarms on tokens, of language models that stream: what the server itself measures.
+    """Alarms on tokens for language models that stream, from the server's own metrics.
 
-    A wrong name of a metric never alarms, so ``low-latency verify`` demands data of each.
+    An alarm with a wrong metric name never fires, so ``low-latency verify`` requires data for each.
 
     Args:
-        server: Whose metrics the container publishes: vllm or sglang. Default: by the image's name; an image of your own needs it, or no alarm watches tokens.
+        server: Server whose metrics the container publishes: vllm or sglang. Default: by the image's name. Without it your own image has no token alarms.
         ttft: Longest time to first token in the server, by percentile. A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile. Default: the target less the share for overhead. In Python also by severity and percentile.
         itl: Longest inter-token latency (all gaps between tokens of all streams), by percentile. Default: the target. In Python also by severity and percentile.
-        waiting_requests: Requests that wait on the fullest instance, on average over five minutes. Default: no alarm.
-        kv_cache_use: Share of the KV cache in use on the fullest instance: when it is full, requests wait or are preempted. Default: no alarm.
-        minimum_requests: First tokens in five minutes below which ttft and itl do not alarm, so that one slow request in the night pages nobody. Default: 20.
+        waiting_requests: Waiting requests on the fullest instance, averaged over five minutes. Default: no alarm.
+        kv_cache_use: Share of the KV cache in use on the fullest instance. If it is full, requests wait or are preempted. Default: no alarm.
+        minimum_requests: ttft and itl do not alarm below this number of first tokens in five minutes, so that one slow request pages nobody. Default: 20.
 
     Raises:
         ConfigurationError: LLE701 for a threshold, LLE704 for the least number of requests,
@@ -123,34 +123,34 @@ class TokenAlarmOptions(Options):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class AlarmOptions(Options):
-    """Thresholds of the alarms, by the statistic that is watched, and who is told.
+    """Thresholds of the alarms, by statistic, and whom they notify.
 
-    In Python ``None`` turns an alarm off, and ``replace(AlarmOptions.none(), error_rate=0.05)`` has no other.
+    In Python ``None`` turns an alarm off; ``replace(AlarmOptions.none(), error_rate=0.05)`` has only this alarm.
 
     Args:
         model_latency: Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or p99.9. Default: the target less the share for overhead. In Python also by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
         overhead_latency: Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it. Default: the target's share for overhead.
-        tokens: Alarms on tokens. Default: the plan's, from the targets of ttft and itl.
+        tokens: Alarms on tokens. Default: the plan's, from the ttft and itl targets.
         error_rate: Largest share of requests that fail with a server error (5xx). Default: 0.01.
-        client_error_rate: Largest share of requests that SageMaker or the model refuses with a 4xx. Default: no alarm.
-        model_error_rate: Largest share of requests that the container does not answer with 2xx. Default: no alarm.
-        minimum_invocations: Requests per period below which error rates count as zero, so that single failures page nobody. Default: 20.
-        slow_requests: An objective on slow requests, watched by how fast its budget burns: 14.4 times too fast over an hour and five minutes, 6 times over six hours and thirty minutes. Default: no alarm.
-        anomalies: Metrics, each with a statistic, that alarm outside the band (two standard deviations) that CloudWatch learns of them. Default: none.
-        cpu_utilization: Percent of all vCPUs together; SageMaker's metric runs to 100 for each. Default: 85.
+        client_error_rate: Largest share of requests that SageMaker or the model rejects with a 4xx. Default: no alarm.
+        model_error_rate: Largest share of requests that the container answers with other than 2xx. Default: no alarm.
+        minimum_invocations: Below this number of requests per period, error rates count as zero, so that single failures page nobody. Default: 20.
+        slow_requests: An objective on slow requests. The alarm fires if its budget burns too fast: 14.4 times over an hour and five minutes, or 6 times over six hours and thirty minutes. Default: no alarm.
+        anomalies: Metrics with a statistic each: alarm outside the band (two standard deviations) that CloudWatch learns. Default: none.
+        cpu_utilization: Percent of all vCPUs together; SageMaker's metric counts 100 for each vCPU. Default: 85.
         memory_utilization: Percent of memory. Default: 90.
         disk_utilization: Percent of the disk. Default: 90.
-        gpu_utilization: Percent of all GPUs together; SageMaker's metric runs to 100 for each. Default: no alarm.
+        gpu_utilization: Percent of all GPUs together; SageMaker's metric counts 100 for each GPU. Default: no alarm.
         gpu_memory_utilization: Percent of all GPU memory together. Default: no alarm.
         cache_miss_rate: Multi-model: largest share of requests whose model is not loaded. Default: no alarm.
         model_loading_wait: Multi-model: longest average wait for a model. Default: no alarm.
-        capacity_at_maximum: Alarm when all instances that scaling may start are serving. Default: true where the endpoint scales.
-        zone_imbalance: Alarm when the busiest zone gets this many times its even share. AWS does not say what switches its metric on: check that the alarm has data. Default: no alarm.
+        capacity_at_maximum: Alarm if the fleet runs at its maximum. Default: true if the endpoint scales.
+        zone_imbalance: Alarm if the busiest zone gets this many times its even share. AWS does not say what enables the metric: check that the alarm has data. Default: no alarm.
         expect_traffic: Alarm when no request arrives for five minutes. Default: false.
-        period: What an alarm on latencies, shares and utilization looks at once: whole minutes. Default: 1m.
-        evaluation_periods: So many periods count, the last ones. Default: 3.
-        datapoints_to_alarm: So many of them must be too high. Default: 2.
-        quiet_during_deployments: Hold pages back while both fleets of a deployment take requests and ten minutes after, an hour at most. Not seen on AWS yet. Default: false.
+        period: Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m.
+        evaluation_periods: Number of the last periods to evaluate. Default: 3.
+        datapoints_to_alarm: Number of these periods that must breach the threshold. Default: 2.
+        quiet_during_deployments: Suppress pages while both fleets of a deployment serve requests and for ten minutes after, an hour at most. Not seen on AWS yet. Default: false.
         actions: What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. Default: nobody is told.
 
     Raises:

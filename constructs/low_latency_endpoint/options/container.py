@@ -48,8 +48,8 @@ class DeepLearningContainerSettings(Options):
 
     Args:
         repository: Repository of the image.
-        tag: Tag of the image; with -gpu- or cu in it, it runs on GPU types only.
-        account: Account that owns the image in the stack's region. Default: known for most regions.
+        tag: Tag of the image. An image with -gpu- or cu in its tag runs only on GPU types.
+        account: Account that owns the image in the stack's Region. Default: known for most regions.
     """
 
     repository: Annotated[str, Option(ECR_REPOSITORY, _DLC["repository"])]
@@ -76,14 +76,14 @@ class ImageSettings(Options):
 
     Args:
         dlc: An AWS Deep Learning Container.
-        uri: An image by its whole URI.
+        uri: An image by its full URI.
         ecr: An image in the account's own registry.
-        private_registry: With uri: pull the image from a registry that the VPC reaches, not from ECR. Default: false.
-        credentials_function_arn: With private_registry: the Lambda function that returns its user and password. Default: it asks for none.
+        private_registry: With uri: pull the image from a private registry in reach of the VPC, not from ECR. Default: false.
+        credentials_function_arn: With private_registry: Lambda function that returns user and password. Default: no login.
         asset: A folder with a Dockerfile, relative to this file; built at deployment, which needs Docker.
-        file: With asset: the Dockerfile in that folder. Default: Dockerfile.
-        build_args: With asset: arguments of the build. No secrets: they stay in the image.
-        platform: With asset: what it is built for. Default: the instance type's architecture.
+        file: With asset: name of the Dockerfile in that folder. Default: Dockerfile.
+        build_args: With asset: build arguments. Do not pass secrets: they stay in the image.
+        platform: With asset: platform to build for. Default: the instance type's architecture.
     """
 
     plain_value: ClassVar[str] = "uri"
@@ -138,14 +138,14 @@ class ImageSettings(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDataSettings(Options):
-    """Where the model's files come from: exactly one of the three.
+    """Where the model's files come from: exactly one of s3, s3_prefix and asset.
 
     Args:
-        s3: One .tar.gz in S3, or with multi_model the prefix under which they lie.
+        s3: One .tar.gz in S3, or with multi_model the prefix of the archives.
         s3_prefix: Uncompressed files under a prefix that ends with /; fastest for large models.
         asset: A .tar.gz relative to this file, uploaded at deployment.
-        accept_eula: With s3 or s3_prefix: accept the end-user license agreement that gated models of JumpStart ask for. Default: false.
-        kms_key_arn: KMS key of yours that encrypts the files, which the model's role may then decrypt with; of an asset the bootstrap bucket's. Default: none; S3, or the account's AWS managed key, encrypts them.
+        accept_eula: With s3 or s3_prefix: accept the end-user license agreement of a gated JumpStart model. Default: false.
+        kms_key_arn: Your KMS key that encrypts the files (for an asset: the bootstrap bucket's). The model's role may decrypt with it. Default: none; S3 or the AWS managed key encrypts them.
     """
 
     plain_value: ClassVar[str] = "s3"
@@ -227,10 +227,10 @@ class ContainerOptions(ServingOptions):
     """One container of the model.
 
     Args:
-        hostname: Name of the container among several; callers name it with Direct.
-        multi_model: Serve many models from one container, each request naming its own. Default: false.
-        model_cache: With multi_model: keep models in memory; false suits many models with few calls each. Default: SageMaker's, which keeps them.
-        model_package: A version in SageMaker's model registry that the model is made of; image and data then say what it holds, for rights and checks. Default: none, the model is made of image and data.
+        hostname: Name of the container, if there are several. With Direct, callers choose a container by it.
+        multi_model: Serve many models from one container; each request names its model. Default: false.
+        model_cache: With multi_model: keep models in memory. false suits many models with few calls each. Default: SageMaker's, which keeps them.
+        model_package: Version in the SageMaker model registry to create the model from. image and data then describe its contents, for permissions and checks. Default: none, image and data make the model.
     """
 
     hostname: Annotated[str | None, Option(limits.CONTAINER_HOSTNAME, "tokenizer")] = None

@@ -63,7 +63,7 @@ class Rolling(Options):
     """Instances in batches, without a second fleet.
 
     Args:
-        batch_percent: Part of the instances in each batch, in a rollback too. Default: 25.
+        batch_percent: Share of the instances in each batch, also in a rollback. Default: 25.
         wait: How long the alarms watch each batch. Default: 5m.
     """
 
@@ -77,13 +77,13 @@ class Deployment(Options):
     """The options of :class:`DeploymentPolicy`, whose methods have the names of some.
 
     Args:
-        canary: Blue/green: first a part of the new fleet, then all of it.
-        linear: Blue/green: the new fleet in equal steps.
+        canary: Blue/green: first part of the new fleet takes traffic, then all of it.
+        linear: Blue/green: the new fleet takes traffic in equal steps.
         all_at_once: Blue/green: the whole new fleet at once.
         rolling: Batches of instances, without a second fleet; for scarce capacity.
         termination_wait: How long the old fleet stays after the new one has all traffic; blue/green only.
-        maximum_execution: Longest time of a deployment, 10m to 8h; longer than all waits together.
-        rollback_on_alarms: Go back to the old version when the new fleet misses the latency target or fails. Default: true, except on Inf1.
+        maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
+        rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
     """
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("canary", "linear", "all_at_once", "rolling")

@@ -46,8 +46,8 @@ class ModelOptions(Options):
 
     Args:
         role: Execution role of the model. Default: a new role with the least privilege.
-        inference_mode: How several containers work: Serial pipes each answer into the next, Direct lets callers choose one by hostname. Needed with several containers. In Python the default is Serial.
-        network_isolation: Cut the containers off from the network; model data still arrives. Default: true with hugging_face, else false.
+        inference_mode: How several containers work together: Serial passes each answer to the next, Direct lets callers choose a container by hostname. Required with several containers. In Python the default is Serial.
+        network_isolation: Isolate the containers from the network; they still get model data. Default: true with hugging_face, else false.
 
     Raises:
         ConfigurationError: LLE309 for another mode, LLE807 for values of another kind.
@@ -75,7 +75,7 @@ class ConfigurationOptions(Options):
 
     Args:
         encryption_key: KMS key for the instances' EBS volumes. Default: that of :class:`Safeguards`, else a key of AWS's.
-        kms_key_with_local_storage: Give the key to a type with local storage too; AWS's pages disagree on the effect. Default: false, which refuses it.
+        kms_key_with_local_storage: Also use the key on a type with local storage; AWS's pages disagree on the effect. Default: false, which reports an error.
         data_capture: Record requests and responses. Default: off.
         metrics: What SageMaker publishes to CloudWatch. Default: AWS's defaults.
 
@@ -113,10 +113,10 @@ class EndpointOptions(Options):
     """The endpoint's name, tags and deployments; :class:`Endpoint` says what each means.
 
     Args:
-        endpoint_name: Name that callers invoke. Default: derived from the stack and the key, so it changes with them: set it in production. In Python from the construct's path, so it changes when a scope around it moves or gets another id.
+        endpoint_name: Name that callers invoke. Default: derived from stack and key, and changes with them. Set it in production. In Python from the construct's path, so it changes when a scope around it moves or gets another id.
         deployment: How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1, which takes no canary.
-        confirm_updates: Fail a deployment after which SageMaker does not serve this version. Default: true.
-        tags: Tags of all that belongs to this endpoint; they win over the stack's. Up to 50 together. In Python those of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. Default: none.
+        confirm_updates: Fail the deployment if SageMaker does not serve this version afterwards. Default: true.
+        tags: Tags for all resources of this endpoint; they override the stack's. Up to 50 together. In Python those of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. Default: none.
 
     Raises:
         ConfigurationError: LLE501 for the name, LLE510 and LLE511 for tags, LLE807 for values of

@@ -44,10 +44,10 @@ def _latency(example: str) -> Option:
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class LatencyTarget(Options):
-    """How long callers may wait; a statistic that is left out gets no alarm.
+    """How long callers may wait; a statistic you omit gets no alarm.
 
-    p50 to average are of the whole call. Those of streamed answers are of the time to first token
-    (``ttft``: from sending to the first chunk with content) and of the inter-token latency
+    p50 to average apply to the whole call. Streamed answers also have targets for the time to first token
+    (``ttft``: from sending to the first chunk with content) and the inter-token latency
     (``itl``: the gaps between such chunks, of all streams in one pool).
 
     In Python and in a file at least one must be given. All are measured at the caller, and tools
@@ -75,7 +75,7 @@ class LatencyTarget(Options):
         p99: 99th percentile.
         p99_9: 99.9th percentile.
         average: Average.
-        ttft_p50: Median of the time to first token.
+        ttft_p50: Median time to first token.
         ttft_p90: Its 90th percentile.
         ttft_p95: Its 95th percentile: how long a reader waits before anything appears.
         ttft_p99: Its 99th percentile.

@@ -54,11 +54,11 @@ SHARED_PREFIX = Range(
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class TokenLengths(Options):
-    """Lengths that differ: lognormal, through a median and a 95th percentile.
+    """Varying lengths: lognormal, given by median and 95th percentile.
 
     Args:
-        p50: Tokens that half of the requests have at most.
-        p95: Tokens that 95 in 100 requests have at most.
+        p50: Median number of tokens.
+        p95: 95th percentile of the number of tokens.
 
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE894`` for a p95
@@ -106,9 +106,9 @@ class TokenTraffic(Options):
     """Tokens of the requests that a language model gets, and of its answers.
 
     Args:
-        input: Tokens of a prompt with all that goes before it, as one number or as {p50: 300, p95: 1800}. Long prompts delay the first token, their own and others'. In Python ``TokenLengths(p50=300, p95=1800)``.
-        output: Tokens of an answer, likewise. A call takes as long as its answer is long.
-        shared_prefix: Share of a prompt's tokens, at its beginning, that requests have in common, such as a system prompt. What is shared and cached delays no first token. Default: 0, nothing is known to be shared.
+        input: Tokens of a prompt with its system prompt and history, as one number or as {p50: 300, p95: 1800}. Long prompts delay first tokens, their own and others'. In Python ``TokenLengths(p50=300, p95=1800)``.
+        output: Tokens of an answer, in the same form. The longer the answer, the longer the call.
+        shared_prefix: Share of a prompt's tokens that requests have in common at the start, such as a system prompt. A shared, cached prefix does not delay the first token. Default: 0.
 
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE895`` for no share,
@@ -185,12 +185,12 @@ class LoadOptions(Options):
     """What an endpoint has to hold, and the fleet that holds it.
 
     Args:
-        latency: The latency target. Default: none yet; no alarms on latency, and a warning.
-        throughput: Load to hold and measured throughput. Default: not measured, so one instance per client zone and no scaling.
-        tokens: Tokens of prompts and answers, of a language model whose answers are streamed: capacity is counted in them, and the KV cache's room. Default: calls alone are counted.
-        streaming: Whether callers stream answers: SageMaker ends a stream after 8 minutes, a whole answer after 60 s. Default: true with tokens, or with targets of ttft or itl, else false.
+        latency: The latency target. Default: none, with no latency alarms and a warning.
+        throughput: Load to serve and measured throughput. Default: not measured, so one instance per client zone and no scaling.
+        tokens: Tokens of prompts and answers, for a language model that streams: the plan counts capacity and KV cache in tokens. Default: it counts only calls.
+        streaming: Callers stream answers: SageMaker ends a stream after 8 minutes, other calls after 60 s. Default: true with tokens or targets for ttft or itl, else false.
         payload_bytes: Size of the callers' largest request, to check it against SageMaker's limits. Default: not checked.
-        instances: Numbers of instances. Default: derived from the throughput.
+        instances: Instance counts. Default: derived from the throughput.
         scaling: How the number of instances follows the load. Default: target tracking on invocations per instance.
     """
 

@@ -168,9 +168,9 @@ class NetworkOptions(Options):
         cidr: IPv4 range of the new VPC. Default: 10.0.0.0/16.
         subnet_prefix_length: Size of the new VPC's subnets. Default: room for the instances of all endpoints, twice for blue/green deployments.
         flow_logs: Packets that the new VPC's flow log records: reject, accept or all; true is reject, false none. Default: reject.
-        s3_prefix_list: AWS's prefix list com.amazonaws.<region>.s3 (aws ec2 describe-managed-prefix-lists): models reach it by HTTPS and nothing else. Default: HTTPS to every address; a new VPC leads to S3 only.
-        narrow_s3: Let the new VPC's S3 endpoint pass only the buckets that the endpoints and s3_buckets name. Default: false, it also passes all buckets of the account.
-        s3_buckets: Further buckets that the new VPC's S3 endpoint passes. Default: those of model data, captured data and core dumps.
+        s3_prefix_list: AWS's prefix list com.amazonaws.<region>.s3 (aws ec2 describe-managed-prefix-lists): models reach only S3, by HTTPS. Default: HTTPS to every address; a new VPC leads to S3 only.
+        narrow_s3: Let the new VPC's S3 endpoint allow only buckets that the endpoints and s3_buckets name. Default: false, which allows all buckets of the account.
+        s3_buckets: Additional buckets that the new VPC's S3 endpoint allows. Default: those of model data, captured data and core dumps.
     """
 
     vpc_id: Annotated[str | None, Option(VPC_ID, "vpc-0123456789abcdef0")] = None
@@ -218,14 +218,14 @@ class PrivateLinkOptions(Options):
     Args:
         interface_endpoint_id: The existing VPC's interface endpoint for SageMaker Runtime; a VPC takes one with private DNS. Default: a new one.
         security_group_id: The security group of that interface endpoint.
-        allow_cidrs: Ranges of addresses whose callers are let in. Default: the VPC's own range.
-        hosted_zone_vpc_ids: Peered or transit VPCs with callers: they get a private hosted zone for the runtime's name. Default: none.
+        allow_cidrs: CIDR ranges that may connect. Default: the VPC's own range.
+        hosted_zone_vpc_ids: Peered or transit VPCs with callers, which get a private hosted zone for the runtime's DNS name. Default: none.
         fips: Use SageMaker Runtime's FIPS endpoint. Default: false.
-        private_dns: Whether the interface endpoint takes over SageMaker Runtime's own name for the whole VPC; if false, callers use the zonal URLs. Default: true, with a warning in an existing VPC unless it is stated.
-        bidirectional_streaming: Let in port 8443, and allow every invoke action, because AWS names none for bidirectional streaming. Default: false.
-        endpoint_policy: Let the interface endpoint pass nothing but this account's invocations. Default: true, except with fips, which takes no such policy.
-        narrow_policy: Let that policy pass invocations of this stack's endpoints only. Default: true in a new VPC, false in an existing one, which may have other callers.
-        openai: Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. Default: false.
+        private_dns: Resolve SageMaker Runtime's own DNS name to the interface endpoint in the whole VPC; if false, callers use the zonal URLs. Default: true, with a warning in an existing VPC unless you state it.
+        bidirectional_streaming: Open port 8443 and allow every invoke action, because AWS names none for bidirectional streaming. Default: false.
+        endpoint_policy: Restrict the interface endpoint to this account's invocations. Default: true, except with fips, which has no such policy.
+        narrow_policy: Restrict that policy to invocations of this stack's endpoints. Default: true in a new VPC; false in an existing VPC, which may have other callers.
+        openai: Let a narrow policy allow bearer tokens of the OpenAI-compatible path. Default: false.
         sagemaker_api: Add an interface endpoint for the SageMaker API, for callers that also describe or update endpoints. Default: false.
     """
 

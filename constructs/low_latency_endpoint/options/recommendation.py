@@ -24,10 +24,10 @@ from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficPhase(Options):
-    """One phase of the traffic: users that call, wait for the answer and call again.
+    """One phase of the traffic: users call, wait for the answer and call again.
 
     Args:
-        users: Users that it starts with.
+        users: Users at the start.
         spawn_rate: Users added each minute.
         duration: How long, 2m to 1h.
     """
@@ -44,7 +44,7 @@ class TrafficStairs(Options):
     Args:
         steps: Number of steps.
         users_per_step: Users added at each step.
-        duration: All steps together, 2m to 1h.
+        duration: Duration of all steps together, 2m to 1h.
     """
 
     steps: Annotated[int, Option(STAIR_STEPS, 5)]
@@ -54,11 +54,11 @@ class TrafficStairs(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class RecommendationOptions(Options):
-    """What ``low-latency recommend`` tries where its options say nothing else.
+    """Tests for ``low-latency recommend``; options of the command override them.
 
     Args:
         instance_types: Instance types to try, up to ten (--instance-type). Default: AWS chooses them.
-        phases: Traffic in phases, one after the other (--phase). Default: one user, three more each minute for 10m.
+        phases: Traffic in consecutive phases (--phase). Default: one user, three more each minute for 10m.
         stairs: Traffic in steps (--stairs), instead of phases. Default: phases.
     """
 

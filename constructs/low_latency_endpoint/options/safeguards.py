@@ -30,9 +30,9 @@ class Safeguards(Options):
     In Python for all that the constructs below a scope make.
 
     Args:
-        kms_key_arn: KMS key for log groups, the warm-up's dead letters and load-test results; also for captured data, core dumps and volumes of types without local storage, unless these have a key. Its policy must let CloudWatch Logs use it. Default: AWS's keys.
-        log_retention_days: How long the stacks' own log groups keep logs. Default: 7 for functions of custom resources, else 30.
-        function_role_arn: Role that runs the functions; what they need is attached to it. Default: one for each with the least privilege.
+        kms_key_arn: KMS key for log groups, the warm-up's dead letters and load-test results; also for captured data, core dumps and volumes of types without local storage, unless these have their own key. Its policy must let CloudWatch Logs use it. Default: AWS's keys.
+        log_retention_days: Days for which the stacks' log groups keep logs. Default: 7 for functions of custom resources, else 30.
+        function_role_arn: Role that runs the functions; the stack attaches the permissions they need. Default: one least-privilege role for each.
         flow_log_role_arn: Role that delivers the new VPC's flow log. Default: a new one.
         encryption_key: In place of ``kms_key_arn`` a key of the app, also for the environments of the warm-up's functions and for :class:`AlarmTopic`. A key that is made in the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and to leave the rest to IAM policies of the account. Default: none.
         function_role: In place of ``function_role_arn`` a role of the app, which CDK can change. Default: none.

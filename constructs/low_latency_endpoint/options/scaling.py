@@ -100,12 +100,12 @@ STEP_PERIODS = Range(
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class InstanceCounts(Options):
-    """How many instances there are; what is left out follows from the throughput.
+    """How many instances run; counts you omit follow from the throughput.
 
     Args:
-        min: Fewest instances; 1 is possible, and no reserve. Default: one per client zone, at least two.
+        min: Minimum; 1 is possible, but leaves no reserve. Default: one per client zone, at least two.
         initial: Instances that the first deployment starts. Default: the plan's.
-        max: Most instances. Default: those that hold the peak, with the safety factor.
+        max: Maximum. Default: enough for the peak with the safety factor.
 
     Raises:
         ConfigurationError: LLE106, LLE403 and LLE601 for numbers out of range, LLE621 for a
@@ -138,16 +138,16 @@ class InstanceCounts(Options):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingSchedule(Options):
-    """Another range of instances from a set time on, until another one changes it.
+    """New instance limits from a set time on, until another schedule changes them.
 
     Args:
-        name: Name of its own among the endpoint's.
+        name: Unique name within the endpoint.
         cron: Minutes, hours, day of month, month, day of week, year.
         at: Once, at this time.
-        rate: Again and again, so often.
-        time_zone: With cron and at: the zone of the IANA database. Default: UTC.
-        min: Fewest instances from then on. Default: as before.
-        max: Most instances from then on. Default: as before.
+        rate: Repeatedly, at this interval.
+        time_zone: With cron and at: IANA time zone. Default: UTC.
+        min: Minimum from then on. Default: unchanged.
+        max: Maximum from then on. Default: unchanged.
 
     Raises:
         ConfigurationError: LLE106 and LLE601 for numbers out of range, LLE611 for the
@@ -225,8 +225,8 @@ class StepUp(Options):
     """One step.
 
     Args:
-        requests: Requests in flight, or per minute, of one instance from which on it acts.
-        add: Instances to add; more than the step below it.
+        requests: Requests in flight or per minute on one instance at which the step acts.
+        add: Instances to add; more than the previous step.
     """
 
     requests: Annotated[float, Option(STEP_THRESHOLD, 8, known=True)]
@@ -236,7 +236,7 @@ class StepUp(Options):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingSteps(Options):
-    """Instances to add at once when a metric jumps, beside target tracking.
+    """Instances to add at once when a metric jumps, in addition to target tracking.
 
     In Python and in a file target tracking adds what its last value asks for, once three of them
     are above the target. Steps act on the first one, and add what you state. They never take
@@ -248,8 +248,8 @@ class ScalingSteps(Options):
     Args:
         metric: Requests in flight on the busiest instance, every ten seconds, or invocations per instance and minute. Default: concurrency.
         adds: The steps.
-        periods: Periods of the metric in a row until it acts. Default: 1.
-        cooldown: In it a larger step adds the difference. Default: 5m.
+        periods: Consecutive periods of the metric before scaling acts. Default: 1.
+        cooldown: Time in which a larger step adds only the difference. Default: 5m.
 
     Attributes:
         threshold: The metric's value from which the steps count.
@@ -332,16 +332,16 @@ class ScalingOptions(Options):
     """How the number of instances follows the load.
 
     Args:
-        enabled: Scale with the load; false keeps the initial number and takes no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
-        keep_counts: Whether an update keeps the number of running instances. false, with enabled: false, is for fleets of a fixed size. Default: true, but not before throughput is measured.
-        metric: What scaling tracks: invocations per instance and minute, or requests in flight every ten seconds. Default: invocations; of a language model requests in flight, once concurrency_per_instance is known.
-        invocations_target: Invocations per instance and minute that scaling aims at; with metric: invocations. Default: TPS per instance x safety factor x 60.
-        concurrency_target: Requests in flight per instance that scaling aims at; with metric: concurrency, and only then.
-        scale_in_cooldown: Rest after removing instances. Default: 5m.
-        scale_out_cooldown: Rest after adding instances. Default: 60s.
-        instance_start: How long a new instance takes until it serves; when traffic rises, the minimum bridges this time. Default: 5m, assumed, and more for weights of the Hub above 37 GB.
-        schedule: Other ranges of instances at set times. Default: none.
-        steps: Instances to add at once on a jump, before target tracking acts. Default: none.
+        enabled: Scale with the load; false keeps the initial count and allows no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
+        keep_counts: Keep the number of running instances in an update. Set false, with enabled: false, for a fixed fleet. Default: true once throughput is measured.
+        metric: Metric to track: invocations per instance and minute, or requests in flight every ten seconds. Default: invocations; for a language model concurrency, once concurrency_per_instance is known.
+        invocations_target: With metric: invocations: target per instance and minute. Default: TPS per instance x safety factor x 60.
+        concurrency_target: With metric: concurrency only: target of requests in flight per instance.
+        scale_in_cooldown: Cooldown after removing instances. Default: 5m.
+        scale_out_cooldown: Cooldown after adding instances. Default: 60s.
+        instance_start: How long a new instance takes until it serves; the minimum must serve rising traffic for this time. Default: 5m, assumed, and more for Hub weights above 37 GB.
+        schedule: Other minimum and maximum counts at set times. Default: none.
+        steps: Instances to add at once when traffic jumps, before target tracking acts. Default: none.
 
     Raises:
         ConfigurationError: LLE512 for counts that are not kept while the fleet scales, LLE602,

@@ -87,15 +87,15 @@ def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class MeasuredThroughput(Options):
-    """What the endpoint must hold, and what a load test showed one instance to hold.
+    """The load to serve, and the load that one instance served in a load test.
 
     Args:
-        peak_tps: Highest rate of requests per second to hold.
+        peak_tps: Highest rate to serve, in requests per second.
         tps_per_instance: Requests per second that one instance held within the latency target in a load test.
-        safety_factor: Share of that throughput which scaling aims at. Default: 0.5, AWS's starting point.
-        from_tps: Rate from which traffic may jump to the peak: the minimum holds the peak then, unless the fleet at this rate does. Default: not known, with a warning.
-        rise_tps_per_minute: Fastest rise of traffic, in requests per second each minute; instead of from_tps. The minimum bridges the time until scaling has followed.
-        concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or targets on them, scaling holds instances at this times the safety factor, and no more than the KV cache holds. Default: not known; invocations are counted, whatever their length.
+        safety_factor: Share of that throughput that scaling targets. Default: 0.5, AWS's starting point.
+        from_tps: Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the fleet at this rate can. Default: not known, with a warning.
+        rise_tps_per_minute: Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum serves the rise until scaling catches up.
+        concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or token targets, scaling targets this number times the safety factor, at most what fits in the KV cache. Default: not known; scaling counts invocations of any length.
 
     Raises:
         ConfigurationError: ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608``

@@ -42,7 +42,7 @@ class PlannedPool(Options):
     Args:
         instance_type: Instance type.
         priority: 1 is tried first, 5 last.
-        tps_per_instance: Requests per second that one instance of the type held; needed with throughput, whose own is that of the slowest. Default: not measured.
+        tps_per_instance: Requests per second that one instance of the type served; required with throughput, which states the slowest type's. Default: not measured.
         own_model: Whether another model serves on it, so that the plan's images are not its own.
     """
 
@@ -101,11 +101,11 @@ _CONFIGURATION = Touched((CONFIGURATION,))
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixAware(Options):
-    """How requests that begin alike find the same instance.
+    """How requests that share a prefix reach the same instance.
 
     Args:
-        prefix_length: Bytes at the start of the request body that are compared, 1024 to 65536; put what is constant first.
-        concurrency_threshold: Requests in flight from which an instance is passed over.
+        prefix_length: Bytes at the start of the request body to compare, 1024 to 65536; put constant parts first.
+        concurrency_threshold: Requests in flight at which routing skips an instance.
     """
 
     prefix_length: Annotated[int, Option(limits.PREFIX_LENGTH, 1024)]
@@ -117,7 +117,7 @@ class PrefixAwareRouting(Options):
     """Routing by the start of the request.
 
     Args:
-        prefix_aware: Requests that begin alike go to the same instance, whose cache holds the prefix.
+        prefix_aware: Send requests that share a prefix to the same instance, which caches the prefix.
     """
 
     prefix_aware: Annotated[
@@ -263,12 +263,12 @@ class InstanceOptions(Options):
     """The instances of a variant, and how requests find them.
 
     Args:
-        routing: How requests find their instance. Default: least_outstanding_requests. In Python :class:`ProductionVariant` by itself has SageMaker's default, RANDOM.
+        routing: How SageMaker chooses an instance for a request. Default: least_outstanding_requests. In Python :class:`ProductionVariant` by itself has SageMaker's default, RANDOM.
         startup_health_check_timeout: How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's; for a model of the Hugging Face Hub by its size.
         model_data_download_timeout: How long the model's download may take, 60s to 1h; raise it for models over 40 GB. Default: SageMaker's.
         instance_provision_timeout: How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.
         volume_size_gib: Size of each instance's EBS volume, 1 to 512 GiB, for types without local storage. Default: SageMaker's.
-        inference_ami: System image of the instances, which sets the driver; {custom: name} for one that is not listed here. Default: the one that CUDA 13 images need, else SageMaker's.
+        inference_ami: Machine image of the instances, which sets the driver; {custom: name} for one that is not listed here. Default: for CUDA 13 images the one they need, else SageMaker's.
         ssm_access: Let operators open shells on the instances through Systems Manager. Default: false.
         capacity_reservation_arn: ML capacity reservation; without free capacity in it, launches fail. Default: on demand.
     """
@@ -314,11 +314,11 @@ class FurtherOptions(InstanceOptions):
     """A variant beside the first; an option that it leaves out is the first variant's.
 
     Args:
-        tps_per_instance: Requests per second that one of its instances held. Default: the first variant's, with a warning on another instance type.
-        safety_factor: Share of that throughput which scaling aims at. Default: the first variant's.
-        concurrency_per_instance: Requests in flight on one of its instances at that limit, of a language model. Default: the first variant's; not known on another instance type or beside tps_per_instance.
-        instances: Numbers of instances. Default: derived from its part of the throughput.
-        scaling: How its number of instances follows its load. Default: as the first variant's, without set times and steps.
+        tps_per_instance: Requests per second that one of its instances served. Default: the first variant's, with a warning on another instance type.
+        safety_factor: Share of that throughput that scaling targets. Default: the first variant's.
+        concurrency_per_instance: Language models: requests in flight on one of its instances at that limit. Default: the first variant's; not known with another instance type or its own tps_per_instance.
+        instances: Instance counts. Default: derived from its share of the throughput.
+        scaling: How its number of instances follows its load. Default: as the first variant, without schedule and steps.
     """
 
     inherited: ClassVar[Mapping[str, str]] = {

@@ -23,7 +23,7 @@ _MINUTE = timedelta(minutes=1)
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class WarmUpPayload(Options):
-    """What is sent: exactly one of data, text, file. Ships with the function, so no secrets.
+    """The request body: exactly one of data, text, file. It ships with the function, so do not include secrets.
 
     In Python send what callers send: a body of their size, on the path their requests take.
 
@@ -32,9 +32,9 @@ class WarmUpPayload(Options):
         text: A body as text.
         file: A file whose content is the body, relative to this file. In Python relative to the app's working folder.
         content_type: Content type. Default: application/json for data, text/plain for text; needed for a file.
-        accept: Content type of the answer. Default: the model's own.
+        accept: Content type of the response. Default: the model's own.
         target_model: Multi-model: the archive to load, relative to the prefix.
-        target_container: The hostname of the container, where callers choose one.
+        target_container: Hostname of the container, if callers choose one.
 
     Raises:
         ConfigurationError: LLE545 when the body is too large, LLE546 when the file cannot be read,
@@ -129,12 +129,12 @@ _HEADERS = {
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class KeepWarmOptions(Options):
-    """A few requests per zone on a schedule, while callers send hardly any.
+    """A few requests per zone on a schedule, while callers send few.
 
     Args:
         every: How often, in whole minutes. Default: 1m.
         requests_per_zone: Requests per zone each time. Default: 1. In Python each request reaches one instance: give about as many as a zone has.
-        below_tps: Only while all callers send fewer requests per second. Default: 1, or twice what keep-warm itself sends.
+        below_tps: Only while all callers together send fewer requests per second. Default: 1, or twice what keep-warm itself sends.
         window: Time over which traffic is measured, in whole minutes. Default: 5m.
 
     Raises:
@@ -165,18 +165,18 @@ def _whole_minutes(name: str, lasting: Lasting, limit: Range) -> Iterator[Findin
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class WarmUpOptions(Options):
-    """Test requests after each deployment, until the endpoint is as fast as it should be.
+    """Test requests after each deployment, until the endpoint meets the target.
 
     Args:
-        payload: A request like those of the callers; of several each in turn, for instance one for each model of a multi-model endpoint.
-        requests: Fewest requests to send, in all zones together; 0 for no warm-up. Default: the plan's, which reach every worker. In Python :class:`WarmUp` by itself sends 100.
+        payload: A request like those of your callers. Several take turns, for example one for each model of a multi-model endpoint.
+        requests: Minimum number of requests, in all zones together; 0 for no warm-up. Default: the plan's, enough to reach every worker. In Python :class:`WarmUp` by itself sends 100.
         concurrency_per_zone: Requests in flight in each zone. Default: 4.
         last: How many of the last requests of each zone must meet the latency target. Default: 50.
-        timeout: How long requests are sent, up to 13m30s. Default: 10m.
-        on_miss: What a missed target does: fail rolls the deployment back, warn only says so. Default: fail.
+        timeout: How long to send requests, up to 13m30s. Default: 10m.
+        on_miss: If the target is missed: fail rolls the deployment back, warn only reports it. Default: fail.
         during_deployments: Also send while a deployment's new fleet bakes, one request at a time in each zone. Default: true.
         metrics: Also publish the report as custom metrics, in the namespace LowLatencyEndpoint. Default: false.
-        reserved_concurrency: Executions that each of the two functions reserves, and cannot exceed. AWS keeps at least 100 of an account's unreserved, so an account that is too new refuses any. Default: none.
+        reserved_concurrency: Concurrent executions that each of the two functions reserves and cannot exceed. AWS keeps at least 100 of an account's unreserved, so a new account may refuse any reservation. Default: none.
         keep_warm: Keep the endpoint warm while traffic is low. Default: off.
 
     Raises:

@@ -61,7 +61,7 @@ class DataCapture(WrittenToS3):
         s3: S3 destination. In Python bucket and prefix may be tokens; a destination that is one token as a whole leads to a warning, as the model's role then gets no right to write there.
         kms_key_arn: KMS key that encrypts them. Default: the bucket's own encryption.
         key: In place of ``kms_key_arn`` a key of the app, which the model's role may use. Its own policy must leave the decision to IAM policies of the account, as it does for keys that CDK makes, or name the role. Give it too when the bucket encrypts with it by default. Default: that of :class:`Safeguards`.
-        capture: What is recorded: input (requests), output (responses). Default: both.
+        capture: What to record: input (requests), output (responses). Default: both.
         csv_content_types: Content types that are recorded as CSV. Default: all bodies in base64.
         json_content_types: Content types that are recorded as JSON. Default: all bodies in base64.
         sampling_percentage: Share of the requests; less for high traffic. Default: 10.

@@ -54,9 +54,9 @@ class FurtherSettings(FurtherOptions):
     """What variants and a shadow have alike; what they leave out is the first variant's.
 
     Args:
-        containers: The containers of a model of its own. Default: the first variant's model itself.
-        hugging_face: A model of its own from the Hugging Face Hub, instead of containers.
-        inference_mode: How several containers of its own work, as for the endpoint.
+        containers: The containers of its own model. Default: the first variant's model.
+        hugging_face: Instead of containers: its own model from the Hugging Face Hub.
+        inference_mode: How its own containers work together, as for the endpoint.
         instance_type: Instance type. Default: the first variant's.
     """
 
@@ -96,7 +96,7 @@ class VariantSettings(FurtherSettings):
     """A further production variant.
 
     Args:
-        weight: Share of the requests relative to the other variants; 0 gets only calls that name it as TargetVariant. Default: 1.
+        weight: Share of the requests relative to the other variants; with 0 only calls with its name as TargetVariant reach it. Default: 1.
     """
 
     weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1, touches=_WEIGHT)] = 1.0
@@ -108,7 +108,7 @@ class ShadowSettings(FurtherSettings):
 
     Args:
         name: Name of the variant.
-        share: Share of the requests that are copied. It becomes a weight; AWS describes equal weights only, which copy all. Default: 1.
+        share: Share of the requests to copy. It becomes a weight; AWS describes only equal weights, which copy all. Default: 1.
     """
 
     name: Annotated[
@@ -336,20 +336,20 @@ class EndpointSettings(
 
     Args:
         containers: The containers, one or several (up to 15). Needed unless hugging_face is given.
-        hugging_face: Instead of containers: a model of the Hugging Face Hub that low-latency pin has pinned. Image, environment and timeouts follow from it and the instance type.
-        instance_type: Instance type of the variant; with instance_pools the slowest, for which the plan is made.
-        instance_pools: Instance types of the first variant, tried by priority: where AWS has no capacity of one, the next serves. Default: instance_type alone.
+        hugging_face: Instead of containers: a model of the Hugging Face Hub, pinned with low-latency pin. It and the instance type determine image, environment and timeouts.
+        instance_type: Instance type of the variant. With instance_pools: the slowest, which the plan sizes for.
+        instance_pools: Instance types of the first variant, tried by priority: if AWS has no capacity for one, the next serves. Default: instance_type alone.
         variant_name: Name of the production variant. Default: primary.
-        variant_weight: Share of the requests relative to those of variants. Default: 1.
-        variants: Further production variants by name, which share the requests by weight: an A/B test. Default: none.
-        shadow: A variant that gets copies of the requests and whose answers nobody sees; not with variants. Default: none.
+        variant_weight: Share of the requests relative to the variants. Default: 1.
+        variants: Additional production variants by name, which share the requests by weight: an A/B test. Default: none.
+        shadow: A variant that gets copies of the requests; callers never see its answers. Not with variants. Default: none.
         alarms: Thresholds of the alarms. Default: the plan's, from the latency target.
         dashboard: Make a CloudWatch dashboard. Default: true.
         warm_up: Send test requests after each deployment. Default: off; it needs a payload.
         role_arn: Execution role of the model. Default: a new role with the least privilege.
         core_dump: Where core dumps go. Default: nowhere.
-        kms_key_arn: KMS key for the instances' EBS volumes. Default: a key of AWS's.
-        recommendation: What low-latency recommend tries; nothing of the stack. Default: what its options say.
+        kms_key_arn: KMS key for the instances' EBS volumes. Default: AWS's key.
+        recommendation: Tests for low-latency recommend; they do not change the stack. Default: the options of the command.
     """
 
     containers: Annotated[

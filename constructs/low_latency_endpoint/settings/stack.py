@@ -394,12 +394,12 @@ class Settings(Options):
         client_zones: Where the callers run: everything else goes into the same zones.
         network: The VPC. Default: a new one with one isolated subnet in each client zone.
         private_link: How callers reach SageMaker Runtime. Default: a new interface endpoint with private DNS in the client zones, open to the VPC.
-        parameters: Prefix of SSM parameters with what callers need: endpoint-name, url, zonal-url/<zone> and client-settings of each endpoint, such as /low-latency/sentiment/url. Default: none; the stack's outputs say the same.
-        alarm_topic_arn: SNS topic that the alarms notify. Default: they notify nobody.
-        safeguards: Key, log retention and roles for everything that the stacks make. Default: AWS's keys, short retentions, a role for each.
-        tags: Tags of everything in the stack, up to 50.
-        prices: Prices in US dollars; they change nothing of the stack. file: what low-latency prices wrote. Your own prices beside it win, such as an hour of an instance type, or of interface_endpoint in one zone; the example's is made up. Default: AWS's list prices, where this library has them: it has none of instance types.
-        endpoints: The endpoints by a key of your choice, the construct's id. They share the network and the interface endpoint.
+        parameters: Prefix of SSM parameters for callers: endpoint-name, url, zonal-url/<zone> and client-settings of each endpoint, such as /low-latency/sentiment/url. Default: none; the stack's outputs have the same values.
+        alarm_topic_arn: SNS topic that the alarms notify. Default: none.
+        safeguards: Key, log retention and roles for all resources of the stacks. Default: AWS's keys, short retentions, separate roles.
+        tags: Tags for every resource of the stack, up to 50.
+        prices: Prices in US dollars; they do not change the stack. file: the file that low-latency prices wrote. Your own prices override it, such as an hour of an instance type, or of interface_endpoint in one zone; the example is invented. Default: AWS's list prices that this library has, none of instance types.
+        endpoints: The endpoints, by a key of your choice, which is the construct's id. They share the network and the interface endpoint.
     """
 
     stack_name: Annotated[str, Option(STACK_NAME, "LowLatencyEndpoint")] = "LowLatencyEndpoint"

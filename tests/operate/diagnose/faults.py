@@ -295,13 +295,13 @@ _ZONES = ("us-east-1a", "us-east-1b")
 _SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
 _ROWS = {
     "LLD131: every fifth minute ten times slower": fault(
-        "slow every 5 min (03:00, 03:05, 03:10, 03:15 and on), in 12 of 12 cycles"
-        " & 20 % of all requests came then & the load is the same",
+        "slow every 5 min (03:00, 03:05, 03:10, 03:15 and so on), in 12 of 12 cycles"
+        " & 20 % of all requests arrived then & the load is the same",
         "containers[].environment",
         latency=_every(5),
     ),
     "LLD136: single slow minutes at any time, a fifth of all": fault(
-        "slow 18 times, for 1 periods in the mean & 15 % of all requests came then",
+        "slow 18 times, for 1 periods on average & 15 % of all requests arrived then",
         "containers[].environment",
         over=120,
         minutes=120,
@@ -315,7 +315,7 @@ _ROWS = {
         latency=_every(15, 3),
     ),
     "LLD131: callers that come all at once every ten minutes": fault(
-        "3.3 times the load then: callers come in bursts",
+        "3.3 times the load then: callers send bursts",
         over=60,
         tps=lambda m: 2000 if m % 10 == 2 else 600,
         cpu=lambda m: 97 if m % 10 == 2 else 40,
@@ -337,7 +337,7 @@ _ROWS = {
         latency=lambda m, i: 40 * (1 + 4 * m / 60),
     ),
     "LLD134: memory that leaks until instances restart": fault(
-        "memory climbed to 9 & 4 times, some 40 min apart & fewer instances served",
+        "memory climbed to 9 & 4 times, about 40 min apart & fewer instances served",
         "containers[].environment",
         over=150,
         minutes=180,
@@ -346,14 +346,14 @@ _ROWS = {
         latency=lambda m, i: 350 if _restarting(m) < 6 or _restarting(m) > 33 else 40,
     ),
     "LLD135: half of the fleet gone at once": fault(
-        "4 of 8 instances stopped serving at 03:25 & not back at the end"
+        "4 of 8 instances stopped serving at 03:25 & not replaced by the end"
         " & 800 requests a second before, 800 after",
         "client_zones.ids",
         over=60,
         of=_zone_lost,
     ),
     "LLD135: a zone gone with its instances, and back, with errors of those left": fault(
-        "4 of 8 instances stopped serving at 02:55 & back at 03:20",
+        "4 of 8 instances stopped serving at 02:55 & replaced at 03:20",
         "client_zones.ids",
         over=90,
         of=_zone_lost,
@@ -391,7 +391,7 @@ _ROWS = {
     ),
     # The load doubles over 25 minutes, each step of scaling comes late.
     "LLD104: scaling that lags behind a ramp": fault(
-        "the first instances were asked for at",
+        "scaling requested the first instances at",
         "scaling.metric: concurrency & scaling.scale_out_cooldown: 60s",
         minutes=90,
         tps=lambda m: min(max(300 + 40 * (m - 30), 300), 1500),
@@ -403,12 +403,12 @@ _ROWS = {
     ),
     "LLD109: a target per second where the metric counts per minute": fault(
         "2,250 invocations per instance and minute against a target of 100 & CPU at 12 %"
-        " & 100 a second are 6,000 a minute",
+        " & 100 a second is 6,000 a minute",
         "throughput.tps_per_instance: 100",
         of=_pinned,
     ),
     "LLD109: a target of 70 that keeps instances, below the maximum": fault(
-        "0.049 requests in work & a target of up to 2,300",
+        "0.049 requests in progress & the measurements fit a target of up to 2,300",
         of=_pinned,
         tps=constant(17.5),
         instances=constant(15),
@@ -448,7 +448,7 @@ _ROWS = {
         of=_flapping,
     ),
     "LLD122: a fleet that goes out and in, each new instance cold and failing at first": fault(
-        "6 scaling activities & of all requests came then",
+        "6 scaling activities & of all requests arrived then",
         "scaling.scale_in_cooldown",
         of=_flapping,
         latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
@@ -544,7 +544,7 @@ _ROWS = {
         latency=slow(30, 35, 400),
     ),
     "LLD111: workers too few for idle CPUs": fault(
-        "requests in flight at once & workers per instance by its environment: 1",
+        "requests in flight at once & workers per instance in the environment: 1",
         "containers[].environment & scaling.metric: concurrency",
         tps=lambda m: 100 + 20 * m,
         cpu=lambda m: 10 + m / 4,
@@ -661,7 +661,7 @@ _ROWS = {
         in_flight=from_minute(25, 2, 4),
     ),
     "LLD111: workers too few, scaled by concurrency": fault(
-        "workers per instance by its environment: 2",
+        "workers per instance in the environment: 2",
         "scaling.concurrency_target: 2",
         of=_by_concurrency,
         most=8,
@@ -805,14 +805,14 @@ _ROWS = {
         errors={"Invocation4XXErrors": from_minute(30, 0, 0.1)},
     ),
     "LLD407: callers beyond a limit of 700 requests a second": fault(
-        "4XX errors & refused only where more than 700 requests a second came",
+        "4XX errors & requests were refused only above 700 requests a second",
         "containers[].environment",
         over=60,
         tps=lambda m: 500 + 10 * m,
         errors={"Invocation4XXErrors": lambda m: max(0.0, 1 - 700 / (500 + 10 * m))},
     ),
     "LLD404: a container that drops connections": fault(
-        "model errors beside 4XX and 5XX",
+        "model errors that are neither 4XX nor 5XX",
         errors={"InvocationModelErrors": from_minute(30, 0, 0.04)},
     ),
     "LLD405: requests that reach the time limit": fault(
@@ -822,7 +822,7 @@ _ROWS = {
         longest_ms=from_minute(30, 0, 60_000),
     ),
     "LLD404: connections that break beside streams of 90 s": fault(
-        "model errors beside 4XX and 5XX",
+        "model errors that are neither 4XX nor 5XX",
         errors={"InvocationModelErrors": constant(0.03)},
         longest_ms=constant(90_000),
     ),
@@ -878,7 +878,7 @@ _ROWS = {
         "1 times the CPU", of=_slow_dependency, cpu=constant(45), in_flight=from_minute(20, 3, 30)
     ),
     "LLD123: what the model calls is slow all the time": fault(
-        "5.8 CPUs busy for 31 requests in work",
+        "5.8 CPUs busy for 31 requests in progress",
         of=_slow_dependency,
         cpu=constant(12),
         latency=slow(0, 60, 400),

@@ -38,16 +38,16 @@ _MUCH = {"tps": constant(400), "planned": None}
             "instances.max",
             _MUCH | {"scaling": up_to(8, 60.0)},
             "",
-            "400 instances would follow, and 8 is the most there were or may be",
+            "it leads to 400 instances, and the fleet had or may have 8 at most",
         ),
         # 8 * 97 / 65, rounded up, is 12; how much more was wanted, nobody saw.
-        ("instances.max", _MUCH, "12", "at least: full instances do not show all"),
+        ("instances.max", _MUCH, "12", "at least: full instances do not show the whole demand"),
         # 1,900 a second at 7,800 a minute and instance: 14.6 instances.
         (
             "instances.max",
             {"in_flight": from_minute(25, 24, 570)},
             "15",
-            "the load of this window at the scaling target",
+            "serves the load of this window at the scaling target",
         ),
     ],
 )

@@ -221,7 +221,7 @@ def test_when_and_by_whom_is_cloudtrails_word(run: Run) -> None:
 
 def test_nobody_in_cloudtrail_is_said(run: Run) -> None:
     account = Scenario(stated={"max": 20}).account()
-    assert "CloudTrail names nobody in 90 days" in told(first(run(account)))
+    assert "CloudTrail has no event for this change in 90 days" in told(first(run(account)))
 
 
 def test_without_cloudtrail_the_service_may_tell_when(run: Run) -> None:

@@ -278,7 +278,9 @@ def test_what_scaling_tracks_has_no_data(run: Run) -> None:
     (finding,) = run(account).findings
     assert finding.id == "LLD110"
     assert finding.risk
-    assert "has no data while requests come, as AWS publishes none" in finding.evidence[0].text
+    assert (
+        "has no data while requests arrive, because AWS publishes none" in finding.evidence[0].text
+    )
 
 
 def test_scalings_own_alarms_watch_no_latency(run: Run) -> None:

@@ -70,12 +70,12 @@ def test_the_shipped_stack(shipped: LocalAws, diagnosed: Diagnosed) -> None:
     (finding,) = made["findings"]
     assert finding["id"] == "LLD102"
     words = " ".join(each["text"] for each in finding["evidence"])
-    assert "all 24 instances that scaling may start" in words
+    assert "all 24 instances that scaling allows" in words
     assert "up to 3,800 requests a second, planned for 1,000" in words  # by the stack's template
     assert {
         "key": "instances.max",
         "value": "43",  # 3,800 a second at 5,400 a minute each
-        "why": "the load of this window at the scaling target",
+        "why": "serves the load of this window at the scaling target",
     } in finding["changes"]
 
 
@@ -93,7 +93,7 @@ def test_a_cuda_13_image_on_the_default_driver(diagnosed: Diagnosed) -> None:
         assert {
             "key": "inference_ami",
             "value": "al2023-ami-sagemaker-inference-gpu-4-1",
-            "why": "the driver that the image's CUDA needs",
+            "why": "a driver that supports the image's CUDA",
         } in finding["changes"]
 
         # The container ends by the machine's clock, and SageMaker gives up by the local AWS's.

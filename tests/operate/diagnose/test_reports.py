@@ -185,9 +185,9 @@ _OPEN = [
         (
             {"PrivateDnsEnabled": False},
             _OPEN,
-            ["vpce-1 has no private DNS: the runtime's name goes around it"],
+            ["vpce-1 has no private DNS: the runtime's DNS name bypasses it"],
         ),
-        ({}, [], ["the security groups of vpce-1 let nobody in on port 443"]),
+        ({}, [], ["the security groups of vpce-1 admit nobody on port 443"]),
     ],
 )
 def test_silence_looks_at_the_way_to_the_endpoint(

@@ -133,7 +133,7 @@ CAUSES = {
     ),
     "requests wait for a place as more arrive": cause(
         "LLD138 high",
-        "30 requests a second, 10 while tokens came in time",
+        "30 requests a second, 10 while tokens came on time",
         ttft=VERY_LATE,
         waiting=QUEUE,
         running=BATCH,

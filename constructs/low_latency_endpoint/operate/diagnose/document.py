@@ -29,19 +29,19 @@ from .view import VariantView
 
 CLOUDWATCH_LACKS = (
     "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
-    "nothing of the callers' network."
+    "no data about the callers' network."
 )
 OF_PERIODS = (
-    "Percentiles are means over the periods, weighted by requests; CloudWatch has none for "
-    "OverheadLatency."
+    "Percentiles are means over the periods, weighted by requests; CloudWatch has no "
+    "percentiles for OverheadLatency."
 )
 
 _VERDICTS: dict[bool | None, Tone] = {True: "good", False: "bad", None: "careful"}
 _UNJUDGED = {
     "no_requests": "no request in the window.",
-    "requests_ended": "no request since {since}; what came before was judged.",
-    "no_latency_target": "errors were judged, latency was not: give --target p99=200ms, or alarms.",
-    "no_latency_data": "errors were judged, latency was not: CloudWatch has none of its limits' data.",
+    "requests_ended": "no request since {since}; earlier requests were judged.",
+    "no_latency_target": "errors were judged, latency was not: add --target p99=200ms, or alarms.",
+    "no_latency_data": "errors were judged, latency was not: CloudWatch has no data for its limits.",
     "components_not_read": "hosts inference components, whose metrics are not read.",
 }
 _CONFIDENCE: dict[str, Tone] = {"high": "bad", "medium": "careful", "low": "soft"}

@@ -84,9 +84,9 @@ def _not_started(m: Measurements) -> Iterator[Finding]:
         if doubts:
             found = True
             words = f"CUDA {cuda_words(images)} on {variant.instance_type} with "
-            words += ami or "no inference AMI chosen"
+            words += ami or "the default inference AMI"
             needed = needed_inference_ami([(images, variant.instance_type)]) or ""
-            driver = Remedy("inference_ami", "the driver that the image's CUDA needs", needed)
+            driver = Remedy("inference_ami", "a driver that supports the image's CUDA", needed)
             shown = (seen, words, doubts[0])
             yield finding("LLD119", *shown, variant=variant.name, first=[driver])
     if not found and (status == "Failed" or unstarted.since >= CREATING_LONG):
@@ -133,9 +133,9 @@ def _broken(account: Account, id: str, resource: object) -> Iterator[str]:
     elif link["State"].lower() != "available":
         yield f"{id} is {link['State']}"
     elif '"PrivateDnsEnabled": true' in stated and not link.get("PrivateDnsEnabled"):
-        yield f"{id} has no private DNS: the runtime's name goes around it"
-    elif not https_sources(account, [group["GroupId"] for group in link.get("Groups", ())]):
-        yield f"the security groups of {id} let nobody in on port 443"
+        yield f"{id} has no private DNS: the runtime's DNS name bypasses it"
+    elif not https_sources(account, [each["GroupId"] for each in link.get("Groups", ())]):
+        yield f"the security groups of {id} admit nobody on port 443"
 
 
 def misread(alarm: AlarmReading, variants: Iterable[VariantReading], plan: PlanFacts | None) -> str:
@@ -239,9 +239,9 @@ def drifted(m: Measurements) -> Iterator[Finding]:
     """At most one finding."""
     if not m.drifts:
         return
-    reverted = [drift for drift in m.drifts if REVERT in drift.drift.repair]
-    others = dict.fromkeys(drift.drift.repair for drift in m.drifts if drift not in reverted)
-    why = "puts it back; without the option a deployment leaves it"
+    reverted = [each for each in m.drifts if REVERT in each.drift.repair]
+    others = dict.fromkeys(each.drift.repair for each in m.drifts if each not in reverted)
+    why = "restores it; a deployment without the option does not"
     yield finding(
         "LLD704",
         *(_evidence(m, drift) for drift in m.drifts),
@@ -260,7 +260,7 @@ def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
     if observed_drift.by:
         words += f"; {observed_drift.by.call} by {observed_drift.by.who}"
     elif observed_drift.asked:
-        words += "; CloudTrail names nobody in 90 days, and its events come minutes late"
+        words += "; CloudTrail has no event for this change in 90 days; events can be minutes late"
     set_to = {(change.path, str(change.found)) for change in drift.differences}
     for variant in m.variants if time is None else ():
         for activity in variant.activities:
@@ -283,8 +283,8 @@ def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
         stands = _stands(change, value)
         of_setting = [drift for drift in changed if _changes(drift, change.key)]
         if of_setting and (stands or not change.value):
-            words = f"{change.key} is {value} in what is deployed" if value else change.key
-            back = REVERT if any(REVERT in drift.repair for drift in of_setting) else "see LLD704"
+            words = f"{change.key} is {value} in the deployed template" if value else change.key
+            back = REVERT if any(REVERT in each.repair for each in of_setting) else "see LLD704"
             change = Remedy(back, f"{words}: it was changed by hand, see LLD704", command=True)
         elif stands and change.value and change.key not in _AT_MOST:
             continue

@@ -205,17 +205,17 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
         return
     rest = view.typical.without(set(view.whole.slow_times))
     recovered = bool(rest.between(slow[-1], view.measurements.end))
-    usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
+    usual = f", a median of {milliseconds(rest.median)} otherwise" if rest.median else ""
     words = f"slow {within_minutes(view, starts)}{usual}"
     cold = view.cause(
         "LLD121",
         *view.slow_evidence(),
         Evidence(words, starts[0].first, slow[-1] + view.period),
         confidence="high" if recovered else "medium",
-        first=colder(starts, "cold", " at the rise of traffic"),
+        first=colder(starts, "cold", " when traffic rises"),
     )
     not_yet = (
-        "It has not recovered yet: look again 10 minutes after the start. If it is slow then, and a "
+        "It has not recovered yet: check again 10 minutes after the start. If it is still slow and a "
         "deployment was the start, roll back. "
     )
     yield cold if recovered else replace(cold, besides=not_yet + cold.besides)
@@ -228,7 +228,7 @@ def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Findi
     if not starts or times[-1] == came.times[-1]:
         return None
     words = f"errors {within_minutes(view, starts)}, none before"
-    more = colder(starts, "new", " at the rise of traffic")
+    more = colder(starts, "new", " when traffic rises")
     return view.cause("LLD408", evidence, words, times=times, more=more)
 
 
@@ -251,7 +251,7 @@ def named(view: VariantView, found: list[Start]) -> str:
 def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:
     """What makes starts rarer, or lets fewer requests meet them."""
     if any(start.deployment for start in found):
-        why = f"a small part of the requests meets the {fleet} fleet"
+        why = f"only a small share of the requests reaches the {fleet} fleet"
         yield Remedy("deployment.canary", why, "{size_percent: 10, wait: 10m}")
     if not all(start.deployment for start in found):
-        yield Remedy("instances.min", f"more at all times: fewer starts{when}")
+        yield Remedy("instances.min", f"more instances at all times: fewer starts{when}")

@@ -29,8 +29,8 @@ def throttled(view: VariantView, refused: Series) -> str:
     if not limit:
         return ""
     return (
-        f"refused only where more than {rate(limit)} requests a second{where} came, and "
-        "so many were let in, whatever came: as throttling does"
+        f"requests were refused only above {rate(limit)} requests a second{where}, and "
+        "this rate was accepted regardless of the load: typical of throttling"
     )
 
 
@@ -78,7 +78,7 @@ def errors(view: VariantView) -> Iterator[Finding]:
     known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
     other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
     if share := _too_many(view, other, "model_error_rate"):
-        words = "model errors beside 4XX and 5XX"
+        words = "model errors that are neither 4XX nor 5XX"
         yield _unanswered(view, other, _count(view, other, words, share))
     streams = view.get("MidStreamErrors", "Sum")
     if share := _too_many(view, streams, "model_error_rate"):
@@ -159,11 +159,11 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
         return
     times = sorted(t for t, v in hits.points.items() if v < const.CACHE_HITS)
     parts = [
-        f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
+        f"{percent(1 - ratio)} of the requests waited for their model to load, "
         f"{milliseconds(waited)} on average"
     ]
     if loaded := view.get("LoadedModelCount", "Average"):
-        parts.append(f"{loaded.mean:.0f} models loaded in the mean")
+        parts.append(f"{loaded.mean:.0f} models loaded on average")
     if unloads := view.get("ModelUnloadingTime", "SampleCount").sum:
         parts.append(f"{unloads:,.0f} unloaded to make room")
     memory = view.get("MemoryUtilization", "Average").only(times).mean

@@ -22,7 +22,7 @@ from .view import TrackedMetric, VariantView, runs
 
 _ROOT = ("ModelLatency high", "instances saturated")
 _MEASURE_AGAIN = "at most; measure it again with a load test"
-_HOLD = Remedy("instances.min", "holds instances instead of asking for them at the peak")
+_HOLD = Remedy("instances.min", "keeps instances running instead of requesting them at the peak")
 
 
 def saturated(view: VariantView) -> Iterator[Finding]:
@@ -81,11 +81,11 @@ def target_too_low(view: VariantView) -> Iterator[Finding]:
     yield view.cause(
         "LLD109",
         f"{stated.words(load)}, with {view.utilization_words(times)} and "
-        f"{readable(view.in_work(times) or 0, 2)} requests in work on an instance",
+        f"{readable(view.in_work(times) or 0, 2)} requests in progress on an instance",
         Evidence(
-            f"{readable(stated.target)} a second are {minute:,.0f} a minute, which is what the metric counts"
+            f"{readable(stated.target)} a second is {minute:,.0f} a minute, the metric's unit"
             if typed
-            else f"a target of up to {right:,.0f} a minute fits what was seen"
+            else f"the measurements fit a target of up to {right:,.0f} a minute"
         ),
         times=times,
         tps=plain_number(right / 60, 3),
@@ -101,16 +101,16 @@ def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> F
     words = scaling.doubt
     if not words and stated and not stated.series:
         requests = len(view.get("ModelLatency", "SampleCount"))
-        words = f"{scaling.metric} has no data while requests come" * (requests >= const.PERIODS)
+        words = f"{scaling.metric} has no data while requests arrive" * (requests >= const.PERIODS)
         if words and m.asynchronous:
-            words += ", as AWS publishes none of an asynchronous endpoint: track its backlog"
+            words += ", because AWS publishes none for asynchronous endpoints: track the backlog"
     elif not words and stated:
         words = _far_above(view, stated, scaling)
     if not words:
         return None
     if not any("TargetTracking-" in alarm.name for alarm in m.alarms or ()):
-        words += "; no alarm TargetTracking-... on this endpoint"
-    words = f"no scaling activity, {scaling.maximum} may serve: {words}"
+        words += "; this endpoint has no alarm TargetTracking-..."
+    words = f"no scaling activity, with a maximum of {scaling.maximum} instances: {words}"
     return _cause(view, "LLD110", Evidence(words, m.start, m.end), risk=risk)
 
 
@@ -158,12 +158,12 @@ def _failed(view: VariantView, failed: list[Activity], risk: str = "") -> Findin
     if "quota" in words or "limit" in words:
         why = "the account's quota is used up"
         advice = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
-        changes = [Remedy("instance_type", "a type whose quota has room, until it is raised")]
+        changes = [Remedy("instance_type", "a type with unused quota, until the quota is raised")]
     elif "capacity" in words:
         why, advice = "AWS has no more instances of this type in the zones", ""
         changes = [
-            Remedy("capacity_reservation_arn", "reserved instances come"),
-            Remedy("instance_type", "a type with more supply in these zones"),
+            Remedy("capacity_reservation_arn", "reserved capacity"),
+            Remedy("instance_type", "a type with more capacity in these zones"),
             Remedy("client_zones.ids", "stack-level: another zone, if callers run there too"),
             _HOLD,
         ]
@@ -179,19 +179,19 @@ def _failed(view: VariantView, failed: list[Activity], risk: str = "") -> Findin
 def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str = "") -> Finding:
     needed, tracked = view.needed_instances(times), view.tracked
     peak = tracked.peak(times) if tracked else None
-    parts = [f"all {maximum} instances that scaling may start were serving"]
+    parts = [f"all {maximum} instances that scaling allows were serving"]
     if tracked and peak is not None:
         parts.append(f"up to {tracked.words(peak)}")
     if refused := [a for a in view.variant.activities if "AlreadyAtMaxCapacity" in a.not_scaled]:
-        parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
+        parts.append(f"scaling reported AlreadyAtMaxCapacity {len(refused)} times")
     # Full at a load below the target: the target says nothing of how many would do.
     below = None if risk or not tracked or peak is None or peak >= 0.95 * tracked.target else peak
     by_utilization = view.instances_by_utilization(times)
-    why = "the load of this window at the scaling target"
+    why = "serves the load of this window at the scaling target"
     if below is not None or (needed and needed == by_utilization):
         needed, why = by_utilization, ""
     if (needed or 0) <= maximum:
-        needed, why = maximum + 1, "at least: one more than there may be now"
+        needed, why = maximum + 1, "at least: one more than the present maximum"
     changes = [instances_remedy(view, "instances.max", needed, times, why)]
     if tracked and below is not None:
         why = f"{_MEASURE_AGAIN}: scaling waits for a load that full instances never reach"
@@ -201,7 +201,7 @@ def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str =
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
         changes.insert(0, peak_remedy(view, tps))
     if not unfilled(view, times):
-        changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
+        changes.append(Remedy("instance_type", "a larger type, if you do not want more instances"))
     return _cause(view, "LLD102", "; ".join(parts), times=times, first=changes, risk=risk)
 
 
@@ -216,14 +216,14 @@ def _too_slow(
         if changes[0].value and not tracked.concurrency:
             why = "lower: more instances for the same load"
             changes.append(Remedy("throughput.safety_factor", why))
-        words = f"only {tracked.words(most)} when the instances were full: scaling saw no reason to add any"
+        words = f"only {tracked.words(most)} when the instances were full: scaling had no reason to add any"
         return _cause(view, "LLD107", words, first=changes)
     if tracked and tracked.concurrency:
         why = f"lower than {readable(tracked.target)}: headroom on each instance"
         headroom, faster = Remedy("scaling.concurrency_target", why), []
     else:
         headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
-        why = "sees a rise in 10 s instead of 60 s"
+        why = "detects a rise in 10 s instead of 60 s"
         faster = [Remedy("scaling.metric", why, "concurrency")]
     if (
         peak
@@ -231,7 +231,7 @@ def _too_slow(
         and peak >= const.SPIKE * usual
         and times[-1] - times[0] < const.SCALING_REACTS
     ):
-        why = "the only thing that helps in the first minutes of a spike"
+        why = "the only change that helps in the first minutes of a spike"
         more = instances_remedy(view, "instances.min", needed, times, why)
         words = (
             f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in the median of the window"
@@ -243,7 +243,7 @@ def _too_slow(
     )
     outs = [start.start for start in scale_outs(view) if near[0] <= start.start <= near[1]]
     if outs:
-        asked = f"the first instances were asked for at {view.measurements.clock(outs[0])}"
+        asked = f"scaling requested the first instances at {view.measurements.clock(outs[0])}"
     if tracked and most:
         asked = f"up to {tracked.words(most)}; {asked}"
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
@@ -255,7 +255,7 @@ def _too_slow(
 
 #: As few as a plan takes, where CloudWatch names no zones.
 _ZONES = ("use1-az1", "use1-az2")
-_MEASURE = "measure what one instance holds with a load test"
+_MEASURE = "measure with a load test what one instance can serve"
 _AGAIN = "measure it again with a load test"
 
 
@@ -271,7 +271,7 @@ def instances_remedy(
         return Remedy(key, f"no number: {doubt}; {_MEASURE}")
     if needed == view.instances_by_utilization(times):
         bound = (
-            "at least: full instances do not show all that is asked of them"
+            "at least: full instances do not show the whole demand"
             if view.used_up(times)
             else "at 60 to 70 % utilization, as AWS advises"
         )
@@ -302,7 +302,7 @@ def target_remedy(
     words = f"full at {readable(given)} {unit}"
     found = None if tracked.concurrency or not plan else plan.tps_per_instance
     if found and value < OF_LOAD_TEST * found:
-        words += f" where a load test found {readable(found, 3)}: something else fills the "
+        words += f" where a load test found {readable(found, 3)}: something else uses the "
         words += f"instances, or each request became heavier; {_AGAIN}"
         return Remedy(key, f"no number: {words}")
     if idle := unfilled(view, times):
@@ -311,7 +311,7 @@ def target_remedy(
         peak = max(plan.peak_tps or 0 if plan else 0, view.tps.max or 0)
         doubt = _doubt(view, throughput=_throughput(view, peak, given))
     elif given < 1:
-        doubt = "less than one request in flight is no target"
+        doubt = "less than one request in flight cannot be a target"
     else:
         scaling = ScalingOptions(metric="concurrency", concurrency_target=given)
         doubt = _doubt(view, scaling=scaling)
@@ -327,7 +327,7 @@ def unfilled(view: VariantView, times: list[datetime]) -> str:
         return ""
     return (
         f"{readable(in_work, 2)} concurrent requests on an instance cannot use the whole CPU: "
-        "find out first what else uses it"
+        "first find out what else uses it"
     )
 
 
@@ -361,5 +361,5 @@ def _doubt(
     allowed = view.variant.scaling.maximum if view.variant.scaling else None
     seen = round(max(view.instances.max or 0, view.variant.current_instances or 0, allowed or 0))
     if seen and needed > PROPORTION * seen:
-        return f"{needed:,} instances would follow, and {seen} is the most there were or may be"
+        return f"it leads to {needed:,} instances, and the fleet had or may have {seen} at most"
     return ""

@@ -130,7 +130,7 @@ def _share(parts: Mapping[str, MetricSeries], name: str, times: list[datetime]) 
 
 
 def _share_words(share: float | None, of: int) -> str:
-    words = f"; it had {percent(share or 0)} of the requests, {percent(1 / of)} is even"
+    words = f"; it had {percent(share or 0)} of the requests, its even share is {percent(1 / of)}"
     return words if share is not None else ""
 
 
@@ -147,7 +147,7 @@ def _instance(
         also = [f"{name} {milliseconds(means[name])}" for name in slow[1:4]]
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
-    why = "fewer requests go to an instance that takes longer"
+    why = "sends fewer requests to a slow instance"
     routing = [Remedy("routing", why, "least_outstanding_requests")]
     return view.cause(
         "LLD501",
@@ -163,10 +163,10 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
     text = _compared(means, [worst], "the other zones")
     share = _share(view.variant.zones, worst, times)
     text += _share_words(share, len(means))
-    why = "two instances in each zone: a zone then rests on more than one"
+    why = "two instances in each zone, so that no zone depends on one"
     first, confidence = [Remedy("instances.min", why, str(2 * len(means)))], "medium"
     if share is not None and share > SLOW_ZONE / len(means):
-        first.append(Remedy("client_zones.ids", "stack-level: all zones that callers run in"))
+        first.append(Remedy("client_zones.ids", "stack-level: all zones in which callers run"))
         confidence = "high"
     shown = view.slow_evidence()
     return view.cause("LLD503", *shown, text, times=times, confidence=confidence, first=first)

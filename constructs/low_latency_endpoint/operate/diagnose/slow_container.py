@@ -89,7 +89,7 @@ def _baseline(view: VariantView) -> Finding | None:
         "LLD124",
         *view.slow_evidence(),
         f"CPU at {used:.0f} %, and {readable(share)} % is the baseline of {view.variant.instance_type}, with "
-        f"{readable(waiting, 2)} requests in work on an instance",
+        f"{readable(waiting, 2)} requests in progress on an instance",
     )
 
 
@@ -113,7 +113,9 @@ def _idle(view: VariantView) -> Finding | None:
     cores, waiting = view.busy_cores(times), view.in_work(times)
     if not facts or facts.accelerator or not waiting or cores is None or cores >= waiting / 2:
         return None
-    words = f"{readable(cores, 2)} CPUs busy for {readable(waiting, 2)} requests in work at once"
+    words = (
+        f"{readable(cores, 2)} CPUs busy for {readable(waiting, 2)} requests in progress at once"
+    )
     return _waits(view, words, "low")
 
 
@@ -136,7 +138,7 @@ def _one_core(view: VariantView, times: list[datetime]) -> str:
     vcpus = view.variant.facts.vcpus if view.variant.facts else None
     if abs(cores - count) > const.WHOLE or count == vcpus:
         return ""
-    return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in work on an instance"
+    return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in progress on an instance"
 
 
 def _workers(view: VariantView) -> Finding | None:
@@ -158,23 +160,24 @@ def queueing(
         return None
     texts = [core, f"{slow:.0f} requests in flight at once" if slow is not None else ""]
     texts += [view.utilization_words(times), more]
-    texts += [f"workers per instance by its environment: {stated}" if stated else ""]
+    texts += [f"workers per instance in the environment: {stated}" if stated else ""]
     facts, target = view.variant.facts, view.concurrency_target
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
     changes = [
         Remedy(
             "containers[].environment",
-            "more workers, or batches; the variable's name is the server's",
+            "more workers, or batches; the variable's name depends on the server",
             f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
         ),
         Remedy(
             "scaling.concurrency_target",
-            "what one instance works on at once" + (f"; now {readable(target)}" if target else ""),
+            "the requests one instance works on at once"
+            + (f"; now {readable(target)}" if target else ""),
             stated if stated and (not target or int(stated) < target) else "",
         ),
     ]
     if not target:
-        why = "scales on requests in flight, queued ones too"
+        why = "scales on requests in flight, including queued requests"
         changes.insert(1, Remedy("scaling.metric", why, "concurrency"))
     confidence = "high" if sure else "medium"
     words = "; ".join(filter(None, texts))
@@ -202,16 +205,16 @@ def growing_queue(view: VariantView) -> Iterator[Finding]:
         return
     words = (
         f"{flight[0]:.0f} requests in flight at first and {flight[1]:.0f} at last, at the same rate: "
-        "more come than the instances work off"
+        "more arrive than the instances can process"
     )
-    if finding := queueing(view, slow, *view.slow_evidence(), more=words):
-        more = Remedy("instances.min", "more instances work off more")
-        finding = replace(finding, changes=(*finding.changes, more))
-        new = [start for start in starts if start.deployment]
-        if new and not any(deployment.first for deployment in view.measurements.deployments):
-            words = f"Since {named(view, new)}: roll back if the version before held this load."
-            finding = replace(finding, besides=words)
-        yield finding
+    if found := queueing(view, slow, *view.slow_evidence(), more=words):
+        more = Remedy("instances.min", "more instances process more requests")
+        found = replace(found, changes=(*found.changes, more))
+        new = [each for each in starts if each.deployment]
+        if new and not any(each.first for each in view.measurements.deployments):
+            words = f"Since {named(view, new)}: roll back if the previous version served this load."
+            found = replace(found, besides=words)
+        yield found
 
 
 def _stated_workers(view: VariantView) -> str | None:
@@ -254,10 +257,10 @@ def _slow_model(view: VariantView) -> Finding:
     if facts is None or facts.accelerator is None:
         why, types = "a GPU, if the model supports it", "ml.g5.xlarge or ml.g6.xlarge"
         changes.append(Remedy("instance_type", why, types))
-        why = "Inferentia, compiled for it with Neuron: lower cost per request"
+        why = "Inferentia, with the model compiled by Neuron: lower cost per request"
         changes.append(Remedy("instance_type", why, "ml.inf2.xlarge"))
     elif facts.accelerator == "nvidia":
-        why = "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron"
+        why = "a newer GPU, or Inferentia (ml.inf2) with the model compiled by Neuron"
         changes.append(Remedy("instance_type", why))
     typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
     words = f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}"

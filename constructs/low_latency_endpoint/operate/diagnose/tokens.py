@@ -77,7 +77,7 @@ def _more_arrivals(view: VariantView, times: list[datetime]) -> str:
     now = view.tps.only(times).median
     if before is None or now is None or now < MORE_ARRIVALS * before:
         return ""
-    return f"{readable(now, 3)} requests a second, {readable(before, 3)} while tokens came in time"
+    return f"{readable(now, 3)} requests a second, {readable(before, 3)} while tokens came on time"
 
 
 def _more_run(view: VariantView, times: list[datetime]) -> bool:

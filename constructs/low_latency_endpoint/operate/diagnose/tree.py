@@ -118,7 +118,9 @@ def _beside(same: list[tuple[list[datetime], Finding]]) -> Finding:
     if len(same) > _SHOWN:
         evidence.append(
             Evidence(
-                f"and {len(same) - _SHOWN} shorter stretches alike", same[0][0][0], same[-1][0][-1]
+                f"and {len(same) - _SHOWN} shorter similar stretches",
+                same[0][0][0],
+                same[-1][0][-1],
             )
         )
     return replace(longest[0][1], evidence=tuple(dict.fromkeys(evidence)))
@@ -222,10 +224,10 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         return
     tps = view.tps.only(times).median
     if tps is not None and tps * 60 <= INFREQUENT:
-        words = f"{readable(tps * 60, 2)} requests a minute when it was high"
+        words = f"{readable(tps * 60, 2)} requests a minute while overhead was high"
         yield view.cause("LLD202", *shown, words, times=times)
         return
-    words = f"{readable((tps or 0), 3)} requests a second, no new instances before it"
+    words = f"{readable((tps or 0), 3)} requests a second, no new instances before"
     less = []
     if captured:
         words += f"; data capture records {captured} % of the requests"

@@ -154,12 +154,12 @@ def _lost(
     view: VariantView, loss: Loss, explained: list[datetime], slow: list[datetime]
 ) -> Matched:
     m, scaling, zone = view.measurements, view.variant.scaling, _zone(view, loss)
-    asked = "whether scaling asked for it is unknown"
+    asked = "whether scaling requested it is unknown"
     if scaling is not None and scaling.activities is not None:
-        asked = "scaling asked for no fewer"
-    back = "not back at the end of the window"
+        asked = "scaling did not request it"
+    back = "not replaced by the end of the window"
     if loss.until < explained[-1] or loss.until < m.end - 2 * view.period:
-        back = f"back at {m.clock(loss.until)}"
+        back = f"replaced at {m.clock(loss.until)}"
     words = f"{loss.before - loss.left} of {loss.before} instances stopped serving at "
     words += m.clock(loss.time) + (f", with zone {zone}" if zone else "") + f"; {back}; {asked}"
     span, seconds = const.BEFORE * view.period, view.period.total_seconds()

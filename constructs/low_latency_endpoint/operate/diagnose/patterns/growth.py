@@ -91,7 +91,7 @@ def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime
         if (ends := _thirds(view.get(metric, "Average"), times))
     ]
     change = _change(view.load or view.requests, times)
-    beside = f"load per instance at the end {change:.2f} times that at the beginning; "
+    beside = f"load per instance at the end {change:.2f} times the load at the beginning; "
     beside += ", ".join(used or ["no utilization published"])
     beside += f"; {hit_words(view, slow)}" if slow else ""
     leaks = (_change(view.get("MemoryUtilization", "Average"), times) or 0) > const.SAME_LOAD
@@ -106,7 +106,7 @@ def _growing(view: VariantView, each: Judged, found: Creep, times: list[datetime
         risk=not slow or kept(view, slow),
         memory="Memory grows too: a leak."
         if leaks
-        else "Memory does not grow: look for a list, table, log or number of connections that does.",
+        else "Memory does not grow: look for a list, table, log or number of connections that grows.",
     )
     return Matched(finding, frozenset(slow))
 
@@ -147,7 +147,7 @@ def saw_tooth(view: VariantView) -> Iterator[Matched]:
         Evidence(
             f"memory climbed to {min(highs):.0f}-{max(highs):.0f} % and fell to "
             f"{min(_low_after(memory, tooth) for tooth in teeth):.0f} % at once, "
-            f"{len(teeth)} times, some {every:.0f} min apart ({shown})",
+            f"{len(teeth)} times, about {every:.0f} min apart ({shown})",
             teeth[0].begin,
             teeth[-1].end,
         ),

@@ -122,7 +122,7 @@ def _late_requests(view: VariantView, times: Iterable[datetime], each: Judged) -
 def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
     """The share of requests that it hits, in words, and how surely."""
     times = set(times)
-    text = f"{percent(share(view, times))} of all requests came then"
+    text = f"{percent(share(view, times))} of all requests arrived then"
     for each in judged(view)[:1]:
         part, known = _late_requests(view, times, each), view.requests.only(times).sum
         if part and known:
@@ -160,7 +160,7 @@ def load_then(view: VariantView, times: Iterable[datetime]) -> float | None:
 def load_words(load: float | None, more: str = "") -> str:
     """Whether the load is what makes it slow."""
     if load is None or load < SAME_LOAD:
-        return "the load is the same then and otherwise"
+        return "the load is the same as at other times"
     return f"{load:.1f} times the load then{more}"
 
 

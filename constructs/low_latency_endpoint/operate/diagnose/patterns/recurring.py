@@ -66,10 +66,10 @@ def periodic(view: VariantView) -> Iterator[Matched]:
     if count := failed.only(times).sum:
         utilization += f", {count:,.0f} errors of the container"
     rest = sorted(set(view.requests.points) - set(times))
-    work = load_words(load, ": callers come in bursts")
+    work = load_words(load, ": callers send bursts")
     finding = view.cause(
         "LLD131",
-        f"slow every {every} ({shown} and on), in {rhythm.hits} of {rhythm.cycles} cycles; by chance {chance}",
+        f"slow every {every} ({shown} and so on), in {rhythm.hits} of {rhythm.cycles} cycles; by chance {chance}",
         Evidence(f"{then_and_otherwise(view, times)}; {hit_words(view, times)}"),
         Evidence(f"{work}; {utilization} then, {view.utilization_words(rest)} otherwise"),
         times=times,
@@ -77,7 +77,7 @@ def periodic(view: VariantView) -> Iterator[Matched]:
         risk=kept(view, times),
     )
     if bursts:
-        spread = "Spread the callers' schedule over time, or queue their bursts: the endpoint holds their mean."
+        spread = "Spread the callers' schedule over time, or queue their bursts: the endpoint can serve the mean load."
         finding = replace(finding, changes=(), besides=spread)
     yield Matched(finding, frozenset(times), errors=True)
 
@@ -212,9 +212,9 @@ def scattered(view: VariantView) -> Iterator[Matched]:
     work = load_words(load_then(view, slow))
     finding = view.cause(
         "LLD136",
-        f"slow {len(apart)} times, for {readable(len(slow) / len(apart), 2)} periods in the mean, "
-        f"{min(gaps):.0f} to {max(gaps):.0f} min apart, in no rhythm; never in "
-        "three of five periods, which is what alarms see",
+        f"slow {len(apart)} times, for {readable(len(slow) / len(apart), 2)} periods on average, "
+        f"{min(gaps):.0f} to {max(gaps):.0f} min apart, at irregular intervals; never in "
+        "three of five periods, which alarms would detect",
         Evidence(f"{then_and_otherwise(view, slow)}; {hit_words(view, slow)}"),
         Evidence(f"{work}; {view.utilization_words(slow)} then"),
         times=slow,
