@@ -102,7 +102,7 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 
 # $(call pytest,MARKS): ARGS=--durations lists the dearest tests; the last line has the times of all.
 pytest = TIMEFORMAT="%1R s, %1U + %1S s of processor time$(if $(SEED), in the order of SEED=$(SEED))"; time \
-	$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m $(1) \
+	$(OFFLINE) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m $(1) \
 	$(if $(SEED),-p randomly --randomly-seed=$(SEED) --randomly-dont-reset-seed) \
 	$(patsubst --durations,--durations=50,$(ARGS))
 

@@ -417,7 +417,7 @@ def init(
     """Start a CDK app with an endpoint, or add one to an app that exists.
 
     Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI) and a
-    snapshot test. If the folder has a cdk.json, it writes only the settings file and the test, and
+    snapshot test. If the folder has a cdk.json, it writes the settings, their schema and the test, and
     prints the lines to add to the app. It never overwrites a file.
 
     With AWS credentials it looks up the Region, account, zones and subnets that you do not give
