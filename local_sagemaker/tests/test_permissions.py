@@ -541,6 +541,17 @@ def test_the_event_history_tells_who_changed_what(aws: LocalAws, caller) -> None
     )
 
 
+def test_the_event_history_has_no_secret_and_whole_codes(aws: LocalAws, caller) -> None:
+    aws.client("secretsmanager").create_secret(Name="mine", SecretString="not for a history")
+    refusal(aws.client("ec2").delete_security_group, GroupId="sg-0123456789abcdef0")
+    found = aws.client("cloudtrail").lookup_events(MaxResults=2)["Events"]
+    refused, made = (json.loads(each["CloudTrailEvent"]) for each in found)
+    assert made["requestParameters"]["secretString"] == "HIDDEN_DUE_TO_SECURITY_REASONS"
+    assert "not for a history" not in str(found)
+    assert refused["errorCode"] == "InvalidGroup.NotFound"
+    assert made["userIdentity"]["type"] == "IAMUser"
+
+
 def test_what_cloudformation_asks_for_is_told_apart_in_the_event_history(aws: LocalAws) -> None:
     stack = TestStack(aws, "Told")
     stack.of(Group={"Type": "AWS::Logs::LogGroup"}, Topic={"Type": "AWS::SNS::Topic"})

@@ -6,6 +6,10 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from email.message import Message
+from http.client import BadStatusLine, IncompleteRead
+from urllib.error import HTTPError
+from urllib.request import OpenerDirector
 
 import pytest
 from hosting_site import Site
@@ -97,3 +101,34 @@ def test_a_step_finds_its_minutes_on_the_faster_clock() -> None:
     assert not window.shared
     assert window.get("Invocations.Sum") == pytest.approx(600)
     assert joined.during(1100, 1105).get("Invocations.Sum") is None
+
+
+@pytest.mark.parametrize("error", [BadStatusLine("?"), IncompleteRead(b"")])
+def test_an_answer_that_is_no_http_is_said(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(OpenerDirector, "open", broken)
+    with pytest.raises(AwsUnavailable, match="does not tell its time"):
+        account_now()
+
+
+@pytest.mark.parametrize(
+    ("status", "named"), [(401, True), (403, True), (404, False), (500, False)]
+)
+def test_only_a_refusal_asks_about_the_token(
+    monkeypatch: pytest.MonkeyPatch, status: int, named: bool
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise HTTPError("http://127.0.0.1:9", status, "", Message(), None)
+
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(OpenerDirector, "open", refused)
+    with pytest.raises(AwsUnavailable, match=f"it answers {status}") as caught:
+        account_now()
+    assert (TOKEN_VARIABLE in str(caught.value)) is named

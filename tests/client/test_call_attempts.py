@@ -190,3 +190,14 @@ def test_a_forked_child_starts_with_its_own_locks_and_budget() -> None:
     assert not rules.route._lock.locked()
     assert rules.budget.spend()
     rules_of().start_anew()  # without a zone there is no more to do
+
+
+def test_a_closed_kept_connection_without_a_retry_left_closes_no_zone() -> None:
+    """Its own comment says so; before, the fall-through charged the zone and failed over."""
+    rules = rules_of(0, zonal=True)
+    for _ in range(100):
+        one = call(rules)
+        assert one.failed(STALE) is None
+        assert one.choose() == ZONE
+    assert rules.route is not None
+    assert rules.route.zone_is_open

@@ -16,9 +16,10 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.account.sessions import Unreadable
+from low_latency_endpoint.account.sessions import AwsUnavailable, Unreadable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.compare import compare_routing as compare
 from low_latency_endpoint.load_test.compare.compare_routing import (
     ComparisonPlan,
     Watch,
@@ -178,6 +179,26 @@ def test_interrupted_it_says_what_it_has():
     late = run(PLAN, SIDES, sides_of(0.2, 0.15, interrupt_at=10))
     assert late.valid
     assert late.sentence.endswith("at 20 callers. Interrupted: 5 of 6 pairs.")
+
+
+def test_an_account_that_no_longer_answers_at_the_end_takes_no_report_away(monkeypatch):
+    """Credentials may expire in the half hour that it takes."""
+    report, reads = run(PLAN, SIDES, sides_of(0.2, 0.15)), iter([SIDES])
+
+    def read(*_: Any) -> Sides:
+        try:
+            return next(reads)
+        except StopIteration:
+            raise AwsUnavailable("the token has expired") from None
+
+    monkeypatch.setattr(compare, "open_clients", lambda *_: (None, "us-east-1"))
+    monkeypatch.setattr(compare, "read_sides", read)
+    monkeypatch.setattr(compare, "run", lambda *_, **__: report)
+    found = compare.compare_routing(
+        ["sentiment"], Payloads.of("{}"), PLAN, generator=lambda _: sides_of()[0]
+    )
+    assert (found.after, found.sentence) == (None, report.sentence)
+    assert any("the token has expired" in doubt for doubt in found.doubts)
 
 
 # -------------------------------------------------------------------------------- what is said

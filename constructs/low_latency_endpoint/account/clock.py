@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -84,8 +85,9 @@ def read_clock() -> Reading:
         with opener.open(request, timeout=_SECONDS) as answer:
             return Reading(now, float(json.load(answer)["time"]))
     except urllib.error.HTTPError as error:
-        reason = f"it answers {error.code}: is {TOKEN_VARIABLE} of another one?"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        another = f": is {TOKEN_VARIABLE} of another one?" if error.code in (401, 403) else ""
+        reason = f"it answers {error.code}{another}"
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         reason = str(getattr(error, "reason", error))
     raise AwsUnavailable(f"The local AWS at {url} does not tell its time: {reason}")
 

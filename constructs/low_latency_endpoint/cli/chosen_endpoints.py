@@ -56,11 +56,20 @@ def stated_sides(
     endpoints: Sequence[str], path: Path | None, profile: str | None, region: str | None
 ) -> tuple[list[str], str]:
     """The names at AWS of what is compared, and how the settings file calls the first."""
-    if path is None or len(endpoints) > 1:
+    if path is None:
         return list(endpoints), endpoints[0]
     from ..settings import load_settings
 
     settings = load_settings(path)
+    if len(endpoints) > 1:
+        names = [
+            settings.endpoints[name].endpoint_name
+            or _deployed_name(settings, name, profile, region)
+            if name in settings.endpoints
+            else name
+            for name in endpoints
+        ]
+        return names, endpoints[0]
     given = next(iter(endpoints), None)
     several = [key for key, endpoint in settings.endpoints.items() if endpoint.variants]
     key = stated_key(settings, given, path) if given or not several else _only(several, path)

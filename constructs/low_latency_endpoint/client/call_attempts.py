@@ -160,13 +160,12 @@ class Attempts:
             # Says nothing of the zone and nothing of the endpoint's health, so it spends nothing
             # of what protects them. RFC 9112 (9.5) and RFC 9110 (9.2.2) leave the repetition to
             # idempotent requests.
-            if not self._idempotent:
+            if not self._idempotent or not self._has_left() or not self._in_time(0.0):
                 return None
-            if self._has_left() and self._in_time(0.0):
-                self.fresh = self.sure = True
-                rules.counts.add("retries")
-                rules.counts.add("reconnects")
-                return 0.0
+            self.fresh = self.sure = True
+            rules.counts.add("retries")
+            rules.counts.add("reconnects")
+            return 0.0
         if (
             not timed_out
             and rules.route is not None

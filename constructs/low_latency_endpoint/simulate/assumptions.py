@@ -300,7 +300,7 @@ def model_of_plan(
     service, concurrency, slope = _instance(
         measured, target, load_test, service_seconds, variation, concurrency, slope, assumed
     )
-    of_service = tuple(each for each in assumed[before:] if "slope" not in each)
+    of_service = tuple(each for each in assumed[before:] if not each.startswith(_NO_SLOPE))
     own = busy_rate(concurrency, slope, service.mean_seconds)
     if measured is None:
         measured = BUSY_AT_MEASURED * own
@@ -423,6 +423,9 @@ def _at_once(per_second: float, seconds: float) -> int:
     return max(1, math.ceil(per_second * seconds / BUSY_AT_MEASURED))
 
 
+_NO_SLOPE = "requests that an instance works on at once do not slow each other down"
+
+
 def _instance(
     measured: float | None,
     target: float | None,
@@ -492,7 +495,7 @@ def _instance(
         assumed.append(f"an instance works on {concurrency} requests at once")
     if given is None and not slope and concurrency > 1:
         assumed.append(
-            "requests that an instance works on at once do not slow each other down (slope 0): "
+            f"{_NO_SLOPE} (slope 0): "
             + ("the load test does not tell; " if load_test else "")
             + "for a batching server pass --slope"
         )

@@ -24,7 +24,13 @@ _DATA = {"s3", "logs", "sqs", "dynamodb", "sts", "kms"}
 _READS = re.compile(
     r"(Batch)?(Get|Describe|List|Head|Lookup|Query|Scan|Validate|Estimate|Put\w*Data$)"
 )
-_CODE = re.compile(rb"(?:<Code>|\"__type\": ?\"(?:[^\"]*#)?)(\w+)")
+_CODE = re.compile(rb"(?:<Code>|\"__type\": ?\"(?:[^\"]*#)?)([\w.]+)")
+
+
+#: CloudTrail's words for the principal types of IAM's conditions.
+_TYPES = {"User": "IAMUser", "Account": "Root"}
+_SECRETS = {"SecretString", "SecretBinary", "Password", "OldPassword", "NewPassword"}
+_HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"
 
 
 def reset() -> None:
@@ -61,7 +67,8 @@ def record(
     now, who, source = caller.now(), caller.who, f"{service}.amazonaws.com"
     named = who.keys.get("aws:username") or who.principal.arn.rpartition("/")[2]
     code = _CODE.search(refused) if refused is not None else None
-    user = {"type": who.keys.get("aws:principaltype"), "arn": who.principal.arn, "userName": named}
+    kind = who.keys.get("aws:principaltype")
+    user = {"type": _TYPES.get(str(kind), kind), "arn": who.principal.arn, "userName": named}
     if OF_CLOUDFORMATION in str(environ.get("HTTP_USER_AGENT")):
         user["invokedBy"] = "cloudformation.amazonaws.com"
     event = {
@@ -95,7 +102,10 @@ def record(
 def _spelled(value: Any) -> Any:
     """Begin names in lower case, as CloudTrail does."""
     if isinstance(value, dict):
-        return {f"{k[:1].lower()}{k[1:]}": _spelled(inner) for k, inner in value.items()}
+        return {
+            f"{k[:1].lower()}{k[1:]}": _HIDDEN if k in _SECRETS else _spelled(inner)
+            for k, inner in value.items()
+        }
     return [_spelled(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -114,7 +124,7 @@ def lookup_events(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     first, last = (_moment(request.get(key)) for key in ("StartTime", "EndTime"))
     found = [
         event
-        for event in _events[caller.region]
+        for event in _events[caller.region].copy()  # other threads add to it
         if (first is None or event["EventTime"] >= first)
         and (last is None or event["EventTime"] <= last)
         and all(_has(event, e["AttributeKey"], e["AttributeValue"]) for e in wanted)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.sessions import open_clients
-from ...errors import rule
+from ...errors import LowLatencyEndpointError, rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
@@ -339,15 +339,16 @@ def compare_routing(
         report = run(
             plan, sides, opened, watch, doubts, numbers=0 if prompts is None else PROMPTS_OF_A_STEP
         )
-    after = (
-        read_sides(
-            account,
-            [sides.base.endpoint, sides.other.endpoint],
-            [sides.base.fleet.variant, sides.other.fleet.variant],
-        )
-        if all(side.fleet.variant for side in sides)
-        else None
-    )
+    after = None
+    if all(side.fleet.variant for side in sides):
+        names = [sides.base.endpoint, sides.other.endpoint]
+        try:
+            after = read_sides(
+                account, names, [sides.base.fleet.variant, sides.other.fleet.variant]
+            )
+        except LowLatencyEndpointError as error:  # such as credentials that expired meanwhile
+            doubt = f"whether the endpoint changed meanwhile could not be read: {error}"
+            report = replace(report, doubts=(*report.doubts, doubt))
     return replace(report, payload=payloads.source, after=after)
 
 

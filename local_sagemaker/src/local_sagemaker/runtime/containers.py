@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from moto.logs.models import logs_backends
 from moto.s3.exceptions import S3ClientError
-from moto.s3.models import s3_backends
+from moto.s3.models import FakeKey, s3_backends
 from moto.utilities.utils import get_partition
 
 from ..admission import Session
@@ -62,7 +62,9 @@ class ModelData:
         found = {
             name: objects[name]
             for name in list(objects)
-            if (name.startswith(key) if self.prefix else name == key) and not name.endswith("/")
+            if (name.startswith(key) if self.prefix else name == key)
+            and not name.endswith("/")
+            and isinstance(objects[name], FakeKey)  # no delete marker of a versioned bucket
         }
         if not found:
             raise self._missing()
@@ -174,7 +176,9 @@ class ServerOutput:
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
 _MOST_LINES = 10_000  # lines of one instance's output in CloudWatch Logs; its file has more
-_OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
+_OF_PLACES = re.compile(
+    r"\$(?:\{({0})\}|({0})\b)".replace("{0}", "SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR")
+)
 
 
 @dataclass(frozen=True)
@@ -279,5 +283,9 @@ def with_places(argument: str, variables: Mapping[str, str]) -> str:
     --------
     >>> with_places("--port=$SAGEMAKER_BIND_TO_PORT", {"SAGEMAKER_BIND_TO_PORT": "8080"})
     '--port=8080'
+    >>> with_places('{"port":$SAGEMAKER_BIND_TO_PORT}', {"SAGEMAKER_BIND_TO_PORT": "8080"})
+    '{"port":8080}'
+    >>> with_places("$SM_MODEL_DIR_CACHE ${SM_MODEL_DIR}", {"SM_MODEL_DIR": "/m"})
+    '$SM_MODEL_DIR_CACHE /m'
     """
-    return _OF_PLACES.sub(lambda found: variables[found[1]], argument)
+    return _OF_PLACES.sub(lambda found: variables[found[1] or found[2]], argument)
