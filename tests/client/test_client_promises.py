@@ -250,13 +250,16 @@ def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) ->
             assert runner.run(enter_and_use())["Body"]
 
 
+@pytest.mark.parametrize("kept", [0, 4])
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(
-    kind: str, server: LoopbackRuntime
+    kind: str, kept: int, server: LoopbackRuntime
 ) -> None:
-    """Of eight calls of asyncio, four wait for their turn."""
+    """Of eight calls of asyncio, four wait for their turn. Nobody blames the peer for the end."""
     call = {"EndpointName": "slow-10000", "Body": b""}
     with Caller(kind, url=server.url, concurrency=4) as caller:
+        if kept:
+            caller.call("preconnect", kept)
         invoke = caller.client.invoke_endpoint
 
         async def tasks() -> list[Any]:
@@ -276,5 +279,7 @@ def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(
                 caller.client.close()
                 ends = [one.exception(10) for one in calls]
         assert not caller.client._pool._all
+        assert caller.client.counts.reconnects == 0
+        assert not caller.client._pool._kept._wary_until
     assert all(isinstance(one, (HTTPClientError, ConfigurationError)) for one in ends)
     assert server.runtime.requests["slow-10000"] == 4

@@ -84,7 +84,7 @@ class AsyncConnection(Connection, asyncio.Protocol):
         self.closed = True
         self._transport.abort()
 
-    interrupt = abort
+    _interrupt = abort
 
     async def _send(self, data: bytes) -> bool:
         self._transport.write(data)

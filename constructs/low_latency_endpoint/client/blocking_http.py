@@ -38,7 +38,7 @@ class BlockingConnection(Connection):
         tls = self._socket
         return not (isinstance(tls, ssl.SSLSocket) and only_tickets_came(tls))
 
-    def interrupt(self) -> None:
+    def _interrupt(self) -> None:
         self.closed = True
         with suppress(OSError):  # it is gone already
             # Not the TLS socket's: the thread that is woken still needs its TLS state.

@@ -170,6 +170,7 @@ class Connection(ABC):
         self._read_seconds = pool.read_seconds
         self._deadline = NEVER
         self._reused = False
+        self._ended_here = False
 
     async def exchange(
         self, data: bytes, attempts: Attempts, *, stream: bool, reused: bool
@@ -211,7 +212,12 @@ class Connection(ABC):
         # The kernel's own time-out has a number: nobody acknowledges what was sent.
         if isinstance(error, TimeoutError) and error.errno is None:
             made = ReadTimeoutError(endpoint_url=self.origin, error=error)
-        elif self._reused and not self.reader.started and isinstance(error, _ENDS):
+        elif (
+            self._reused
+            and not self._ended_here  # which says nothing of the peer
+            and not self.reader.started
+            and isinstance(error, _ENDS)
+        ):
             made = StaleConnectionError(endpoint_url=self.origin, error=error, request=None)
         else:
             made = no_answer(error, self.origin)
@@ -233,9 +239,14 @@ class Connection(ABC):
     async def ended(self) -> bool:
         """Whether that was the peer's end, or what nobody asked for."""
 
-    @abstractmethod
     def interrupt(self) -> None:
         """End it from outside, which wakes whoever waits for an answer."""
+        self._ended_here = True
+        self._interrupt()
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """End it and wake whoever waits."""
 
     @abstractmethod
     def abort(self) -> None:
