@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +16,8 @@ from typer.testing import CliRunner
 from examples.published_routing_gains import CASES, gains
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.settings import parse_settings, plan_endpoint
+from low_latency_endpoint.simulate.assumptions import model_of_plan
 from low_latency_endpoint.simulate.load_test_result import (
     load_test_result_of,
     read_load_test_result,
@@ -81,6 +84,29 @@ def test_without_a_measured_service_time_there_is_no_verdict(tmp_path: Path, tar
         assert each["p99_ms"] > 0.98 * alone
         if target != "20ms":  # there an instance works on one at once, and others wait
             assert each["p99_ms"] == pytest.approx(alone, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("tps", "p99", "more", "busy"),
+    [
+        # p99 of a lognormal law is 2.6852 times its mean (variation 0.5): 0.6 x 80 ms / 2.6852 = 17.9 ms.
+        (1, "100ms", {}, "2%"),
+        (200, "50ms", {"concurrency": 64}, "3%"),  # 0.6 x 40 / 2.6852 = 8.9 ms, of 64 at once
+    ],
+)
+def test_what_is_made_from_the_target_stays_within_it(
+    tps: int, p99: str, more: dict[str, Any], busy: str
+) -> None:
+    text = Path(SHIPPED).read_text("utf-8").replace("p99: 200ms", f"p99: {p99}")
+    text = re.sub(r"tps_per_instance: \d+", f"tps_per_instance: {tps}", text)
+    text = re.sub(r"peak_tps: \d+", f"peak_tps: {4 * tps}", text)
+    settings = parse_settings(text)
+    throughput = settings.endpoints["sentiment"].throughput
+    assert throughput
+    model = model_of_plan(plan_endpoint(settings, "sentiment"), throughput=throughput, **more)
+    (said,) = (each for each in model.assumed if "a request alone takes" in each)
+    assert 2.6852 * model.service.mean_seconds <= 0.8 * float(p99.removesuffix("ms")) / 1000
+    assert f"so it is {busy} busy" in said
 
 
 def test_each_target_is_held_against_the_models_part(tmp_path: Path) -> None:

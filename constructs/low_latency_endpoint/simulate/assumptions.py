@@ -319,7 +319,7 @@ def model_of_plan(
     ]
     if own * count < peak_tps:
         assumed.append(
-            f"{own * count:,.0f} requests per second are the most that {counted_instances(count)} "
+            f"{readable(own * count, 4)} requests per second are the most that {counted_instances(count)} "
             "can serve"
         )
     routing = _simulated_routing(routing or plan.routing, assumed)
@@ -459,21 +459,29 @@ def _instance(
                     "--service-time",
                     where="throughput",
                 )
+            spread = math.log1p(cv * cv)
+            tail = math.exp(_Z99 * math.sqrt(spread) - spread / 2)
             if concurrency is None:
                 assert target
-                spread = math.log1p(cv * cv)
-                tail = math.exp(_Z99 * math.sqrt(spread) - spread / 2)
                 concurrency = max(
                     1, math.ceil(measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED)
                 )
             per_second = max(1.0, concurrency / (1 + slope * (concurrency - 1)))
             seconds = BUSY_AT_MEASURED * per_second / measured
+            if target and tail * seconds > target:  # so slow that it could not have been measured
+                seconds = SERVICE_SHARE * target / tail
+            busy = measured * seconds / per_second
             assumed.append(
                 f"a request alone takes {milliseconds(1000 * seconds, 3)} on average and an instance works "
-                f"on {concurrency} at once: so it is {BUSY_AT_MEASURED:.0%} busy at the measured "
-                f"{readable(measured)} requests per second, and slow requests alone stay within the "
-                "target. It is made from the target, and says nothing about it. Measure it: "
-                "--from-load-test"
+                f"on {concurrency} at once: so it is {busy:.0%} busy at the measured "
+                f"{readable(measured)} requests per second"
+                + (
+                    ", and slow requests alone stay within the target. It is made from the target, and "
+                    "says nothing about it. "
+                    if target
+                    else ". "
+                )
+                + "Measure it: --from-load-test"
             )
         else:
             assumed.append(
