@@ -107,7 +107,7 @@ pytest = TIMEFORMAT="%1R s, %1U + %1S s of processor time$(if $(SEED), in the or
 	$(patsubst --durations,--durations=50,$(ARGS))
 
 .PHONY: test
-test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
+test: setup  ## Run the test suite but for what needs real time or the night (ARGS="-k network" for a part)
 	@$(call pytest,"$(if $(NIGHTLY),not realtime,not realtime and not nightly)")
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes

@@ -74,9 +74,7 @@ def run(part: Part) -> tuple[bool, float, str]:
     with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
         try:
             where = _clone(part, Path(folder), output) if part.python else ROOT
-            subprocess.run(
-                part.command, cwd=where, stdout=output, stderr=subprocess.STDOUT, check=True
-            )
+            _call(part.command, where, output)
             passed = True
         except subprocess.CalledProcessError:
             passed = False
@@ -88,7 +86,6 @@ def run(part: Part) -> tuple[bool, float, str]:
 def _clone(part: Part, folder: Path, output: IO[str]) -> Path:
     """A clone of HEAD with that Python and aws-cdk-lib."""
     clone = folder / "clone"
-    environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
     commands = [
         ["git", "clone", "-q", str(ROOT), str(clone)],
         ["make", "-C", str(clone), "setup", f"PYTHON=python{part.python}"],
@@ -103,10 +100,17 @@ def _clone(part: Part, folder: Path, output: IO[str]) -> Path:
             ]
         )
     for command in commands:
-        subprocess.run(
-            command, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True
-        )
+        _call(command, ROOT, output)
     return clone
+
+
+def _call(command: Sequence[str], folder: Path, output: IO[str]) -> None:
+    """Run a command without the caller's virtual environment, and without `make nightly`'s ARGS."""
+    hidden = ("VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "ARGS", "NIGHTLY", "SEED")
+    environment = {k: v for k, v in os.environ.items() if k not in hidden}
+    subprocess.run(
+        command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True
+    )
 
 
 def page(rows: Sequence[tuple[str, bool, float, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Do the intervals hold the truth as often as they say? Against exact laws, over 200 seeds by night, 40 by day.
+"""Do the intervals hold the truth as often as they say? Against exact laws, over many seeds.
 
 Each system runs just as long as :mod:`low_latency_endpoint.simulate.run_length` demands of the
 figure that is looked at, so this is the shortest run that still gets an interval. Whatever is
@@ -148,12 +148,15 @@ MEANS = {
 
 
 def check(systems: dict[str, tuple[System, float | None]]) -> None:
-    """Each within three standard errors of 95 %, and the mean of all of them too."""
+    """Of 200 seeds 93 to 97 % on average, and each within three standard errors of 95 %, 4.5 points.
+
+    One system's share is within 93 to 97 % in only six of seven such experiments, however true its
+    95 % are. Fewer seeds have wider bounds.
+    """
+    wider = (200 / SEEDS) ** 0.5
     shares = {name: held(*one) / SEEDS for name, one in systems.items()}
-    error = 3 * (0.95 * 0.05 / SEEDS) ** 0.5
-    assert all(share == pytest.approx(0.95, abs=error) for share in shares.values()), shares
-    mean = sum(shares.values()) / len(shares)
-    assert mean == pytest.approx(0.95, abs=error / len(shares) ** 0.5), shares
+    assert all(abs(share - 0.95) <= 0.045 * wider for share in shares.values()), shares
+    assert abs(sum(shares.values()) / len(shares) - 0.95) <= 0.02 * wider, shares
 
 
 def test_intervals_hold_the_truth() -> None:

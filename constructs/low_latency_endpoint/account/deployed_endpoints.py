@@ -66,7 +66,7 @@ def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
 def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
     resources = template_resources(account, stack)
     bodies = {
-        physical: json.dumps(resources.get(logical, {}))
+        physical: json.dumps(resources.get(logical, {})).replace("\\", "")
         for logical, physical in stack_ids(account, stack, _DASHBOARD).items()
     }
     for endpoint in stack_endpoints(account, stack):
@@ -79,9 +79,7 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
             (
                 physical
                 for physical, body in bodies.items()
-                if any(
-                    f'"{n}"' in body.replace("\\", "") for n in (endpoint.logical_id, endpoint.name)
-                )
+                if f'"{endpoint.logical_id}"' in body or f'"{endpoint.name}"' in body
             ),
             None,
         )

@@ -39,8 +39,7 @@ def stated_name(
 
     settings = load_settings(path)
     key = stated_key(settings, given, path)
-    name = settings.endpoints[key].endpoint_name
-    return name or _deployed_name(settings, key, profile, region), settings.region
+    return _name_at_aws(settings, key, profile, region), settings.region
 
 
 def stated_key(settings: Settings, given: str | None, path: Path) -> str:
@@ -63,23 +62,16 @@ def stated_sides(
     settings = load_settings(path)
     if len(endpoints) > 1:
         names = [
-            settings.endpoints[name].endpoint_name
-            or _deployed_name(settings, name, profile, region)
-            if name in settings.endpoints
-            else name
+            _name_at_aws(settings, name, profile, region) if name in settings.endpoints else name
             for name in endpoints
         ]
         return names, endpoints[0]
     given = next(iter(endpoints), None)
     several = [key for key, endpoint in settings.endpoints.items() if endpoint.variants]
     key = stated_key(settings, given, path) if given or not several else _only(several, path)
-    name = settings.endpoints[key].endpoint_name or (
-        # A name that the stack derived is known at AWS alone.
-        given
-        if given and given not in settings.endpoints
-        else _deployed_name(settings, key, profile, region)
-    )
-    return [name], key
+    if given and given not in settings.endpoints:  # a name that the stack derived
+        return [settings.endpoints[key].endpoint_name or given], key
+    return [_name_at_aws(settings, key, profile, region)], key
 
 
 def _only(keys: Sequence[str], path: Path) -> str:
@@ -92,7 +84,10 @@ def _only(keys: Sequence[str], path: Path) -> str:
     )
 
 
-def _deployed_name(settings: Settings, key: str, profile: str | None, region: str | None) -> str:
+def _name_at_aws(settings: Settings, key: str, profile: str | None, region: str | None) -> str:
+    """The stated name; one that the stack derived is known at AWS alone."""
+    if stated := settings.endpoints[key].endpoint_name:
+        return stated
     from ..account.calls import Account
     from ..account.sessions import open_clients
     from ..load_test.search.settings_file import SETTINGS_ENDPOINT

@@ -109,8 +109,6 @@ def compare_routing(
         warm_seconds=None if blocks.warm is None else seconds_of(blocks.warm, "--warm"),
     )
     endpoint = sending.stated(meant)
-    if endpoint is not None and endpoint.endpoint_name:
-        endpoints = [endpoint.endpoint_name, *endpoints[1:]]
     payloads, target = sending.payloads(endpoint), sending.target(endpoints[0], endpoint)
     from .compare_routing_view import ComparisonDisplay
     from .output import print_document

@@ -466,7 +466,7 @@ def _instance(
                 concurrency = max(
                     1, math.ceil(measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED)
                 )
-            per_second = max(1.0, concurrency / (1 + slope * (concurrency - 1)))
+            per_second = busy_rate(concurrency, slope, 1.0)
             seconds = BUSY_AT_MEASURED * per_second / measured
             if target and tail * seconds > target:  # so slow that it could not have been measured
                 seconds = SERVICE_SHARE * target / tail

@@ -86,25 +86,24 @@ NO_COPY = (
 """All three as users report them."""
 
 PREFIX = "x-amzn-sagemaker-"
+#: By header: the member of InvokeEndpoint, and its longest value.
 _LENGTHS = {
-    "custom-attributes": 1024,
-    "target-model": 1024,
-    "target-variant": 63,
-    "target-container-hostname": 63,
-    "inference-id": 64,
-    "inference-component": 63,
-    "session-id": 256,
-    "prefix-aware-id": 64,
+    "custom-attributes": ("customAttributes", 1024),
+    "target-model": ("targetModel", 1024),
+    "target-variant": ("targetVariant", 63),
+    "target-container-hostname": ("targetContainerHostname", 63),
+    "inference-id": ("inferenceId", 64),
+    "inference-component": ("inferenceComponentName", 63),
+    "session-id": ("sessionId", 256),
+    "prefix-aware-id": ("prefixAwareId", 64),
 }
 
 
 def check_lengths(headers: dict[str, str]) -> None:
     """Refuse headers that are longer than they may be."""
-    for name, longest in _LENGTHS.items():
+    for name, (member, longest) in _LENGTHS.items():
         value = headers.get(PREFIX + name, "")
         if len(value) > longest:
-            words = name.split("-") + ["name"] * (name == "inference-component")
-            member = words[0] + "".join(word.capitalize() for word in words[1:])
             raise Refusal(
                 400,
                 "ValidationError",
