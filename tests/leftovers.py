@@ -74,6 +74,15 @@ def _processes() -> set[subprocess.Popen[Any]]:
 class Leftovers:
     """Fixtures that compare before and after."""
 
+    @pytest.fixture(autouse=True, scope="module")
+    def _no_local_aws_goes_on(self) -> Iterator[None]:
+        """All local AWSs of a process share one state, which lasts until the last one stops."""
+        yield
+        serving = sys.modules.get("local_sagemaker.serving")
+        if serving is not None and serving.SERVED_URLS:
+            urls = ", ".join(sorted(serving.SERVED_URLS))
+            pytest.fail(f"left for the next file: the local AWS at {urls} runs", pytrace=False)
+
     @pytest.fixture(autouse=True)
     def _nothing_is_left(self) -> Iterator[None]:
         before, threads, processes = _surroundings(), _threads(), _processes()

@@ -38,7 +38,7 @@ os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
     """A local AWS in a thread of the test process."""
     # What outlives endpoints has tests of its own (test_drained_interfaces.py); here nobody waits.

@@ -241,7 +241,7 @@ def test_the_next_one_removes_at_once_what_a_killed_process_left(temporary: Path
 def test_a_folder_is_held_from_its_first_moment(temporary: Path) -> None:
     """Processes that start at the same time do not take each other's folders for abandoned."""
     code = (
-        "from local_sagemaker.held_folder import HeldFolder\n"
+        "from local_sagemaker.processes import HeldFolder\n"
         "for _ in range(300):\n"
         "    folder = HeldFolder('local-aws-')\n"
         "    assert folder.path.is_dir()\n"

@@ -46,7 +46,9 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def run_pytest(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return python("-m", "pytest", "-q", "-p", PLUGIN, *arguments, cwd=folder, **more)
+    # In the order of the files: a later one looks at what an earlier one has left.
+    options = ["-q", "-p", PLUGIN, "-p", "no:randomly"]
+    return python("-m", "pytest", *options, *arguments, cwd=folder, **more)
 
 
 @contextlib.contextmanager

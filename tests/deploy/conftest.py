@@ -10,7 +10,7 @@ from local_sagemaker import LocalAws, RuntimeOptions
 from tests.deploy.small_stacks import REGION, REGISTRY
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
     """A local AWS in a thread of the test process."""
     # What outlives endpoints has tests of its own (test_drained_interfaces.py); here nobody waits.

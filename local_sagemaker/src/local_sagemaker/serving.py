@@ -179,7 +179,7 @@ def _environment(request: Request, connection: Connection) -> dict[str, Any]:
     return environ
 
 
-_serving: set[str] = set()  # the URLs that this process serves at
+SERVED_URLS: set[str] = set()  # the URLs that this process serves at
 
 
 CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": cloudtrail.lookup_events}, complete=True)
@@ -214,8 +214,8 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         serving.callback(serve_with, port, None)
         ignore_at(port, runtime.options.permissions == "ignored")
         serving.callback(ignore_at, port, False)
-        _serving.add(application.url)
-        serving.callback(_serving.discard, application.url)
+        SERVED_URLS.add(application.url)
+        serving.callback(SERVED_URLS.discard, application.url)
         yield application.url
 
 
@@ -231,7 +231,7 @@ _FORGETTING = (
 
 
 def _forget_when_last() -> None:
-    if not _serving:
+    if not SERVED_URLS:
         evaluation.BACKGROUND.stop()
         for forget in (*_FORGETTING, corrections.forget):
             forget()

@@ -13,7 +13,7 @@ from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import ModelServer, SimulatedModelServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared() -> Iterator[LocalAws]:
     """One local AWS for all tests that are content with the default options."""
     default = {"model": SimulatedModelServer()}
