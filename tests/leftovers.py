@@ -75,7 +75,8 @@ class Leftovers:
     """Fixtures that compare before and after."""
 
     @pytest.fixture(autouse=True, scope="module")
-    def _no_local_aws_goes_on(self) -> Iterator[None]:
+    @classmethod
+    def _no_local_aws_goes_on(cls) -> Iterator[None]:
         """All local AWSs of a process share one state, which lasts until the last one stops."""
         yield
         serving = sys.modules.get("local_sagemaker.serving")

@@ -552,6 +552,23 @@ def test_the_event_history_has_no_secret_and_whole_codes(aws: LocalAws, caller) 
     assert made["userIdentity"]["type"] == "IAMUser"
 
 
+def test_the_event_history_keeps_the_keys_of_maps(aws: LocalAws) -> None:
+    container = {"Image": "image:1", "Environment": {"HF_TASK": "text-classification"}}
+    role = "arn:aws:iam::123456789012:role/nobody-made-this"
+    aws.client("sagemaker").create_model(
+        ModelName="m", ExecutionRoleArn=role, Containers=[container]
+    )
+    (found,) = aws.client("cloudtrail").lookup_events(MaxResults=1)["Events"]
+    (told,) = json.loads(found["CloudTrailEvent"])["requestParameters"]["containers"]
+    assert told == {"image": "image:1", "environment": container["Environment"]}
+
+
+@pytest.mark.parametrize("token", ["-1", "x"])
+def test_the_event_history_refuses_a_token_that_it_did_not_give(aws: LocalAws, token) -> None:
+    code, _ = refusal(aws.client("cloudtrail").lookup_events, NextToken=token)
+    assert code == "InvalidNextTokenException"
+
+
 def test_what_cloudformation_asks_for_is_told_apart_in_the_event_history(aws: LocalAws) -> None:
     stack = TestStack(aws, "Told")
     stack.of(Group={"Type": "AWS::Logs::LogGroup"}, Topic={"Type": "AWS::SNS::Topic"})

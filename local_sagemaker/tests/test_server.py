@@ -68,6 +68,31 @@ def test_a_process_of_its_own(monkeypatch):
     aws.stop()  # stopping twice is no error
 
 
+def test_what_is_left_is_listed_whatever_service_it_is_of():
+    with LocalAws.in_process() as aws:
+        aws.reset()
+        iam, ec2 = aws.client("iam"), aws.client("ec2")
+        zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
+        secret = aws.client("secretsmanager").create_secret(Name="s", SecretString="s")["ARN"]
+        volume = ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"]
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        acl = ec2.create_network_acl(VpcId=vpc)["NetworkAcl"]["NetworkAclId"]
+        iam.create_user(UserName="somebody")
+        iam.create_instance_profile(InstanceProfileName="profile")
+        aws.client("dynamodb").create_table(
+            TableName="table",
+            KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        assert aws.leftovers() == sorted(
+            [
+                *("dynamodb: table", f"ec2: {acl}", f"ec2: {volume}", f"ec2: {vpc}"),
+                *("iam: profile", "iam: somebody", f"secretsmanager: {secret}"),
+            ]
+        )
+
+
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     options = "--region eu-west-3 --model-server *=simulated --clock-speed 60 --behave "
     words = f"{options} concurrent_executions=10".split()

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.cli.cost_view import cost_parts
 from low_latency_endpoint.facts.prices import list_prices
 from low_latency_endpoint.facts.tables import rows
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
 from low_latency_endpoint.plan.scaling_pace import fleet_along
 from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
+from low_latency_endpoint.report.document import Sentence
 from low_latency_endpoint.settings import (
     Settings,
     explain_endpoint,
@@ -300,3 +302,35 @@ def test_every_minute_is_marked_as_not_seen(warm_up: bool) -> None:
     assert "roadmap/issues/1327" in str(delete)
     # Lambda keeps the interfaces of the warm-up's function.
     assert ("20 to 45" in str(delete)) == ("issues/392" in str(delete)) == warm_up
+
+
+def printed(found: StackCost, one: Settings) -> str:
+    return "\n".join(part.text for part in cost_parts(one, found) if isinstance(part, Sentence))
+
+
+def test_what_no_amount_has_is_said_whatever_else_is_unknown() -> None:
+    for prices in (PRICE, {}):
+        one = settings(shared={"prices": prices})
+        found = stack_cost(one)
+        assert found.left_out
+        said = printed(found, one)
+        assert all(item.what in said.split("Not in these amounts")[1] for item in found.left_out)
+
+
+def test_a_share_of_the_rest_is_called_so() -> None:
+    one = settings()
+    assert ", with the rest of the stack" in printed(stack_cost(one), one)
+    two = settings(others={"mood": ENDPOINT})
+    assert printed(stack_cost(two), two).count(", with its share of the rest of the stack") == 2
+
+
+def test_what_costs_little_is_not_nothing() -> None:
+    """A request of 5 bytes: a GB of them are 200 million."""
+    one = settings(
+        shared={"prices": ALL_PRICES},
+        throughput={"peak_tps": 0.1, "tps_per_instance": 200, "safety_factor": 0.65},
+        warm_up={"payload": {"text": "hello"}},
+    )
+    said = printed(stack_cost(one), one)
+    assert "0.0000 US" not in said
+    assert "less than 0.0001 US dollars" in said

@@ -10,7 +10,12 @@ import pytest
 from low_latency_endpoint.plan.traffic_shapes import Shape
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, simulate
-from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
+from low_latency_endpoint.simulate.assumptions import (
+    BUSY_AT_MEASURED,
+    SimulatedEndpoint,
+    model_of_plan,
+)
+from low_latency_endpoint.simulate.scenario import busy_rate
 
 SHIPPED = (Path(__file__).parents[1] / "sentiment.yaml").read_text(encoding="utf-8")
 RISE = Shape("rise", "a tenth, then all", ((600.0, 0.1), (2400.0, 1.0)))
@@ -18,7 +23,12 @@ DEPLOY = Shape("deploy", "a new version", ((3600.0, 0.5),), deploy_at=600.0)
 
 
 def stated(
-    folder: Path, lines: str = "", *, tps: int = 100, instead: Mapping[str, str] | None = None
+    folder: Path,
+    lines: str = "",
+    *,
+    tps: int = 100,
+    instead: Mapping[str, str] | None = None,
+    **given: float,
 ) -> SimulatedEndpoint:
     """The shipped endpoint with more lines, by default at a tenth of its load: 100 a second, of
     which one instance holds 20."""
@@ -38,6 +48,7 @@ def stated(
         plan_endpoint(settings, "sentiment"),
         throughput=endpoint.throughput,
         deployment=endpoint.deployment,
+        **given,  # type: ignore[arg-type]
     )
 
 
@@ -174,3 +185,16 @@ def test_a_stated_target_of_invocations_is_what_scaling_aims_at(tmp_path):
     by_throughput = stated(tmp_path).scaling
     assert by_throughput is not None
     assert by_throughput.target != 500
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.05, 0.1, 0.15])
+@pytest.mark.parametrize("seconds", [0.005, 0.02, 0.1, 0.25])
+def test_an_instance_works_on_the_fewest_at_once_that_its_throughput_needs(
+    tmp_path: Path, seconds: float, slope: float
+) -> None:
+    """20 a second, at which it is 90 % busy; requests at once slow each other by the slope."""
+    model = stated(tmp_path, slope=slope, service_seconds=seconds)
+    needed = 20 / BUSY_AT_MEASURED
+    assert busy_rate(model.concurrency, slope, seconds) >= needed * (1 - 1e-9)
+    if model.concurrency > 1:
+        assert busy_rate(model.concurrency - 1, slope, seconds) < needed

@@ -146,9 +146,11 @@ def _per_million(cost: StackCost) -> Iterator[str]:
             )
             way = f" and {counted_instances(copied)} of its shadow" if copied else ""
             way += f", {sent.what}" if sent and sent.price else ""
+            shared = len(cost.endpoints) - len(cost.shadows_of(key)) > 1
+            rest = "its share of the rest of the stack" if shared else "the rest of the stack"
             yield (
                 f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(endpoint.peak_tps)} "
-                f"requests a second on {counted_instances(endpoint.at_peak)}, with the rest of the stack{way}."
+                f"requests a second on {counted_instances(endpoint.at_peak)}, with {rest}{way}."
             )
         yield from _data(key, endpoint)
 
@@ -218,9 +220,9 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
     assumed = dict.fromkeys(item.assumed for item in cost.items if item.assumed and item.price)
     if assumed:
         yield f"Assumed: {'; '.join(assumed)}."
-    if cost.left_out and not cost.without_price:
+    if cost.left_out:
         yield (
-            "Not in the sum, as their price is not known: "
+            "Not in these amounts, as their price is not known: "
             f"{', '.join(each.what for each in cost.left_out)}. "
             "low-latency prices reads it."
         )
@@ -242,4 +244,6 @@ def _how_to_give(items: Sequence[str]) -> str:
 def _usd(amount: float | None) -> str:
     if amount is None:
         return "?"
-    return f"{amount:,.2f}" if amount >= 0.01 else "0" if not amount else f"{amount:,.4f}"
+    if amount >= 0.01 or not amount:
+        return f"{amount:,.2f}" if amount else "0"
+    return f"{amount:.4f}" if amount >= 0.0001 else "less than 0.0001"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..facts.durations import seconds_of
-from ..options.deployment import DeploymentPolicy
+from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import MeasuredThroughput, counted_instances
 from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan, ScalingPolicy
 from ..plan.scaling_pace import INSTANCE_SECONDS
@@ -114,7 +114,7 @@ class SimulatedEndpoint:
         return replace(
             self,
             service=Lognormal(seconds, variation),
-            concurrency=_at_once(self.tps_per_instance, seconds),
+            concurrency=_at_once(self.tps_per_instance, seconds, self.slope),
         )
 
     def steady(self, **changes: Any) -> Scenario:
@@ -247,13 +247,6 @@ def _in_words(how: Rollout) -> str:
     )
 
 
-def _default_deployment(instance_type: str) -> Rollout:
-    """What the library does when the settings say nothing: see ``Endpoint``."""
-    if instance_type.startswith("ml.inf1."):
-        return Rollout(at=0.0)
-    return Rollout(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
-
-
 def _rollout(policy: DeploymentPolicy) -> Rollout:
     """How a new version takes over, from time zero.
 
@@ -341,9 +334,7 @@ def model_of_plan(
         invocations_target=plan.request.scaling.invocations_target,
         concurrency_target=_concurrency_target(policy),
         deployment=replace(
-            _rollout(deployment)
-            if deployment
-            else _default_deployment(plan.request.serving.instance_type),
+            _rollout(deployment or default_deployment(plan.request.serving.types)),
             instance_seconds=starts,
         ),
         instance_seconds=starts,
@@ -418,9 +409,16 @@ def _measured(
     return stated
 
 
-def _at_once(per_second: float, seconds: float) -> int:
-    """Requests in work at once on an instance that holds so many a second."""
-    return max(1, math.ceil(per_second * seconds / BUSY_AT_MEASURED))
+def _at_once(per_second: float, seconds: float, slope: float) -> int:
+    """Requests in work at once on an instance that holds so many a second.
+
+    The fewest for which :func:`busy_rate` is enough. Where requests slow each other so much that no
+    number is, as many as without a slope.
+    """
+    needed = per_second * seconds / BUSY_AT_MEASURED
+    if slope * needed < 1 and needed > 1:
+        needed = needed * (1 - slope) / (1 - slope * needed)
+    return max(1, math.ceil(round(needed, 9)))
 
 
 _NO_SLOPE = "requests that an instance works on at once do not slow each other down"
@@ -499,7 +497,7 @@ def _instance(
                 allowed="the result of --find-limit, throughput in the settings, or --concurrency",
                 where="throughput",
             )
-        concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds)
+        concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds, slope)
         assumed.append(f"an instance works on {concurrency} requests at once")
     if given is None and not slope and concurrency > 1:
         assumed.append(

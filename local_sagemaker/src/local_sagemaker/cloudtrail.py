@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.model import ListShape, MapShape, Shape, StructureShape
+
 from .connections import OF_CLOUDFORMATION
 from .permissions.requests import Call, read_call
-from .protocols import Invalid
+from .protocols import Invalid, ServiceError, service_model
 
 if TYPE_CHECKING:
     from .application import Caller
@@ -71,6 +73,7 @@ def record(
     user = {"type": _TYPES.get(str(kind), kind), "arn": who.principal.arn, "userName": named}
     if OF_CLOUDFORMATION in str(environ.get("HTTP_USER_AGENT")):
         user["invokedBy"] = "cloudformation.amazonaws.com"
+    asked = service_model(call.service).operation_model(call.operation)
     event = {
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "eventSource": source,
@@ -78,7 +81,7 @@ def record(
         "awsRegion": caller.region,
         "sourceIPAddress": user.get("invokedBy", "127.0.0.1"),
         "userIdentity": user,
-        "requestParameters": _spelled(call.request),
+        "requestParameters": _spelled(call.request, asked.input_shape),
         "readOnly": False,
         **({} if refused is None else {"errorCode": code[1].decode() if code else "Unknown"}),
     }
@@ -99,14 +102,20 @@ def record(
     )
 
 
-def _spelled(value: Any) -> Any:
-    """Begin names in lower case, as CloudTrail does."""
-    if isinstance(value, dict):
+def _spelled(value: Any, shape: Shape | None) -> Any:
+    """Begin the names of members in lower case, as CloudTrail does, and hide secrets."""
+    if isinstance(shape, StructureShape) and isinstance(value, dict):
         return {
-            f"{k[:1].lower()}{k[1:]}": _HIDDEN if k in _SECRETS else _spelled(inner)
-            for k, inner in value.items()
+            f"{name[:1].lower()}{name[1:]}": _HIDDEN
+            if name in _SECRETS
+            else _spelled(inner, shape.members.get(name))
+            for name, inner in value.items()
         }
-    return [_spelled(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(shape, MapShape) and isinstance(value, dict):
+        return {key: _spelled(inner, shape.value) for key, inner in value.items()}
+    if isinstance(shape, ListShape) and isinstance(value, list):
+        return [_spelled(inner, shape.member) for inner in value]
+    return value
 
 
 _ATTRIBUTES = ("EventId", "EventName", "EventSource", "ReadOnly", "Username", "ResourceName")
@@ -129,7 +138,10 @@ def lookup_events(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         and (last is None or event["EventTime"] <= last)
         and all(_has(event, e["AttributeKey"], e["AttributeValue"]) for e in wanted)
     ]
-    begin, count = int(request.get("NextToken") or 0), int(request.get("MaxResults") or 50)
+    token, count = request.get("NextToken") or "0", int(request.get("MaxResults") or 50)
+    if not token.isdecimal():
+        raise ServiceError("The NextToken is invalid", "InvalidNextTokenException")
+    begin = int(token)
     more = {"NextToken": str(begin + count)} if begin + count < len(found) else {}
     return {"Events": found[begin : begin + count], **more}
 

@@ -13,7 +13,7 @@ _BOOTSTRAP_STACK = "CDKToolkit"
 _GONE = ("deleted", "deleting", "DELETE_COMPLETE", "INACTIVE", "PendingDeletion")
 
 
-def find_leftovers(client: Client, account: str, region: str) -> list[str]:
+def find_leftovers(client: Client) -> list[str]:
     """List what is there but for what every account, AWS itself or CDK's bootstrap has."""
     bootstrap = _bootstrap_resources(client)
     leftovers = []
@@ -97,17 +97,22 @@ _LISTINGS = (
         for kind in ("MetricAlarm", "CompositeAlarm")
     ),
     _Listing("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
+    _Listing("dynamodb", "list_tables", "TableNames"),
     _Listing("ec2", "describe_addresses", "Addresses", "PublicIp"),
     _Listing("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    _Listing("ec2", "describe_volumes", "Volumes", "VolumeId"),
     _Listing("ecr", "describe_repositories", "repositories", "repositoryName"),
     _Listing("ecs", "list_task_definitions", "taskDefinitionArns", given={"status": "ACTIVE"}),
     _Listing("events", "list_rules", "Rules", "Name"),
+    _Listing("iam", "list_instance_profiles", "InstanceProfiles", "InstanceProfileName"),
+    _Listing("iam", "list_users", "Users", "UserName"),
     _Listing("iam", "list_policies", "Policies", "Arn", given={"Scope": "Local"}),
     _Listing("kms", "list_aliases", "Aliases", "AliasName", ("alias/aws/",)),
     _Listing("lambda", "list_functions", "Functions", "FunctionName"),
     _Listing("logs", "describe_log_groups", "logGroups", "logGroupName", _LOGS),
     _Listing("route53", "list_hosted_zones", "HostedZones", "Name"),
     _Listing("s3", "list_buckets", "Buckets", "Name", ("cdk-hnb659fds-assets-",)),
+    _Listing("secretsmanager", "list_secrets", "SecretList", "ARN"),
     _Listing("sns", "list_topics", "Topics", "TopicArn"),
     _Listing("sqs", "list_queues", "QueueUrls"),
     # `deploy_template` writes CDK's version parameter when nothing is bootstrapped.
@@ -116,6 +121,7 @@ _LISTINGS = (
 _OF_NETWORKS = (
     ("describe_vpcs", "Vpcs", "VpcId"),
     ("describe_subnets", "Subnets", "SubnetId"),
+    ("describe_network_acls", "NetworkAcls", "NetworkAclId"),
     ("describe_route_tables", "RouteTables", "RouteTableId"),
     ("describe_security_groups", "SecurityGroups", "GroupId"),
     ("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),

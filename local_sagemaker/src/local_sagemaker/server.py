@@ -313,7 +313,7 @@ class LocalAws:
         What every account has anyway (default VPC, AWS-managed keys) and what belongs to the CDK
         bootstrap stack is left out.
         """
-        return find_leftovers(self.client, self.account, self.region)
+        return find_leftovers(self.client)
 
     def evaluate_alarms(self, at: datetime | None = None, *, since: datetime | None = None) -> None:
         """Evaluate all alarms on the data before a moment, as CloudWatch does every minute."""

@@ -135,39 +135,48 @@ class ServerOutput:
 
     def _read(self, pipe: IO[bytes]) -> None:
         rest = b""
-        with pipe, contextlib.ExitStack() as stack:
-            file = stack.enter_context(self.path.open("ab"))
+        with pipe:
             while data := pipe.read1(65536):  # type: ignore[attr-defined]
-                # A full disk, or a folder that a stopping local AWS has removed, must not block
-                # the server on its pipe.
-                with contextlib.suppress(OSError):
-                    file.write(data)
-                    file.flush()
-                    if file.tell() > _LARGEST_FILE:
-                        file.close()
-                        self.path.replace(self.path.with_name(f"{self.path.name}.1"))
-                        file = stack.enter_context(self.path.open("ab"))
+                self._keep(data)
                 *lines, rest = (rest + data).split(b"\n")
                 if len(rest) > _LONGEST_LINE:
                     lines, rest = [*lines, rest], b""
                 self._pass_on(lines)
-            self._pass_on([rest] if rest else [])
+            self._pass_on([rest])
+
+    def _keep(self, data: bytes) -> None:
+        # A full disk, or a folder that a stopping local AWS has removed, must not block the server
+        # on its pipe.
+        with contextlib.suppress(OSError):
+            with self.path.open("ab") as file:
+                file.write(data)
+                full = file.tell() > _LARGEST_FILE
+            if full:
+                self.path.replace(self._former)
+
+    @property
+    def _former(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.1")
 
     def _pass_on(self, lines: list[bytes]) -> None:
         texts = [line.decode("utf-8", "replace").rstrip("\r") for line in lines]
+        parts = [
+            text[begin : begin + _LONGEST_LINE]
+            for text in texts
+            for begin in range(0, len(text), _LONGEST_LINE)
+        ]
         with contextlib.suppress(Exception):  # logs are not worth failing for
-            if found := [text[:_LONGEST_LINE] for text in texts if text]:
-                self._tell(found)
+            if parts:
+                self._tell(parts)
 
     def ending(self, longest: int) -> str:
         """Give the last lines, with so many characters at most."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - _ENDING))
-                text = file.read().decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
+        data = b""
+        for path in (self._former, self.path):
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                file.seek(max(0, file.seek(0, 2) - _ENDING))
+                data += file.read()
+        text = data.decode("utf-8", "replace").strip()
         if len(text) <= longest:
             return text
         return "..." + text[3 - longest :]
