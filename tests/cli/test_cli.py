@@ -283,7 +283,7 @@ def test_the_cost_with_a_price(low_latency: Run) -> None:
     assert "a million requests cost 6.67 US dollars at 1,000 requests a second on 8" in text
     assert "a request of 40 bytes" in text
     assert "Prices: ml.m5.12xlarge: yours; interface_endpoint" in text
-    assert "Not in the sum, as their price is not known: 14 metrics in alarms, 1 comp" in text
+    assert "Not in these amounts, as their price is not known: 14 metrics in alarms, 1 comp" in text
     assert "Deleting" not in text
     whole = " ".join(low_latency(*arguments).stdout.split())
     assert "24.00 at first" in whole

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from moto import backends
 from moto.moto_server import werkzeug_app
 
 from . import cloudtrail, protocols
@@ -30,6 +31,10 @@ logger = logging.getLogger(__name__)
 
 # Every answer of moto's would tell browsers that any page may read it.
 werkzeug_app.DISABLE_GLOBAL_CORS = True
+
+# For each request moto lists its own folder, which takes longer than most requests: once is enough.
+_MOTO_MODULES = tuple(backends.list_of_moto_modules())
+backends.list_of_moto_modules = lambda: _MOTO_MODULES
 
 _MOTO = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
 """One for the process, whose state moto keeps: it makes a Flask application for each service."""
