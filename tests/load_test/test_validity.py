@@ -25,7 +25,15 @@ NONE = LatencyHistogram()
 
 def of(*counted: tuple[int, float]) -> LatencyHistogram:
     """So many of each, in seconds."""
-    return LatencyHistogram.of(seconds for count, seconds in counted for _ in range(count))
+    return LatencyHistogram.sum(_same(count, seconds) for count, seconds in counted)
+
+
+def _same(count: int, seconds: float) -> LatencyHistogram:
+    """So many of the same, by doubling."""
+    if count < 2:
+        return LatencyHistogram.of([seconds] * count)
+    half = _same(count // 2, seconds)
+    return LatencyHistogram.sum([half, half, _same(count % 2, seconds)])
 
 
 def lags(late: int, seconds: float) -> LatencyHistogram:
