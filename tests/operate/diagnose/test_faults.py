@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from low_latency_endpoint.operate.diagnose.document import alarms_text
 from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
+from low_latency_endpoint.options.throughput import MeasuredThroughput
+from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.plan.latency_plan import make_plan
+from low_latency_endpoint.plan.serving import Serving
 from tests.depth import sampled
 
 from .conftest import Run
@@ -42,6 +50,98 @@ def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault) -> None:
     for text in fault.changes:
         assert any(change == text or change.startswith(text) for change in changes), changes
     assert not made.healthy
+    told = json.loads(json.dumps(made.to_dict(), allow_nan=False))
+    assert {each["id"] for each in told["findings"]} == set(found)
+
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "endpoint.schema.json").read_text("utf-8"))
+
+
+def said_by(schema: Any, word: str) -> list[Any]:
+    """What a schema, or any of its alternatives, says under a word."""
+    while "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    others = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    return [
+        *([schema[word]] if word in schema else ()),
+        *(x for o in others for x in said_by(o, word)),
+    ]
+
+
+def _has(key: str, schema: Any) -> bool:
+    """Whether the settings file's schema has this path of keys, ``[]`` being any item."""
+    groups = [schema]
+    for part in key.split("."):
+        name = part.removesuffix("[]")
+        found = [each for group in groups for each in said_by(group, "properties")]
+        groups = [each[name] for each in found if name in each]
+        if part.endswith("[]"):
+            groups = [each for group in groups for each in said_by(group, "items")]
+    return bool(groups)
+
+
+def _endpoint() -> Any:
+    (endpoints,) = said_by(SCHEMA["properties"]["endpoints"], "patternProperties")
+    return next(iter(endpoints.values()))
+
+
+def test_the_check_of_keys_can_fail() -> None:
+    assert _has("instances.max", _endpoint())
+    assert _has("containers[].image", _endpoint())
+    assert not _has("instances.most", _endpoint())
+    assert not _has("containers[].picture", _endpoint())
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
+    for finding in fault.diagnosed.findings:
+        assert finding.changes or finding.besides, "something to do"
+        said = " ".join([finding.besides, *(f"{each.text} {each.why}" for each in finding.changes)])
+        assert not re.search(r"\{[a-z_]+\}", said), "each name in braces is filled"
+        assert finding.evidence
+        assert finding.path
+        for change in finding.changes:
+            root = SCHEMA if "stack-level" in change.why else _endpoint()
+            assert change.command or _has(change.key, root), change.key
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_the_plan_takes_every_number(fault: Fault) -> None:
+    made = fault.diagnosed
+    (variant,) = made.measurements.variants
+    planned = made.measurements.plan
+    for finding in made.findings:
+        for change in finding.changes:
+            assert "for 65 %" not in change.why
+            if not re.fullmatch(r"[\d.]+", change.value):
+                continue
+            number = float(change.value)
+            throughput, chosen = None, {}
+            if change.key in ("throughput.tps_per_instance", "throughput.peak_tps"):
+                peak = (planned and planned.peak_tps) or 600.0
+                each = (planned and planned.tps_per_instance) or 200.0
+                throughput = (
+                    MeasuredThroughput(peak_tps=peak, tps_per_instance=number, safety_factor=0.65)
+                    if change.key.endswith("instance")
+                    else MeasuredThroughput(
+                        peak_tps=number, tps_per_instance=each, safety_factor=0.65
+                    )
+                )
+            elif change.key in ("instances.max", "instances.min"):
+                chosen = {"instances": InstanceCounts(max=int(number))}
+            elif change.key == "scaling.concurrency_target":
+                chosen = {
+                    "scaling": ScalingOptions(metric="concurrency", concurrency_target=number)
+                }
+            plan = make_plan(
+                EndpointRequest(
+                    client_zones=("use1-az1", "use1-az2"),
+                    serving=Serving(instance_type=variant.instance_type),
+                    throughput=throughput,
+                    **chosen,
+                )
+            )
+            assert plan.fleet.at_peak <= 4 * 16, "the most that the faults' scaling may start"
 
 
 def test_every_kind_of_finding_has_a_fault() -> None:
