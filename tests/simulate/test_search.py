@@ -396,7 +396,10 @@ def test_a_fleet_is_not_written_on_a_guess(settings: Path) -> None:
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS132"
     assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
-    run(settings, *goal, "--service-time", "45ms")
+    measured = (*goal, "--service-time", "45ms")
+    run(settings, *measured, "--html", "/nowhere/page.html", code=2)
+    assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8"), "the page failed first"
+    run(settings, *measured)
     assert "initial: 2" in settings.read_text("utf-8")
 
 

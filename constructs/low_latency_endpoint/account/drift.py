@@ -442,7 +442,9 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
                 f"--desired-weights-and-capacities VariantName={variant},{values}`."
             )
             call, words = "UpdateEndpointWeightsAndCapacities", "; ".join(map(str, changes))
-            yield Drift(CAPACITY, words, repair, call, endpoint.name, changes, variant)
+            yield Drift(
+                CAPACITY, f"{variant}: {words}", repair, call, endpoint.name, changes, variant
+            )
 
 
 _PARTS = {"configuration": configuration_drifts, "scaling": scaling_drifts, "alarms": alarm_drifts}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..plan.decisions import Explanation
     from ..plan.plan import Plan
     from ..report.document import Document, Tone
+    from ..settings.yaml_editing import YamlEdit
     from ..simulate import Comparison
     from ..simulate.search_goals import Goal
     from .search_adoption import AdoptedPoint
@@ -222,6 +223,7 @@ class SimulationReport:
     failed: bool = False
     tone: Tone = "strong"
     adopted: Explanation | None = None
+    edit: YamlEdit | None = None  # of the settings file, to be written when all else is done
 
     def __post_init__(self) -> None:
         self.assumed = list(self.model.assumed)
@@ -450,10 +452,7 @@ class SimulationReport:
                 )
             )
         if done:
-            from ..settings.yaml_editing import write_edit
-
-            write_edit(adopted.edit)
-            typer.echo(f"wrote {self.settings}", err=True)
+            self.edit = adopted.edit
 
     def _say_cost(self, instances: float, tps: float) -> None:
         self.sentences.append(self.cost.sentence(instances, tps))
@@ -491,6 +490,11 @@ class SimulationReport:
             from ..report.pages import page
 
             _write(html, page(document))
+        if self.edit is not None:  # after all that may fail
+            from ..settings.yaml_editing import write_edit
+
+            write_edit(self.edit)
+            typer.echo(f"wrote {self.settings}", err=True)
         if as_json:
             print_json(
                 {

@@ -67,7 +67,7 @@ def told(found: Finding) -> str:
         ),
         (
             lambda a: a.endpoint["ProductionVariants"][0].update(DesiredWeight=0.5),
-            "DesiredWeight is 0.5, the template says 1",
+            "primary: DesiredWeight is 0.5, the template says 1",
             "update-endpoint-weights-and-capacities",
         ),
     ],

@@ -540,7 +540,7 @@ CASES = [
     ),
     fails(
         "LLV407",
-        "DesiredWeight is 0, the template says 1",
+        "primary: DesiredWeight is 0, the template says 1",
         "VariantName=primary,DesiredWeight=1",
         DescribeEndpoint=first("ProductionVariants", DesiredWeight=0.0),
     ),
