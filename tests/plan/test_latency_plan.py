@@ -129,7 +129,7 @@ def test_one_instance_is_planned_and_said_to_be_no_reserve() -> None:
     assert "any strategy" in plan.routing_advice.reason
     [one] = [each for each in plan.explanation.warnings if "instance" in each.id]
     assert one.id == "one-instance"
-    assert one.startswith("one instance: none stands in another zone, so an outage of the instance")
+    assert one.startswith("one instance: no other zone has one, so an outage of the instance")
 
 
 @pytest.mark.parametrize("name", ["min_instances", "initial_instances", "max_instances"])
@@ -191,11 +191,11 @@ def test_a_plan_of_other_arguments_is_refused() -> None:
 @pytest.mark.parametrize(
     ("zones", "measured", "left", "said"),
     [
-        (2, (1000, 200, 0.65), 4, r"800 of 1,000 TPS\) .*: 125% of .* to 0.45 for 12 instances"),
-        (2, (1000, 200, 0.5), 5, r"1,000 of 1,000 TPS\) .*: 100% of .* to 0.45 for 12 instances"),
+        (2, (1000, 200, 0.65), 4, r"800 of 1,000 TPS\) .* at 125% of .* to 0.45 for 12 instances"),
+        (2, (1000, 200, 0.5), 5, r"1,000 of 1,000 TPS\) .* at 100% of .* to 0.45 for 12 instances"),
         (2, (1000, 200, 0.45), 6, None),  # 1,000 of 1,200
-        (3, (3000, 250, 0.65), 12, r"3,000 of 3,000 TPS\) .*: 100% of .* to 0.59 for 21 instances"),
-        (3, (3000, 250, 0.6), 13, r"3,250 of 3,000 TPS\) .*: 92% of .* to 0.59"),
+        (3, (3000, 250, 0.65), 12, r"3,000 of 3,000 TPS\) .* at 100% of .* to 0.59 for 21 instances"),
+        (3, (3000, 250, 0.6), 13, r"3,250 of 3,000 TPS\) .* at 92% of .* to 0.59"),
         (3, (3000, 250, 0.59), 14, None),
         (3, (3000, 250, 0.5), 16, None),
         (2, (900, 200, 0.46), 5, None),  # 90 % exactly
@@ -346,7 +346,7 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"latency": LatencyTarget(p99=ms(8))}, "leaves little beside the model"),
+        ({"latency": LatencyTarget(p99=ms(8))}, "leaves little time beside the model"),
         ({"latency": LatencyTarget(p99=timedelta(seconds=90))}, "after which SageMaker ends"),
         ({"max_instances": 4}, "below the 8 that the peak needs"),
         ({"min_instances": 8, "max_instances": 8}, "never scales"),
@@ -372,9 +372,9 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
                 "latency": LatencyTarget(p99_9=ms(200)),
                 "throughput": MeasuredThroughput(peak_tps=50, tps_per_instance=20),
             },
-            "requests a minute lie beyond p99.9",
+            "requests a minute are slower than p99.9",
         ),
-        ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that they are such"),
+        ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that these do"),
     ],
 )
 def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:

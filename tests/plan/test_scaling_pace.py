@@ -78,7 +78,7 @@ def test_a_start_that_is_stated_is_what_the_minimum_bridges() -> None:
     slow = ScalingOptions(instance_start=timedelta(minutes=15))
     assert planned(scaling=slow, rise_tps_per_minute=40).fleet.minimum == 9
     assert planned(scaling=slow, rise_tps_per_minute=20).fleet.minimum == 6  # 650 / 125 = 5.2
-    assert "late for about 19 minutes" in warnings(planned(scaling=slow))["jumps-unknown"]  # 4 + 15
+    assert "requests are late for about 19 minutes" in warnings(planned(scaling=slow))["jumps-unknown"]  # 4 + 15
     assert "an instance serves" not in str(
         planned(scaling=slow, rise_tps_per_minute=20).explanation.summary
     )
@@ -120,8 +120,8 @@ def warnings(plan) -> dict[str, str]:
 def test_without_a_word_on_rises_the_plan_warns_with_numbers() -> None:
     text = warnings(planned())["jumps-unknown"]
     assert "the minimum of 2 holds 450 of 2,000 TPS at 90% of its limit" in text
-    assert "late for about 9 minutes" in text
-    assert "to 9 for a jump to the peak, with scaling.schedule where its hour is known" in text
+    assert "requests are late for about 9 minutes" in text
+    assert "raise the minimum: 9 hold a jump to the peak. scaling.schedule raises it at known hours" in text
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_minimum_below_what_the_rise_asks_for_is_a_warning() -> None:
     plan = planned(instances=InstanceCounts(min=3), from_tps=100)
     assert plan.fleet.minimum == 3  # as chosen
     text = warnings(plan)["minimum-below-rise"]
-    assert "a minimum of 3 instances holds 750 TPS" in text
-    assert "asks for 9" in text
+    assert "the minimum of 3 instances holds 750 TPS" in text
+    assert "needs a minimum of 9" in text
     capped = planned(instances=InstanceCounts(max=6), from_tps=100)
     assert (capped.fleet.minimum, capped.fleet.maximum) == (6, 6)
 

@@ -45,8 +45,8 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     if excluded:
         yield PlanWarning(
             "guardrails-inf1",
-            f"{', '.join(excluded)}, deployment guardrails: SageMaker falls back to "
-            "blue/green all at once without a final baking period, in silence",
+            f"{', '.join(excluded)}: SageMaker ignores deployment guardrails on this type, and says "
+            "nothing. It deploys blue/green, all at once, without a final baking period",
         )
     yield from plan.request.serving.doubts
 
@@ -55,30 +55,33 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     """Warnings about the latency target itself."""
     request = plan.request
     if request.latency is None:
-        yield PlanWarning("no-latency-target", "no latency target: no alarms watch latency")
+        yield PlanWarning(
+            "no-latency-target", "no latency target is stated: no alarm watches latency"
+        )
         return
     tightest, slowest = request.latency.tightest, request.latency.slowest
     if tightest is not None and tightest[1] < SHORT_TARGET_MS:
         yield PlanWarning(
             "short-latency-target",
-            f"the target {tightest[0]} {milliseconds(tightest[1], 6)} leaves little beside the model: a change of "
-            "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
-            "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
-            "set the overhead share to what you find, and only then page somebody with it. Of routing "
-            "AWS says that RANDOM may be quicker for such answers: low-latency compare-routing",
+            f"the target {tightest[0]} {milliseconds(tightest[1], 6)} leaves little time beside "
+            "the model's: it includes a change of zone and SageMaker's overhead, and AWS publishes "
+            "no number for either. The alarm on OverheadLatency watches a budget: measure the "
+            "overhead, set the overhead share to the result, and only then let the alarm page "
+            "somebody. AWS says that RANDOM routing may be faster for such short answers: low-latency "
+            "compare-routing tells",
         )
     if slowest is not None and slowest[1] > request.response_limit_seconds * 1000:
         yield PlanWarning(
             "latency-above-response-limit",
             f"the target {slowest[0]} {plain_number(slowest[1] / 1000)} s is longer than the "
-            f"{request.response_limit_seconds} s after which SageMaker ends the invocation",
+            f"{request.response_limit_seconds} s after which SageMaker ends a request",
         )
     if request.streams and not request.latency.of_tokens:
         yield PlanWarning(
             "streamed-first-token",
-            "the responses are streamed: no CloudWatch metric of SageMaker's gives the time to the "
-            "first token (FirstChunkLatency is documented for bidirectional streaming only); take "
-            "it from the callers or the container's own metrics",
+            "the responses are streamed, and no CloudWatch metric of SageMaker has the time to the "
+            "first token (FirstChunkLatency is documented for bidirectional streaming only): measure "
+            "it at the callers, or read the container's own metrics",
         )
     for name in request.latency.milliseconds if request.throughput and not request.is_rare else ():
         if name == "Average":
@@ -90,8 +93,8 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
         if beyond < SAMPLES_BEYOND:
             yield PlanWarning(
                 f"few-samples-{name}",
-                f"even at peak only {plain_number(float(beyond), 2)} requests a minute lie beyond {name}: "
-                "the alarm needs longer periods, or it follows single requests",
+                f"even at the peak only {plain_number(float(beyond), 2)} requests a minute are slower than "
+                f"{name}: the alarm needs longer periods, or single requests raise it",
             )
 
 
@@ -101,8 +104,8 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     if share is not None and share.endpoint and request.throughput is None:
         yield PlanWarning(
             "no-share",
-            f"{share.variant} gets none of the requests but those that name it as TargetVariant: "
-            f"its fleet of {fleet.initial} is assumed to hold them",
+            f"{share.variant} gets only requests that name it as TargetVariant: its fleet of "
+            f"{fleet.initial} is assumed to hold them",
         )
     elif request.throughput is None:
         yield PlanWarning(
@@ -122,15 +125,16 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             "rare-calls",
             f"at most {plain_number(request.throughput.peak_tps * 60, 2)} calls a minute, and an instance holds "
             f"{readable(request.throughput.tps_per_instance * 60)}: a fixed fleet of {fleet.initial} serves "
-            "them, kept warm with warm_up.keep_warm, and no alarm watches latency, as a percentile "
-            "would be that of a single call. Serverless inference, asynchronous inference and "
-            "inference components that scale to zero cost nothing between calls; their first call waits",
+            "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
+            "of so few calls is the latency of a single one. Serverless inference, asynchronous "
+            "inference, and inference components that scale to zero cost nothing between calls, but "
+            "the first call waits",
         )
     elif request.throughput.safety_factor > HELD_SHARE:
         yield PlanWarning(
             "no-reserve",
-            f"the safety factor lets the peak take up to {request.throughput.safety_factor:.0%} of the "
-            f"measured limit, and {HELD_SHARE:.0%} count as held",
+            f"the safety factor lets the peak use up to {request.throughput.safety_factor:.0%} of the "
+            f"measured limit; only {HELD_SHARE:.0%} is safe",
         )
     elif (
         1 < fleet.minimum == fleet.maximum
@@ -144,8 +148,8 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     if share is not None and share.measured_on:
         yield PlanWarning(
             "throughput-of-another-type",
-            f"{share.variant} on {request.serving.instance_type} is assumed to hold what an instance of "
-            f"{share.measured_on} does: load-test one and state its tps_per_instance",
+            f"an instance of {share.variant} on {request.serving.instance_type} is assumed to hold as "
+            f"much as one on {share.measured_on}: load-test it and state its tps_per_instance",
         )
     if request.serving.burstable_types:
         yield PlanWarning(
@@ -163,26 +167,27 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
     held = float(fleet.minimum * stated(measured.tps_per_instance))
     starts = plan.request.start_seconds
     late = (
-        f"late for about {round(jump_seconds(starts) / 60)} minutes ("
-        f"{jump_seconds(starts) // 60 - starts // 60} until scaling decides, then the start)"
+        f"for about {round(jump_seconds(starts) / 60)} minutes ("
+        f"{jump_seconds(starts) // 60 - starts // 60} until scaling decides, then the start of an "
+        "instance)"
     )
     if measured.states_rises:
         fewest = fewest_for_rises(measured, starts)
         if fleet.minimum < fewest:
             yield PlanWarning(
                 "minimum-below-rise",
-                f"a minimum of {counted_instances(fleet.minimum)} holds {readable(held)} TPS until scaling has "
-                f"followed; traffic that rises as stated asks for {fewest}, and "
-                f"is {late} with fewer",
+                f"traffic that rises as stated needs a minimum of {fewest}; the minimum of "
+                f"{counted_instances(fleet.minimum)} holds {readable(held)} TPS, and the requests beyond "
+                f"that are late {late}",
             )
     elif (kept := float(stated(HELD_SHARE) * stated(held))) < measured.peak_tps:
         enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
         yield PlanWarning(
             "jumps-unknown",
             f"the minimum of {fleet.minimum} holds {readable(kept)} of {readable(measured.peak_tps)} TPS at "
-            f"{HELD_SHARE:.0%} of its limit: a jump beyond that is {late}. State "
-            "throughput.rise_tps_per_minute or from_tps, or raise the minimum, to "
-            f"{enough} for a jump to the peak, with scaling.schedule where its hour is known",
+            f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late {late}. State "
+            "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
+            f"{enough} hold a jump to the peak. scaling.schedule raises it at known hours only",
         )
 
 
@@ -196,9 +201,10 @@ def _start(plan: Plan) -> Iterator[PlanWarning]:
     ):
         yield PlanWarning(
             "start-not-stated",
-            f"an instance loads {readable(request.serving.weight_bytes / 1e9, 3)} GB of weights: state "
-            f"scaling.instance_start as you saw it; {plain_number(request.start_seconds / 60, 3)} minutes are assumed, "
-            f"{plain_number(start_floor(request.serving.weight_bytes) / 60, 3)} are the least at 1 GB/s from S3 and into memory",
+            f"an instance loads {readable(request.serving.weight_bytes / 1e9, 3)} GB of weights, and is "
+            f"assumed to start in {plain_number(request.start_seconds / 60, 3)} minutes (at 1 GB/s from S3 "
+            f"and into memory, {plain_number(start_floor(request.serving.weight_bytes) / 60, 3)} at least): "
+            "state the time that you saw as scaling.instance_start",
         )
 
 
@@ -209,16 +215,16 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
         when = "one instance" if plan.largest_fleet == 1 else "down to one instance at quiet hours"
         yield PlanWarning(
             "one-instance",
-            f"{when}: none stands in another zone, so an outage of the instance or of its zone is "
-            "an outage of the endpoint until SageMaker has replaced it, which takes minutes. "
-            "Enough for development; else a minimum of 2",
+            f"{when}: no other zone has one, so an outage of the instance or of its zone is an outage "
+            "of the endpoint until SageMaker has replaced the instance, which takes minutes. This is "
+            "enough for development; otherwise set a minimum of 2",
         )
     elif fewest < zones:
         yield PlanWarning(
             "zones-without-instance",
-            f"{counted_instances(fewest)} for {zones} client zones at quiet hours: requests of a zone "
-            "without one go to another zone; "
-            f"a minimum of {zones}, or fewer client zones, avoids it",
+            f"{counted_instances(fewest)} for {zones} client zones at quiet hours: requests from a zone "
+            "without an instance go to another zone; "
+            f"a minimum of {zones}, or fewer client zones, avoids this",
         )
 
 
@@ -239,10 +245,10 @@ def _outage(plan: Plan) -> Iterator[PlanWarning]:
         lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""
         yield PlanWarning(
             "zone-outage",
-            f"if a zone fails at peak, {plan.left_by_zone_outage} of "
+            f"if a zone fails at the peak, {plan.left_by_zone_outage} of "
             f"{counted_instances(plan.fleet.serving_at_peak)} remain ({readable(held)} of "
-            f"{readable(measured.peak_tps)} TPS) until {replaced}: {float(load):.0%} of their limit, and "
-            f"{HELD_SHARE:.0%} is safe; lower "
+            f"{readable(measured.peak_tps)} TPS) until {replaced}. They work at {float(load):.0%} of their "
+            f"limit; only {HELD_SHARE:.0%} is safe. Lower "
             f"the safety factor{lower} for {enough:,} instances, raise the minimum, or serve from "
             "more zones",
         )
@@ -253,8 +259,8 @@ def _requests(plan: Plan) -> Iterator[PlanWarning]:
     if plan.routing == "PREFIX_AWARE" and not request.is_generative:
         yield PlanWarning(
             "prefix-aware-unsure",
-            "PREFIX_AWARE routing helps servers that keep a prompt's prefix in a cache; the "
-            "images' names do not say that they are such",
+            "PREFIX_AWARE routing helps servers that cache the prefixes of prompts; the images' "
+            "names do not say that these do",
         )
     if plan.routing == "PREFIX_AWARE" and plan.fewest < PREFIX_AWARE_INSTANCES:
         alone = "" if plan.largest_fleet == 1 else " at quiet hours"
@@ -262,12 +268,11 @@ def _requests(plan: Plan) -> Iterator[PlanWarning]:
             "prefix-aware-one-instance",
             f"PREFIX_AWARE routing applies only when {PREFIX_AWARE_INSTANCES} or more instances can "
             f"serve a request, and there is one{alone}; a minimum of {PREFIX_AWARE_INSTANCES} avoids "
-            "it",
+            "this",
         )
     if (request.payload_bytes or 0) > MODEL_BODY_BYTES:
         yield PlanWarning(
             "payload-above-api-model",
-            f"a payload of {request.payload_bytes:,} bytes is above the {MODEL_BODY_BYTES:,} of "
-            "the API's model, though below the 25 MB of the developer guide: try it before you "
-            "rely on it",
+            f"a payload of {request.payload_bytes:,} bytes is larger than the {MODEL_BODY_BYTES:,} that "
+            "the API's model allows; the developer guide says 25 MB: try it before you rely on it",
         )
