@@ -106,7 +106,16 @@ def _clone(part: Part, folder: Path, output: IO[str]) -> Path:
 
 def _call(command: Sequence[str], folder: Path, output: IO[str]) -> None:
     """Run a command without the caller's virtual environment, and without `make nightly`'s ARGS."""
-    hidden = ("VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "ARGS", "NIGHTLY", "SEED")
+    hidden = (
+        "VIRTUAL_ENV",
+        "MAKEFLAGS",
+        "MAKELEVEL",
+        "MFLAGS",
+        "MAKEOVERRIDES",
+        "ARGS",
+        "NIGHTLY",
+        "SEED",
+    )
     environment = {k: v for k, v in os.environ.items() if k not in hidden}
     subprocess.run(
         command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True

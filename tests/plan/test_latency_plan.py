@@ -194,7 +194,12 @@ def test_a_plan_of_other_arguments_is_refused() -> None:
         (2, (1000, 200, 0.65), 4, r"800 of 1,000 TPS\) .* at 125% of .* to 0.45 for 12 instances"),
         (2, (1000, 200, 0.5), 5, r"1,000 of 1,000 TPS\) .* at 100% of .* to 0.45 for 12 instances"),
         (2, (1000, 200, 0.45), 6, None),  # 1,000 of 1,200
-        (3, (3000, 250, 0.65), 12, r"3,000 of 3,000 TPS\) .* at 100% of .* to 0.59 for 21 instances"),
+        (
+            3,
+            (3000, 250, 0.65),
+            12,
+            r"3,000 of 3,000 TPS\) .* at 100% of .* to 0.59 for 21 instances",
+        ),
         (3, (3000, 250, 0.6), 13, r"3,250 of 3,000 TPS\) .* at 92% of .* to 0.59"),
         (3, (3000, 250, 0.59), 14, None),
         (3, (3000, 250, 0.5), 16, None),

@@ -78,7 +78,9 @@ def test_a_start_that_is_stated_is_what_the_minimum_bridges() -> None:
     slow = ScalingOptions(instance_start=timedelta(minutes=15))
     assert planned(scaling=slow, rise_tps_per_minute=40).fleet.minimum == 9
     assert planned(scaling=slow, rise_tps_per_minute=20).fleet.minimum == 6  # 650 / 125 = 5.2
-    assert "requests are late for about 19 minutes" in warnings(planned(scaling=slow))["jumps-unknown"]  # 4 + 15
+    assert (
+        "requests are late for about 19 minutes" in warnings(planned(scaling=slow))["jumps-unknown"]
+    )  # 4 + 15
     assert "an instance serves" not in str(
         planned(scaling=slow, rise_tps_per_minute=20).explanation.summary
     )
@@ -121,7 +123,10 @@ def test_without_a_word_on_rises_the_plan_warns_with_numbers() -> None:
     text = warnings(planned())["jumps-unknown"]
     assert "the minimum of 2 holds 450 of 2,000 TPS at 90% of its limit" in text
     assert "requests are late for about 9 minutes" in text
-    assert "raise the minimum: 9 hold a jump to the peak. scaling.schedule raises it at known hours" in text
+    assert (
+        "raise the minimum: 9 hold a jump to the peak. scaling.schedule raises it at known hours"
+        in text
+    )
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,15 @@ CHANGELOG = """# Changelog
 
 def notes(folder: Path, *tag: str) -> subprocess.CompletedProcess[str]:
     (folder / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
-    command = ["make", "--silent", "-f", ROOT / "Makefile", "release-notes", *tag]
+    command = [
+        "make",
+        "--silent",
+        "--no-print-directory",
+        "-f",
+        ROOT / "Makefile",
+        "release-notes",
+        *tag,
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
