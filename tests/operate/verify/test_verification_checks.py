@@ -88,6 +88,11 @@ def first(place: str, **changes: Any) -> Change:
     return nested(place, 0, **changes)
 
 
+def pools_of(*types: str) -> Change:
+    pools = [{"InstanceType": each, "Priority": n} for n, each in enumerate(types, 1)]
+    return first("ProductionVariants", InstanceType=None, InstancePools=pools)
+
+
 def alarms(metric: str, **changes: Any) -> Change:
     def changed(parsed: dict[str, Any]) -> None:
         for each in parsed["MetricAlarms"]:
@@ -456,6 +461,13 @@ CASES = [
         "LLV402",
         "ml.m5.large, the plan says ml.m5.12xlarge",
         DescribeEndpointConfig=first("ProductionVariants", InstanceType="ml.m5.large"),
+    ),
+    *(
+        case(status, "LLV402", words, DescribeEndpointConfig=pools_of(*types))
+        for status, words, types in (
+            ("pass", "ml.m5.24xlarge, ml.m5.12xlarge", ("ml.m5.24xlarge", "ml.m5.12xlarge")),
+            ("fail", "ml.m5.large, the plan says ml.m5.12xlarge", ("ml.m5.large",)),
+        )
     ),
     passes("LLV403", "LEAST_OUTSTANDING_REQUESTS"),
     fails(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...account.drift import (
@@ -92,9 +92,8 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE)
 def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    yield from _each_variant(
-        context, "instance_type", lambda variant: ", ".join(variant.instance_types)
-    )
+    # Of instance pools the plan has the type that it was made for.
+    yield from _each_variant(context, "instance_type", lambda variant: variant.instance_types)
 
 
 @endpoint_check(
@@ -103,18 +102,18 @@ def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
+    yield from _each_variant(context, "routing_strategy", lambda variant: (variant.routing,))
 
 
 def _each_variant(
-    context: VerifiedEndpoint, decision: str, value: Callable[[DeployedVariant], str]
+    context: VerifiedEndpoint, decision: str, values: Callable[[DeployedVariant], Sequence[str]]
 ) -> Iterator[Outcome]:
     endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        found, planned = value(variant), context.planned(decision, name)
+        found, planned = ", ".join(values(variant)), context.planned(decision, name)
         if planned is None:
             yield unknown(f"{found}; {_NO_PLAN}", about=name)
-        elif found == planned:
+        elif planned in values(variant):
             yield passed(f"{found}", about=name)
         else:
             yield failed(f"{found}, the plan says {planned}", OTHER_CONFIGURATION, about=name)
