@@ -74,6 +74,9 @@ def test_prices_of_other_regions_are_passed_over() -> None:
         ("", "nothing of an offer file"),
         (SAGEMAKER.replace('"PricePerUnit"', '"Price"'), "no column priceperunit"),
         (SAGEMAKER.replace('"1.4080000000"', '"free"'), "'free' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', '"nan"'), "'nan' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', '"-1.4"'), "'-1.4' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', "1" * 200_000), "field larger than field limit"),
     ],
 )
 def test_what_is_no_whole_offer_file_is_refused(text: str, got: str) -> None:
