@@ -483,6 +483,18 @@ CASES = [
             ("fail", ("30 of 30",), {"CurrentInstanceCount": 30, "DesiredInstanceCount": 30}),
         )
     ),
+    passes(
+        "LLV404",
+        "30 of 30",
+        "2 to 40",
+        DescribeEndpoint=first(
+            "ProductionVariants", CurrentInstanceCount=30, DesiredInstanceCount=30
+        ),
+        GetTemplate=stated(
+            "AWS::ApplicationAutoScaling::ScalableTarget",
+            ScheduledActions=[{"ScalableTargetAction": {"MinCapacity": 12, "MaxCapacity": 40}}],
+        ),
+    ),
     passes("LLV405", "2 to 24", "5,400"),
     *(
         case(status, "LLV405", words, DescribeScalableTargets=change)

@@ -122,13 +122,13 @@ def _each_variant(
 @endpoint_check(
     "LLV404",
     "The desired number of instances runs",
-    how="Between the plan's minimum and maximum.",
+    how="Between the plan's minimum and maximum, and those of scheduled times.",
     source=_DESCRIBE,
 )
 def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
     endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        lowest, highest = (context.planned(f"{end}_instances", name) for end in ("min", "max"))
+        lowest, highest = _planned_limits(context, name)
         now, wanted = variant.current_instances, variant.desired_instances
         if not variant.running:
             continue
@@ -149,6 +149,20 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield failed(f"{evidence}; the plan says {lowest} to {highest}", _LIMITS, about=name)
         else:
             yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
+
+
+def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None, int | None]:
+    """The least and the most instances by the plan; scheduled times may go beyond either."""
+    lowest, highest = (context.planned(f"{end}_instances", variant) for end in ("min", "max"))
+    if lowest is None or highest is None:
+        return None, None
+    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
+    target, _ = targets.get(variant, ({}, {}))
+    actions = [
+        each.get("ScalableTargetAction") or {} for each in target.get("ScheduledActions", ())
+    ]
+    scheduled = [each for action in actions for each in action.values() if isinstance(each, int)]
+    return min((lowest, *scheduled)), max((highest, *scheduled))
 
 
 @endpoint_check(
