@@ -259,6 +259,7 @@ def test_a_price_file_of_another_region_is_refused(settings: Path, tmp_path: Pat
         ("ml.g5.xlarge,us-east-1,1,request,a,b,yesterday,c", "LLE890"),
         ("ml.g5.xlarge,us-east-1,1,request,a,b", "LLE890"),
         ("ml.g5.xlarge,us-east-1,1,request,a,b,2026-11-23,c,d", "LLE890"),
+        ('ml.g5.xlarge,us-east-1,1,request,"a"b,b,2026-11-23,c', "LLE890"),
         ("alarm,us-east-1,1,r,a,b,2026-11-23,c\nalarm,us-east-1,1,r,a,b,2026-11-23,c", "LLE890"),
         ("alarm,us-east-1,1,r,a,b,2026-11-23,c\nlogs,eu-west-1,1,r,a,b,2026-11-23,c", "LLE890"),
     ],
