@@ -363,6 +363,11 @@ CASES = [
         linked("LLV201", "pass", "no private DNS, as stated", by=by, GetTemplate=NO_PRIVATE_DNS)
         for by in (link(PrivateDnsEnabled=False), beside_another)
     ),
+    passes(
+        "LLV201",
+        "use1-az1, use1-az2, the callers' zones",
+        DescribeEndpointConfig=first("ProductionVariants", ModelName=None),
+    ),
     linked("LLV201", "fail", "pending", by=link(State="pending")),
     linked("LLV201", "fail", "no interface endpoint", by=link(State="deleted")),
     fails("LLV201", "not in use1-az2", DescribeSubnets=other_zone),
