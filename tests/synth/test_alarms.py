@@ -90,6 +90,12 @@ def test_the_new_fleet_alone(stack, endpoint, template_of):
         assert {"Name": "EndpointName", "Value": endpoint.name_at_synth} in dimensions
 
 
+def test_a_new_fleet_has_no_band_that_it_usually_keeps(stack, endpoint, template_of):
+    band = {"Invocations": "Sum"}
+    assert alarms_on(stack, endpoint, "Rollback", new_fleet_only=True, anomalies=band).alarms == {}
+    assert template_of(stack).of_type("AWS::CloudWatch::Alarm") == {}
+
+
 def test_every_variant_is_watched(stack, parts, template_of):
     variants = [parts.variant(stack), parts.variant(stack, name="challenger")]
     endpoint = parts.endpoint(stack, variants=variants)

@@ -43,6 +43,7 @@ from low_latency_endpoint import (
     InstanceCounts,
     InstancePool,
     InstanceType,
+    KeepWarmOptions,
     LatencyAlarms,
     LoadTestFleet,
     MetricsPublishing,
@@ -699,6 +700,12 @@ row(
     "warm_up=WarmUpOptions(payload=...)",
 )
 PAYLOAD = WarmUpPayload(data={})
+row(
+    "LLE929",
+    lambda _: WarmUpOptions(payload=PAYLOAD, requests=0, keep_warm=KeepWarmOptions()),
+    "keep_warm beside requests of 0",
+    "requests of 1 or more",
+)
 row(
     "LLE360",
     lambda _: WarmUpOptions(payload=PAYLOAD, keep_warm={"every": 1}),

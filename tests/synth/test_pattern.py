@@ -13,6 +13,7 @@ from aws_cdk import CfnParameter, Duration, Stage
 from aws_cdk.assertions import Template
 
 from low_latency_endpoint import (
+    AlarmOptions,
     Container,
     ContainerImage,
     FurtherVariant,
@@ -110,6 +111,17 @@ def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, te
         plan["min_instances"],
         plan["max_instances"],
     )
+
+
+def test_rollback_alarms_count_as_few_requests_as_the_others(pattern, stack, template_of):
+    pattern(alarms=AlarmOptions(minimum_invocations=1))
+    rates = [
+        metric["Expression"]
+        for alarm in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()
+        for metric in alarm.get("Metrics", ())
+        if "errors /" in metric.get("Expression", "")
+    ]
+    assert rates == ["IF(invocations >= 1, errors / invocations, 0)"] * 2
 
 
 def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, template_of):

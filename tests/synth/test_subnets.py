@@ -127,6 +127,20 @@ def test_a_new_network_takes_the_zones_of_the_stack(new_stack, parts):
     assert missing_of(stack) == ["availability-zones"]
 
 
+def test_a_vpc_that_has_no_subnet_is_refused_while_zones_are_looked_up(new_stack, parts):
+    stack = new_stack(context=FIRST_RUN)
+    vpc = parts.vpc(stack, private_subnet_ids=None)
+    with refused("LLE151", "dummy1a"):
+        in_vpc(stack, vpc, ClientZones.of_names(*stack.availability_zones))
+
+
+def test_zones_are_told_that_a_selection_has(stack, parts):
+    public = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC)
+    vpc = parts.vpc(stack, private_subnet_ids=None, public_subnet_ids=["subnet-1", "subnet-2"])
+    with refused("LLE151", allowed=f"zones with a subnet that subnet_selection selects: {A}, {B}"):
+        in_vpc(stack, vpc, ClientZones.of_names(A, C), subnet_selection=public)
+
+
 @pytest.mark.parametrize(
     "given",
     [

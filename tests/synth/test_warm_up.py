@@ -431,6 +431,8 @@ def test_refuses_a_network_of_another_vpc(stack, parts, make):
     [
         (lambda: WarmUpPayload(data={"inputs": object()}), "LLE557"),
         (lambda: WarmUpPayload(data={"inputs": float("nan")}), "LLE557"),
+        (lambda: WarmUpPayload(data={"inputs": "\ud800"}), "LLE557"),
+        (lambda: WarmUpPayload(text="\ud800"), "LLE557"),
         (lambda: WarmUpPayload(data={"inputs": cdk.Aws.REGION}).body, "LLE547"),
         (lambda: WarmUpPayload(text=cdk.Aws.REGION).body, "LLE547"),
         (lambda: WarmUpPayload(text="x", content_type="text/csv\r\nX-Evil: 1"), "LLE557"),

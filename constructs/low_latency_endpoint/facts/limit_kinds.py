@@ -79,7 +79,7 @@ class Range:
         if self.rule.fix != USE_AN_ALLOWED_VALUE:
             return ""
         if self.minimum is not None and value < self.minimum:
-            above = f"{digits(self.minimum)} or more" if self.minimum >= 1e-3 else "more than 0"
+            above = "more than 0" if 0 < self.minimum < 1e-3 else f"{digits(self.minimum)} or more"
             return f"Give {above}."
         if self.maximum is not None and value > self.maximum:
             return f"Give {digits(self.maximum)} or less."

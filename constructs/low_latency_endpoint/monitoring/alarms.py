@@ -95,7 +95,7 @@ class LatencyAlarms(Construct):
             id: The construct's ID in its scope.
             endpoint: An :class:`Endpoint`, or one imported with its variants.
             options: What to watch, and who is told; ``"planned"`` watches nothing here, where no plan is. By default ``AlarmOptions()``.
-            new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm then. By default the whole endpoint is watched.
+            new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm and none of ``options.anomalies`` then. By default the whole endpoint is watched.
 
         Raises:
             ConfigurationError: LLE631 for an endpoint imported without variants, LLE721 to LLE729
@@ -131,7 +131,8 @@ class LatencyAlarms(Construct):
                     rules.setdefault(specification.severity, []).append(rule)
             for group in groups.values():
                 rules.setdefault("", []).append(_all_of(group))
-            for name, statistic in options.anomalies.items():
+            # Of a fleet that has just come, CloudWatch has learnt no band.
+            for name, statistic in () if new_fleet_only else options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
                 rules.setdefault("", []).append(is_on(anomaly))
         if options.quiet_during_deployments and not new_fleet_only:

@@ -83,10 +83,11 @@ def choose_subnets(
     by_zone: dict[str, list[ec2.ISubnet]] = {}
     for subnet in candidates:
         by_zone.setdefault(subnet.availability_zone, []).append(subnet)
-    if any(map(is_stand_in, (*by_zone, *client_zones.zones))) or (
+    pending = any(map(is_stand_in, (*by_zone, *client_zones.zones))) or (
         not by_zone and is_pending(vpc)  # CDK knows no groups by their names yet
-    ):
-        return _stand_ins(vpc, candidates, client_zones)
+    )
+    if pending and (stand_ins := _stand_ins(vpc, candidates, client_zones)):
+        return stand_ins
     if any(is_token(zone) for zone in by_zone):
         raise ZONES_UNKNOWN_AT_SYNTH.error(
             got="a VPC whose zones are tokens",
@@ -95,10 +96,11 @@ def choose_subnets(
         )
     missing = [zone for zone in client_zones.zones if zone not in by_zone]
     if missing:
+        kind = "is not public" if selection is None else "subnet_selection selects"
         raise ZONE_WITHOUT_SUBNET.error(
             got=f"client zones {', '.join(client_zones.zones)}; without subnet: "
             f"{', '.join(missing)}",
-            allowed=f"zones with a subnet that is not public: {', '.join(sorted(by_zone)) or '-'}",
+            allowed=f"zones with a subnet that {kind}: {', '.join(sorted(by_zone)) or '-'}",
             where=where,
         )
     if selection is None:
@@ -122,9 +124,10 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection) -> list[ec2.ISubnet
 def _stand_ins(
     vpc: ec2.IVpc, candidates: Sequence[ec2.ISubnet], client_zones: ClientZones
 ) -> list[ec2.ISubnet]:
-    """Any subnets: the CLI runs the app again once it has looked up what it needs."""
+    """Any subnets, as the CLI runs the app again once it has looked up what it needs; or none."""
     stand_ins = candidates or [*vpc.private_subnets, *vpc.isolated_subnets, *vpc.public_subnets]
-    return [stand_ins[index % len(stand_ins)] for index in range(len(client_zones.zones))]
+    count = len(stand_ins)
+    return [stand_ins[at % count] for at in range(len(client_zones.zones))] if count else []
 
 
 def _warn_of_others(

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from .. import __version__
-from ..errors import rule
-from ..facts.prices import INSTANCE_HOUR, priced_items
+from ..errors import ConfigurationError, rule
+from ..facts.prices import INSTANCE_HOUR, PRICE, priced_items
 from ..plan.hourly_cost import ListedPrice
 
 PRICE_LIST = "https://pricing.us-east-1.amazonaws.com"
@@ -116,7 +116,7 @@ def read_price_list(
 
 def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[ListedPrice]:
     """The wanted prices of one offer file, in order."""
-    rows = csv.reader(lines)
+    rows = _rows(lines, source)
     about = dict(row[:2] for _, row in zip(_METADATA, rows, strict=False) if len(row) == 2)
     if tuple(about) != _METADATA:
         raise OFFER_FILE.error(
@@ -153,8 +153,8 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
         item = wanted.item(about["OfferCode"], row[usage])
         if item is not None:
             try:
-                usd = float(row[price])
-            except ValueError:
+                usd = PRICE.check(float(row[price]))
+            except (ValueError, ConfigurationError):
                 raise OFFER_FILE.error(
                     got=f"price {row[price]!r} in line {number}", allowed="US dollars", where=source
                 ) from None
@@ -168,6 +168,13 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
                 read=wanted.today.isoformat(),
                 source=source,
             )
+
+
+def _rows(lines: Iterable[str], source: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(lines)
+    except csv.Error as problem:
+        raise OFFER_FILE.error(got=str(problem), allowed="a CSV offer file", where=source) from None
 
 
 @contextmanager

@@ -9,13 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from ..errors.findings import Finding, breaches
+from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options, Touched
+from .rules import EXCLUDES_ANOTHER
 
 _MINUTE = timedelta(minutes=1)
 
@@ -85,12 +86,18 @@ class WarmUpPayload(Options):
 
     @property
     def _text(self) -> str:
-        if self.data is None:
-            return self.text or ""
         try:
-            return json.dumps(self.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            text = self.text or ""
+            if self.data is not None:
+                text = json.dumps(
+                    self.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+                )
+            text.encode()
+            return text
         except (TypeError, ValueError) as problem:
-            raise rules.PAYLOAD_TEXT.error(got=str(problem), allowed="JSON-safe data") from problem
+            raise rules.PAYLOAD_TEXT.error(
+                got=str(problem), allowed="JSON-safe data, or text"
+            ) from problem
 
     def _check(self) -> None:
         rules.PAYLOAD_BYTES.check(len(self._text.encode()))
@@ -181,7 +188,8 @@ class WarmUpOptions(Options):
 
     Raises:
         ConfigurationError: LLE540, LLE542 to LLE544, LLE548, LLE822 for values out of range,
-            LLE801 and LLE807 for values of another kind, LLE360 for a mapping.
+            LLE801 and LLE807 for values of another kind, LLE360 for a mapping, LLE929 for
+            ``keep_warm`` without a warm-up.
 
     Examples:
         >>> from low_latency_endpoint import KeepWarmOptions, WarmUpOptions, WarmUpPayload
@@ -214,3 +222,12 @@ class WarmUpOptions(Options):
     def _rules(self) -> Iterator[Finding]:
         """Something is sent."""
         yield from breaches(("payload",), rules.PAYLOAD_COUNT.check, len(self.payloads))
+        if self.requests == 0 and self.keep_warm is not None:
+            yield finding(
+                EXCLUDES_ANOTHER,
+                "keep_warm",
+                got="keep_warm beside requests of 0",
+                allowed="requests of 1 or more, or no requests",
+                what="keep-warm is a part of the warm-up, which requests of 0 turn off",
+                fix="Remove requests or keep_warm.",
+            )

@@ -332,6 +332,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                     AlarmOptions.none(),
                     model_latency=alarms.model_latency,
                     error_rate=alarms.error_rate,
+                    minimum_invocations=alarms.minimum_invocations,
                 ),
                 new_fleet_only=True,
             )

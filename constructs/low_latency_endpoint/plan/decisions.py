@@ -69,8 +69,10 @@ class Decision:
         text = _text(self.value)
         if not self.unit:
             return text
-        one = self.value == 1 and self.unit not in ("ms", "bytes") and self.unit.endswith("s")
-        return f"{text} {self.unit[:-1] if one else self.unit}"
+        noun, *more = self.unit.split()
+        if self.value == 1 and noun not in ("ms", "bytes"):
+            noun = noun.removesuffix("s")
+        return " ".join((text, noun, *more))
 
     @property
     def inputs_text(self) -> str:

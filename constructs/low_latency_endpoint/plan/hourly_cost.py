@@ -106,14 +106,18 @@ def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     prices: dict[str, Price] = {}
     reader = csv.DictReader(lines, strict=True)
-    if tuple(reader.fieldnames or ()) != _COLUMNS:
+    try:
+        columns, rows = tuple(reader.fieldnames or ()), list(reader)
+    except csv.Error as problem:
+        raise PRICE_FILE.error(got=str(problem), allowed=", ".join(_COLUMNS), where=where) from None
+    if columns != _COLUMNS:
         raise PRICE_FILE.error(
-            got=f"columns {', '.join(reader.fieldnames or ()) or 'none'}"[:100],
+            got=f"columns {', '.join(columns) or 'none'}"[:100],
             allowed=", ".join(_COLUMNS),
             where=where,
         )
     regions = set()
-    for number, row in enumerate(reader, 1):
+    for number, row in enumerate(rows, 1):
         place = f"{where}, price {number}".removeprefix(", ")
         try:
             if None in row:

@@ -22,7 +22,6 @@ SHAPE_LEVELS = rule(
     fix="Give (end in seconds, share of the peak) for each: ends rise from above zero, no "
     "share is negative, one is above zero.",
 )
-
 SHAPES = Path(__file__).parent / "traffic_shapes.json"
 
 
@@ -46,8 +45,8 @@ class Shape:
     Raises
     ------
     ConfigurationError
-        ``LLS131`` for levels that do not rise in time or have no traffic, ``LLS111`` for times out
-        of range.
+        ``LLS131`` for levels that do not rise in time, for negative shares, and without traffic;
+        ``LLS111`` for times out of range.
     """
 
     name: str
@@ -59,17 +58,18 @@ class Shape:
 
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
-        for value in (*ends, *shares):
-            SECONDS.check(value, "levels")
+        for end in ends:
+            SECONDS.check(end, "levels")
         if (
             not ends
             or any(later <= earlier for earlier, later in pairwise((0, *ends)))
             or not any(shares)
+            or not all(map(SECONDS.holds, shares))
         ):
             raise SHAPE_LEVELS.error(
                 got=f"{len(ends)} levels, the first {self.levels[:3]}",
                 where=f"shape {self.name}",
-                allowed="ends that rise, above zero, and a share above zero",
+                allowed="ends that rise, above zero; shares of zero or more, one above zero",
             )
         for name in ("deploy_at", "zone_lost_at"):
             if getattr(self, name) is not None:

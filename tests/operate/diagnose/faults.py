@@ -352,6 +352,12 @@ _ROWS = {
         over=60,
         of=_zone_lost,
     ),
+    "LLD135: half of the fleet gone at once, and callers that stop later": fault(
+        "4 of 8 instances stopped serving at 03:25 & not replaced by the end",
+        over=60,
+        of=_zone_lost,
+        tps=lambda m: 800 if m < 50 else 0,
+    ),
     "LLD135: a zone gone with its instances, and back, with errors of those left": fault(
         "4 of 8 instances stopped serving at 02:55 & replaced at 03:20",
         "client_zones.ids",
@@ -446,6 +452,17 @@ _ROWS = {
         "6 scaling activities between 2 and 3 instances & 10 min apart",
         "instances.min: 3",
         of=_flapping,
+    ),
+    "LLD122: a fleet that goes out and in, and again hours later": fault(
+        "6 scaling activities & 10 min apart",
+        over=360,
+        of=_flapping,
+        minutes=360,
+        instances=lambda m: 3 if 10 <= m < 20 or 30 <= m < 320 or 330 <= m < 340 else 2,
+        activities=[
+            Scaled(minute - 1, to, took=1)
+            for minute, to in zip((10, 20, 30, 320, 330, 340), (3, 2, 3, 2, 3, 2), strict=True)
+        ],
     ),
     "LLD122: a fleet that goes out and in, each new instance cold and failing at first": fault(
         "6 scaling activities & of all requests arrived then",
@@ -842,6 +859,11 @@ _ROWS = {
     "LLD408: connections refused by new instances, long before the activity ends": fault(
         "model errors & none before", of=_started_too_early, metric="InvocationModelErrors", took=9
     ),
+    "LLD408: errors since a deployment, after a failing minute of the former version": fault(
+        "1 of 6 failing periods before",
+        deployed=30,
+        errors={"Invocation5XXErrors": lambda m: 0.2 if m == 5 or 31 <= m < 36 else 0},
+    ),
     "LLD111: one worker on four CPUs, and what its full queue refuses": fault(
         "0.96 of 4 CPUs busy & 5XX errors",
         "containers[].environment",
@@ -912,6 +934,14 @@ _ROWS = {
         zones=_ZONES,
         latency=lambda m, i: 150 if i % 2 and m >= 15 else 40,
     ),
+    "LLD503: a slow zone of a fleet that has two instances in each already": fault(
+        "us-east-1b: ModelLatency 15",
+        "alarms.zone_imbalance: 1.5",
+        zones=_ZONES,
+        instances=constant(12),
+        scaling={"min": 12, "max": 16, "target": 7800.0},
+        latency=lambda m, i: 150 if i % 2 and m >= 15 else 40,
+    ),
     "LLD603: silence where an alarm expects traffic": fault(
         "alarm silence is in ALARM", tps=constant(0), silence_alarm=True
     ),
@@ -922,7 +952,15 @@ _ROWS = {
         failure="CloudWatch alarms in ALARM",
     ),
     "LLD702: a version that is slower": fault(
-        "before 03:20", "containers[].image", deployed=20, latency=slow(22, 60, 130)
+        "before 03:20 & and no slow period before",
+        "containers[].image",
+        deployed=20,
+        latency=slow(22, 60, 130),
+    ),
+    "LLD702: a version that is slower, after a slow minute of the former": fault(
+        "before 03:20 & and 1 slow period before",
+        deployed=20,
+        latency=lambda m, i: 130 if m == 5 or m >= 22 else 40,
     ),
     "LLD119: a CUDA 13 image on the default driver": fault(
         "Creating for 40 min & no log group & CUDA 13.0 & ml.g6e.2xlarge",

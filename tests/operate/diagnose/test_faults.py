@@ -128,6 +128,8 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
                     )
                 )
             elif change.key in ("instances.max", "instances.min"):
+                held = variant.scaling.minimum if variant.scaling else None
+                assert change.key == "instances.max" or number > (held or 0), change
                 chosen = {"instances": InstanceCounts(max=int(number))}
             elif change.key == "scaling.concurrency_target":
                 chosen = {

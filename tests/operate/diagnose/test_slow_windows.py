@@ -100,6 +100,30 @@ WINDOWS = {
 }
 
 
+SCATTERED = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
+OF_P99 = {
+    "LLD132": Scenario(
+        minutes=120,
+        tps=lambda m: 0 if 30 <= m < 70 else 300,
+        cpu=constant(20),
+        latency=lambda m, i: 500 if 70 <= m < 76 and i == 0 else 40,
+    ),
+    "LLD136": Scenario(minutes=120, latency=lambda m, i: 400 if m in SCATTERED and i == 0 else 40),
+}
+
+
+@pytest.mark.parametrize("order", [("p50", "p99"), ("p99", "p50")])
+@pytest.mark.parametrize("cause", OF_P99)
+def test_a_cause_shows_whatever_the_order_of_the_targets(
+    cause: str, order: tuple[str, ...], run: Run
+) -> None:
+    """One instance of eight is slow, which p99 shows and p50 does not."""
+    targets = {statistic: {"p50": 150.0, "p99": 200.0}[statistic] for statistic in order}
+    (found,) = run(OF_P99[cause], targets=targets).findings
+    assert found.id == cause
+    assert "p99 " in found.evidence[1].text
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 def test_time_windows(name: str, run: Run) -> None:
     windows, ids, values = WINDOWS[name]

@@ -74,6 +74,9 @@ def test_prices_of_other_regions_are_passed_over() -> None:
         ("", "nothing of an offer file"),
         (SAGEMAKER.replace('"PricePerUnit"', '"Price"'), "no column priceperunit"),
         (SAGEMAKER.replace('"1.4080000000"', '"free"'), "'free' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', '"nan"'), "'nan' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', '"-1.4"'), "'-1.4' in line 7"),
+        (SAGEMAKER.replace('"1.4080000000"', "1" * 200_000), "field larger than field limit"),
     ],
 )
 def test_what_is_no_whole_offer_file_is_refused(text: str, got: str) -> None:
@@ -256,6 +259,7 @@ def test_a_price_file_of_another_region_is_refused(settings: Path, tmp_path: Pat
         ("ml.g5.xlarge,us-east-1,1,request,a,b,yesterday,c", "LLE890"),
         ("ml.g5.xlarge,us-east-1,1,request,a,b", "LLE890"),
         ("ml.g5.xlarge,us-east-1,1,request,a,b,2026-11-23,c,d", "LLE890"),
+        ('ml.g5.xlarge,us-east-1,1,request,"a"b,b,2026-11-23,c', "LLE890"),
         ("alarm,us-east-1,1,r,a,b,2026-11-23,c\nalarm,us-east-1,1,r,a,b,2026-11-23,c", "LLE890"),
         ("alarm,us-east-1,1,r,a,b,2026-11-23,c\nlogs,eu-west-1,1,r,a,b,2026-11-23,c", "LLE890"),
     ],

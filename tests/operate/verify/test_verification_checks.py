@@ -88,6 +88,11 @@ def first(place: str, **changes: Any) -> Change:
     return nested(place, 0, **changes)
 
 
+def pools_of(*types: str) -> Change:
+    pools = [{"InstanceType": each, "Priority": n} for n, each in enumerate(types, 1)]
+    return first("ProductionVariants", InstanceType=None, InstancePools=pools)
+
+
 def alarms(metric: str, **changes: Any) -> Change:
     def changed(parsed: dict[str, Any]) -> None:
         for each in parsed["MetricAlarms"]:
@@ -358,6 +363,11 @@ CASES = [
         linked("LLV201", "pass", "no private DNS, as stated", by=by, GetTemplate=NO_PRIVATE_DNS)
         for by in (link(PrivateDnsEnabled=False), beside_another)
     ),
+    passes(
+        "LLV201",
+        "use1-az1, use1-az2, the callers' zones",
+        DescribeEndpointConfig=first("ProductionVariants", ModelName=None),
+    ),
     linked("LLV201", "fail", "pending", by=link(State="pending")),
     linked("LLV201", "fail", "no interface endpoint", by=link(State="deleted")),
     fails("LLV201", "not in use1-az2", DescribeSubnets=other_zone),
@@ -457,6 +467,13 @@ CASES = [
         "ml.m5.large, the plan says ml.m5.12xlarge",
         DescribeEndpointConfig=first("ProductionVariants", InstanceType="ml.m5.large"),
     ),
+    *(
+        case(status, "LLV402", words, DescribeEndpointConfig=pools_of(*types))
+        for status, words, types in (
+            ("pass", "ml.m5.24xlarge, ml.m5.12xlarge", ("ml.m5.24xlarge", "ml.m5.12xlarge")),
+            ("fail", "ml.m5.large, the plan says ml.m5.12xlarge", ("ml.m5.large",)),
+        )
+    ),
     passes("LLV403", "LEAST_OUTSTANDING_REQUESTS"),
     fails(
         "LLV403",
@@ -470,6 +487,18 @@ CASES = [
             ("warn", ("6 of 12", "capacity"), {"CurrentInstanceCount": 6}),
             ("fail", ("30 of 30",), {"CurrentInstanceCount": 30, "DesiredInstanceCount": 30}),
         )
+    ),
+    passes(
+        "LLV404",
+        "30 of 30",
+        "2 to 40",
+        DescribeEndpoint=first(
+            "ProductionVariants", CurrentInstanceCount=30, DesiredInstanceCount=30
+        ),
+        GetTemplate=stated(
+            "AWS::ApplicationAutoScaling::ScalableTarget",
+            ScheduledActions=[{"ScalableTargetAction": {"MinCapacity": 12, "MaxCapacity": 40}}],
+        ),
     ),
     passes("LLV405", "2 to 24", "5,400"),
     *(

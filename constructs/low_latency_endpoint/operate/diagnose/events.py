@@ -188,10 +188,11 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         now = since.median
         if now is None or now < NEW_VERSION * was:
             continue
+        before = sum(t <= deployment.time - view.period for t in view.whole.slow_times)
         words = (
             f"median of the typical ModelLatency {milliseconds(was)} before {m.clock(deployment.time)}, "
-            f"{milliseconds(now)} since, and no slow period before; {deployment.configuration} was "
-            f"deployed then ({deployment.how})"
+            f"{milliseconds(now)} since, and {before or 'no'} slow period{'s' * (before > 1)} before; "
+            f"{deployment.configuration} was deployed then ({deployment.how})"
         )
         yield view.cause("LLD702", *view.slow_evidence(), Evidence(words, deployment.time, m.end))
         return
@@ -227,7 +228,9 @@ def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Findi
     starts = after_starts(view, times)
     if not starts or times[-1] == came.times[-1]:
         return None
-    words = f"errors {within_minutes(view, starts)}, none before"
+    before = sum(time <= starts[0].first - view.period for time in times)
+    earlier = f"{before} of {len(times)} failing periods" if before else "none"
+    words = f"errors {within_minutes(view, starts)}, {earlier} before"
     more = colder(starts, "new", " when traffic rises")
     return view.cause("LLD408", evidence, words, times=times, more=more)
 

@@ -164,7 +164,9 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
     share = _share(view.variant.zones, worst, times)
     text += _share_words(share, len(means))
     why = "two instances in each zone, so that no zone depends on one"
-    first, confidence = [Remedy("instances.min", why, str(2 * len(means)))], "medium"
+    scaling, least, confidence = view.variant.scaling, 2 * len(means), "medium"
+    held = scaling.minimum if scaling and scaling.minimum else view.variant.current_instances
+    first = [Remedy("instances.min", why, str(least))] if (held or 0) < least else []
     if share is not None and share > SLOW_ZONE / len(means):
         first.append(Remedy("client_zones.ids", "stack-level: all zones in which callers run"))
         confidence = "high"

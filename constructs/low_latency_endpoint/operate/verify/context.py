@@ -11,7 +11,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.endpoints import DeployedEndpoint, describe_model, read_endpoint
-from ...account.network import describe_subnets, resolve, vpc_endpoints
+from ...account.network import adopted_interface_endpoint, describe_subnets, resolve, vpc_endpoints
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
@@ -103,9 +103,13 @@ def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[s
         for subnets in model_subnets(endpoint).values()
         for subnet in subnets
     }
+    found = vpc_endpoints(context.account, vpc_ids)
+    if not vpc_ids:  # a variant that hosts inference components has no model
+        stated = (adopted_interface_endpoint(context.account, each) for each in sorted(own))
+        found = [endpoint for endpoint in stated if endpoint is not None]
     runtime = [
         endpoint
-        for endpoint in vpc_endpoints(context.account, vpc_ids)
+        for endpoint in found
         if endpoint["VpcEndpointType"] == "Interface"
         and endpoint["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))
     ]

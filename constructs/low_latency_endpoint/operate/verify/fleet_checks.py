@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...account.drift import (
@@ -92,9 +92,8 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
 
 @endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE)
 def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    yield from _each_variant(
-        context, "instance_type", lambda variant: ", ".join(variant.instance_types)
-    )
+    # Of instance pools the plan has the type that it was made for.
+    yield from _each_variant(context, "instance_type", lambda variant: variant.instance_types)
 
 
 @endpoint_check(
@@ -103,18 +102,18 @@ def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
+    yield from _each_variant(context, "routing_strategy", lambda variant: (variant.routing,))
 
 
 def _each_variant(
-    context: VerifiedEndpoint, decision: str, value: Callable[[DeployedVariant], str]
+    context: VerifiedEndpoint, decision: str, values: Callable[[DeployedVariant], Sequence[str]]
 ) -> Iterator[Outcome]:
     endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        found, planned = value(variant), context.planned(decision, name)
+        found, planned = ", ".join(values(variant)), context.planned(decision, name)
         if planned is None:
             yield unknown(f"{found}; {_NO_PLAN}", about=name)
-        elif found == planned:
+        elif planned in values(variant):
             yield passed(f"{found}", about=name)
         else:
             yield failed(f"{found}, the plan says {planned}", OTHER_CONFIGURATION, about=name)
@@ -123,13 +122,13 @@ def _each_variant(
 @endpoint_check(
     "LLV404",
     "The desired number of instances runs",
-    how="Between the plan's minimum and maximum.",
+    how="Between the plan's minimum and maximum, and those of scheduled times.",
     source=_DESCRIBE,
 )
 def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
     endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        lowest, highest = (context.planned(f"{end}_instances", name) for end in ("min", "max"))
+        lowest, highest = _planned_limits(context, name)
         now, wanted = variant.current_instances, variant.desired_instances
         if not variant.running:
             continue
@@ -150,6 +149,20 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield failed(f"{evidence}; the plan says {lowest} to {highest}", _LIMITS, about=name)
         else:
             yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
+
+
+def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None, int | None]:
+    """The least and the most instances by the plan; scheduled times may go beyond either."""
+    lowest, highest = (context.planned(f"{end}_instances", variant) for end in ("min", "max"))
+    if lowest is None or highest is None:
+        return None, None
+    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
+    target, _ = targets.get(variant, ({}, {}))
+    actions = [
+        each.get("ScalableTargetAction") or {} for each in target.get("ScheduledActions", ())
+    ]
+    scheduled = [each for action in actions for each in action.values() if isinstance(each, int)]
+    return min((lowest, *scheduled)), max((highest, *scheduled))
 
 
 @endpoint_check(

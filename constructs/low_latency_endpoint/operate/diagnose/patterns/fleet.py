@@ -24,7 +24,7 @@ def flapping(view: VariantView) -> Iterator[Matched]:
     ]
     done.sort(key=lambda activity: activity.start)
     sizes, turns = _turns(view, done)
-    loads = [view.tps.between(t - const.PERIODS * view.period, t).median for t in turns]
+    loads = [view.tps.between(t - const.PERIODS * view.period, t).median for _, t in turns]
     came = [each for each in loads if each]
     if len(came) < const.TURNS or max(came) > const.SAME_LOAD * min(came):
         return
@@ -35,7 +35,7 @@ def flapping(view: VariantView) -> Iterator[Matched]:
     errors = [view.get(metric, "Sum").points for metric in reversed(CONTAINER_ERRORS)]
     failing = [time for points in errors for time, count in points.items() if count]
     explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
-    apart = (turns[-1] - turns[0]) / (len(turns) - 1) / MINUTE
+    apart = sum((t - earlier) / MINUTE for earlier, t in turns) / len(turns)
     text = (
         f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "
         f"{apart:.0f} min apart, at {readable(min(came), 3)} to {readable(max(came), 3)} requests a second"
@@ -50,8 +50,10 @@ def flapping(view: VariantView) -> Iterator[Matched]:
     yield Matched(finding, explains, errors=True)
 
 
-def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[datetime]]:
-    """The sizes of the fleet, and when scaling turned from out to in or back, soon after another."""
+def _turns(
+    view: VariantView, done: list[Activity]
+) -> tuple[list[float], list[tuple[datetime, datetime]]]:
+    """The sizes of the fleet, and each turn of scaling, out to in or back, soon after another."""
     before = view.instances.between(view.measurements.start, done[0].start).points if done else {}
     sizes = [
         *([before[max(before)]] if before else []),
@@ -60,15 +62,19 @@ def _turns(view: VariantView, done: list[Activity]) -> tuple[list[float], list[d
     outward = [more > fewer for fewer, more in pairwise(sizes)]
     steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
     turns = [later.start for (_, one), (later, other) in pairwise(steps) if one != other]
-    return sizes, [later for one, later in pairwise(turns) if later - one <= const.TURNS_APART]
+    return sizes, [pair for pair in pairwise(turns) if pair[1] - pair[0] <= const.TURNS_APART]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """At ``time`` the instances that served fell from ``before`` to ``left``, until ``until``."""
+    """At ``time`` the instances that served fell from ``before`` to ``left``.
+
+    ``until`` is when they were replaced, or when the window ended.
+    """
 
     time: datetime
     until: datetime
+    replaced: bool
     before: int
     left: int
 
@@ -112,10 +118,11 @@ def _losses(view: VariantView) -> Iterator[Loss]:
                 for n in range(index + 1, len(times))
                 if all(round(counts.points[t]) >= count for t in times[n : n + 2])
             ),
-            len(times) - 1,
+            None,
         )
-        yield Loss(times[index], times[back], count, left)
-        index = back + 1
+        last = len(times) - 1 if back is None else back
+        yield Loss(times[index], times[last], back is not None, count, left)
+        index = last + 1
 
 
 def _load_stays(view: VariantView, times: list[datetime], index: int) -> bool:
@@ -158,7 +165,7 @@ def _lost(
     if scaling is not None and scaling.activities is not None:
         asked = "scaling did not request it"
     back = "not replaced by the end of the window"
-    if loss.until < explained[-1] or loss.until < m.end - 2 * view.period:
+    if loss.replaced:
         back = f"replaced at {m.clock(loss.until)}"
     words = f"{loss.before - loss.left} of {loss.before} instances stopped serving at "
     words += m.clock(loss.time) + (f", with zone {zone}" if zone else "") + f"; {back}; {asked}"

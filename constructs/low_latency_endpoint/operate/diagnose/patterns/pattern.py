@@ -123,7 +123,7 @@ def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
     """The share of requests that it hits, in words, and how surely."""
     times = set(times)
     text = f"{percent(share(view, times))} of all requests arrived then"
-    for each in judged(view)[:1]:
+    if each := slowest(view, times):
         part, known = _late_requests(view, times, each), view.requests.only(times).sum
         if part and known:
             measure = f"took longer than {milliseconds(each.limit)}"
@@ -132,9 +132,10 @@ def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
 
 
 def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
-    """Latency at these times and otherwise, in words, of the first judged statistic and p50."""
-    parts = []
-    for name in dict.fromkeys([*(each.statistic for each in judged(view)[:1]), "p50"]):
+    """Latency at these times and otherwise, in words, of the slowest statistic and p50."""
+    parts, times = [], set(times)
+    worst = slowest(view, times)
+    for name in dict.fromkeys([*([worst.statistic] if worst else []), "p50"]):
         then, rest = _medians(_left(view, name), times)
         if then is not None and rest is not None:
             parts.append(f"{name} {milliseconds(then)} then, {milliseconds(rest)} otherwise")
@@ -150,6 +151,19 @@ def ratio(series: Series, times: Iterable[datetime]) -> float | None:
 def _medians(series: Series, times: Iterable[datetime]) -> tuple[float | None, float | None]:
     inside = set(times)
     return series.only(inside).median, series.without(inside).median
+
+
+def slowest(view: VariantView, times: Iterable[datetime]) -> Judged | None:
+    """The judged statistic that is the most times slower at these times than otherwise."""
+    inside = set(times)
+    return max(judged(view), key=lambda each: ratio(each.series, inside) or 0, default=None)
+
+
+def slower(view: VariantView, times: Iterable[datetime]) -> float:
+    """How many times slower that one is; 0 without data."""
+    inside = set(times)
+    worst = slowest(view, inside)
+    return (worst and ratio(worst.series, inside)) or 0
 
 
 def load_then(view: VariantView, times: Iterable[datetime]) -> float | None:

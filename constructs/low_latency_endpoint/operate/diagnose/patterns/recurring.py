@@ -32,6 +32,7 @@ from .pattern import (
     load_words,
     ratio,
     share,
+    slower,
     then_and_otherwise,
 )
 
@@ -123,7 +124,7 @@ def after_idle(view: VariantView) -> Iterator[Matched]:
             len(cold) == 1
             and (len(times) < const.SLOW_AFTER_ONE or elsewhere > const.SLOW_ELSEWHERE)
         )
-        or (ratio(judged(view)[0].series, times) or 0) < const.SLOWER_AFTER_PAUSE
+        or slower(view, times) < const.SLOWER_AFTER_PAUSE
         # A spike, not the pause.
         or ((load_then(view, times) or 0) >= const.SAME_LOAD and view.saturation(times))
     ):
@@ -205,7 +206,7 @@ def scattered(view: VariantView) -> Iterator[Matched]:
         or typical < const.ENOUGH_REQUESTS
         or share(view, slow) < const.SHARE_OF_SCATTERED
         or after_starts(view, slow)
-        or (ratio(judged(view)[0].series, slow) or 0) < const.SLOWER
+        or slower(view, slow) < const.SLOWER
     ):
         return
     gaps = [(later[0] - one[0]) / MINUTE for one, later in pairwise(apart)]
