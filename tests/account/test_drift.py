@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.account.drift import Drift, DriftedProperty, _policy_drift
+import low_latency_endpoint.account.drift as module
+from low_latency_endpoint.account.drift import (
+    TARGET,
+    Drift,
+    DriftedProperty,
+    _policy_drift,
+    stated_targets,
+)
+from low_latency_endpoint.account.stacks import StackEndpoint
 
 KIND = "TargetTrackingScalingPolicyConfiguration"
 TRACKING = {"PredefinedMetricSpecification": {"PredefinedMetricType": "Tps"}, "TargetValue": 5.0}
@@ -44,3 +52,20 @@ def test_a_policy_is_known_by_its_name_or_its_metric(
         assert words in drift.text
         put = live["PolicyName"] if drift.differences else "mine"
         assert f"--policy-name {put} " in drift.repair
+
+
+def test_an_endpoint_has_no_target_of_one_whose_logical_id_begins_likewise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def target(endpoint: str) -> dict[str, Any]:
+        name = {"Fn::GetAtt": [endpoint, "EndpointName"]}
+        resource_id = {"Fn::Join": ["", ["endpoint/", name, "/variant/primary"]]}
+        return {"Type": TARGET, "Properties": {"ResourceId": resource_id, "MaxCapacity": 4}}
+
+    resources = {"A": target("Search2Endpoint"), "B": target("SearchEndpoint2Endpoint")}
+    monkeypatch.setattr(module, "template_resources", lambda account, stack: resources)
+    search = StackEndpoint("SearchEndpoint", "search", "", {}, {})
+    account: Any = None
+    assert stated_targets(account, "Stack", search) == {}
+    resources["C"] = target("SearchEndpoint")
+    assert list(stated_targets(account, "Stack", search)) == ["primary"]

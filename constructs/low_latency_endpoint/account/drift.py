@@ -182,7 +182,7 @@ def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dic
     for logical_id, resource in resources.items():
         properties = resource.get("Properties") or {}
         text = json.dumps(properties.get("ResourceId", ""))
-        ours = endpoint.logical_id in text or f"/{endpoint.name}/" in text
+        ours = f'"{endpoint.logical_id}"' in text or f"/{endpoint.name}/" in text
         if resource["Type"] != TARGET or not ours:
             continue
         variant = text.rpartition("/variant/")[2].partition('"')[0]
