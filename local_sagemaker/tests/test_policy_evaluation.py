@@ -123,6 +123,17 @@ def test_who_has_to_allow(identity: list[Policy], given: dict[str, Any], lacks: 
     assert judge(identity, **given) == refused
 
 
+@pytest.mark.parametrize("nearest", [ROLE, SESSION.arn])
+@pytest.mark.parametrize("last", [False, True])
+def test_of_several_statements_the_one_that_names_the_caller_nearest_counts(
+    nearest: str, last: bool
+) -> None:
+    """IAM user guide, "Policy evaluation logic": statements are joined by OR, in any order."""
+    statements = [allow(Principal={"AWS": name}) for name in (nearest, ACCOUNT)]
+    resource = policy(*(reversed(statements) if last else statements))
+    assert judge([], resource=resource) == GRANTED
+
+
 @pytest.mark.parametrize(
     ("kind", "policies"),
     [
@@ -260,6 +271,7 @@ def test_not_resource_is_every_other_one() -> None:
         ("DateEquals", "2030-01-01T00:00:00Z", "1893456000", True),
         ("Bool", "true", "true", True),
         ("Bool", "true", "false", False),
+        ("Bool", "false", "true", False),
         ("Bool", "false", None, False),
         ("BoolIfExists", "false", None, True),
         ("BinaryEquals", "QmluYXJ5", "QmluYXJ5", True),
@@ -337,6 +349,24 @@ def test_variables_are_filled_in_and_their_wildcards_are_letters() -> None:
     assert not judge([home], on=mine).allowed
 
 
+@pytest.mark.parametrize(
+    ("operator", "wanted", "result"),
+    [
+        ("StringLike", "*/${aws:username}", True),
+        ("StringLike", "hom?/${aws:username}", True),
+        ("StringEquals", "home/${aws:username}", True),
+        ("StringEquals", "*/${aws:username}", False),
+        ("StringEquals", "hom?/${aws:username}", False),
+    ],
+)
+def test_wildcards_before_a_variable_are_those_of_the_operator(
+    operator: str, wanted: str, result: bool
+) -> None:
+    """IAM user guide, "Condition operators": of a string only StringLike takes * and ?."""
+    context = {"k": "home/Nikki", "aws:username": "Nikki"}
+    assert holds(operator, "k", [wanted], context) is result
+
+
 def test_variables_have_defaults_and_escapes() -> None:
     wanted = ["${aws:PrincipalTag/team, 'company-wide'}"]
     assert holds("StringEquals", "k", wanted, {"k": "company-wide"})
@@ -380,18 +410,47 @@ def test_a_principal_with_a_wildcard_in_it_is_named() -> None:
         judge([], resource=policy(allow(Principal={"AWS": "arn:aws:sts::1:assumed-role/R/*"})))
 
 
-def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> None:
-    class Known(dict[str, str]):
-        def get(self, key: str, default: Any = None) -> Any:
-            raise NotJudged(key)
+class Unknown(dict[str, str]):
+    """A context of which no key is known."""
 
-    odd = allow(Condition={"StringEquals": {"odd:key": "v"}})
-    for identity in ([policy(odd, allow())], [policy(odd), EVERYTHING], [EVERYTHING, policy(odd)]):
-        assert judge(identity, context=Known(a="b")) == GRANTED
-    denies = policy({**odd, "Effect": "Deny"})
-    for identity in ([policy(odd)], [policy(odd), NOTHING], [EVERYTHING, denies]):
+    def get(self, key: str, default: Any = None) -> Any:
+        raise NotJudged(key)
+
+
+ODD = allow(Condition={"StringEquals": {"odd:key": "v"}})
+
+
+def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> None:
+    for identity in ([policy(ODD, allow())], [policy(ODD), EVERYTHING], [EVERYTHING, policy(ODD)]):
+        assert judge(identity, context=Unknown(a="b")) == GRANTED
+    denies = policy({**ODD, "Effect": "Deny"})
+    for identity in ([policy(ODD)], [policy(ODD), NOTHING], [EVERYTHING, denies]):
         with pytest.raises(NotJudged, match="odd:key"):
-            judge(identity, context=Known(a="b"))
+            judge(identity, context=Unknown(a="b"))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("unknown", "known", "judged"),
+    [
+        ([ROLE], ROLE, True),
+        ([ROLE], SESSION.arn, True),
+        # Then a boundary and a session policy limit it, or do not.
+        ([SESSION.arn], ROLE, False),
+        ([SESSION.arn, ROLE], ROLE, False),
+    ],
+)
+def test_what_is_unknown_matters_where_it_may_give_more_than_is_known(
+    unknown: list[str], known: str, judged: bool, last: bool
+) -> None:
+    statements = [{**ODD, "Principal": {"AWS": name}} for name in unknown]
+    statements.append(allow(Principal={"AWS": known}))
+    resource = policy(*(reversed(statements) if last else statements))
+    if judged:
+        assert judge([], resource=resource, context=Unknown(a="b")) == GRANTED
+    else:
+        with pytest.raises(NotJudged, match="odd:key"):
+            judge([], resource=resource, context=Unknown(a="b"))
 
 
 def test_administrators_are_those_whom_nothing_limits() -> None:
