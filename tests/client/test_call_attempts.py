@@ -87,7 +87,7 @@ NO_TIME = ConnectTimeoutError(endpoint_url=ZONE)
         # A zone that cannot be reached is left once, on top of the retries.
         (0, "zone once", [(REFUSED, "sure"), (REFUSED, None)]),
         (1, "zone", [(REFUSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
-        (2, "zone", [(REFUSED, ""), (CLOSED, "")]),
+        (2, "zone", [(REFUSED, ""), (CLOSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
         (1, "zone that opens", [(REFUSED, ""), (REFUSED, "sure"), (REFUSED, None)]),
     ],
 )
@@ -178,6 +178,37 @@ def test_what_needs_no_pause_is_done_up_to_the_deadline(
     over = call(rules, started=now - longest)
     assert over.deadline == now
     assert over.failed(STALE) is None
+
+
+def test_the_wait_for_the_first_token_counts_from_the_first_request_that_went_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Connecting is none of it, and a second attempt does not start it anew."""
+    clock = iter([1000.0, 1003.0, 1009.0])
+    monkeypatch.setattr(call_attempts.time, "monotonic", lambda: next(clock))
+    one = Attempts(rules_of(), idempotent=True)
+    assert one.deadline == 1000.0 + one._rules.longest_seconds
+    one.first_token = 5.0
+    for _ in range(2):
+        one.sending(None)
+        assert (one.sent, one.deadline) == (1003.0, 1008.0)
+
+
+def test_without_a_limit_on_the_first_token_the_call_keeps_its_deadline() -> None:
+    one = call(rules_of())
+    deadline = one.deadline
+    one.sending(None)
+    assert one.deadline == deadline
+
+
+def test_each_connection_is_told_before_the_request_goes_out_on_it() -> None:
+    one = call(rules_of())
+    told: list[object] = []
+    one.watch = told.append
+    connections = [object(), object()]
+    for connection in connections:
+        one.sending(connection)
+    assert told == connections
 
 
 def test_a_forked_child_starts_with_its_own_locks_and_budget() -> None:
