@@ -228,23 +228,47 @@ def test_a_step_waits_for_one_to_ten_periods(periods: int, valid: bool) -> None:
             steps((8, 2), periods=periods)
 
 
+TOKEN = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
+
+
+def made(name: str, value: Any) -> object:
+    if name == "periods":
+        return steps((8, 2), periods=value)
+    return StepUp(**{"requests": 8, "add": 1, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("requests", "LLE614"), ("add", "LLE364"), ("periods", "LLE615")]
+)
+def test_the_numbers_of_steps_are_numbers_that_are_known(name: str, code: str) -> None:
+    with refused(code, got="a token"):
+        made(name, TOKEN)
+    with refused("LLE807"):
+        made(name, "many")
+
+
 # All of them
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("given", "code", "got"),
     [
-        ({"metric": "concurrency"}, "LLE928"),
-        ({"metric": "concurrency", "concurrency_target": 4, "invocations_target": 9}, "LLE929"),
-        ({"metric": "invocations", "concurrency_target": 4}, "LLE929"),
-        ({"concurrency_target": 4}, "LLE929"),
-        ({"keep_counts": False}, "LLE512"),
+        ({"metric": "concurrency"}, "LLE928", "concurrency without concurrency_target"),
+        (
+            {"metric": "concurrency", "concurrency_target": 4, "invocations_target": 9},
+            "LLE929",
+            "metric: concurrency",
+        ),
+        ({"metric": "invocations", "concurrency_target": 4}, "LLE929", "metric: invocations"),
+        # Without a metric it is the default.
+        ({"concurrency_target": 4}, "LLE929", "metric: invocations"),
+        ({"keep_counts": False}, "LLE512", "keep_counts: false without enabled: false"),
     ],
 )
 def test_a_target_belongs_to_its_metric_and_kept_counts_to_scaling(
-    given: dict[str, Any], code: str
+    given: dict[str, Any], code: str, got: str
 ) -> None:
-    with refused(code):
+    with refused(code, got=got):
         ScalingOptions(**given)
 
 
