@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import (
@@ -152,6 +155,28 @@ def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:
     assert not is_idempotent({"SessionId": "s"})
     assert is_idempotent({"SessionId": "s", "Idempotent": True})
     assert not is_idempotent({"Idempotent": False})
+
+
+@pytest.mark.parametrize(
+    "field", ["messages", "prompt", "max_tokens", "max_new_tokens", "max_completion_tokens"]
+)
+@pytest.mark.parametrize(
+    "of", [str.encode, lambda t: bytearray(t.encode()), lambda t: memoryview(t.encode()), str]
+)
+def test_what_asks_for_a_generation_is_not_repeated_unless_the_call_says_so(
+    field: str, of: Callable[[str], Any]
+) -> None:
+    """A second copy would take an accelerator's time as the first does."""
+    body = of(f'{{"{field}": 1}}')
+    assert not is_idempotent({"Body": body})
+    assert is_idempotent({"Body": body, "Idempotent": True})
+    assert is_idempotent({"Body": of(f'{{"inputs": "one {field}"}}')}), "a word in it is no field"
+
+
+def test_a_file_is_not_read_to_see_what_it_asks_for() -> None:
+    body = io.BytesIO(b'{"messages": []}')
+    assert is_idempotent({"Body": body})
+    assert body.tell() == 0
 
 
 def test_the_zone_that_answers_again_is_open() -> None:
