@@ -207,6 +207,10 @@ def test_actions_match_in_any_case_and_by_wildcards(pattern: str, matches: bool)
         # "AWS completes an ARN with fewer fields by wildcards".
         ("arn:aws:sqs", "arn:aws:sqs:us-east-1:1:queue", True),
         ("arn:aws:sns", "arn:aws:sqs:us-east-1:1:queue", False),
+        # An action without a resource needs "*" in its policy ("Resource").
+        ("*", "*", True),
+        ("arn:aws:s3:::*", "*", False),
+        ("arn:aws:s3", "arn:aws:s3", False),  # no ARN, which has six fields
     ],
 )
 def test_resources_match_field_by_field(pattern: str, resource: str, matches: bool) -> None:
@@ -257,10 +261,22 @@ def test_not_resource_is_every_other_one() -> None:
         ("StringEqualsIfExists", "a", None, True),
         ("StringEqualsIfExists", "a", "b", False),
         ("StringNotEqualsIfExists", "a", "a", False),
-        ("NumericLessThanEquals", "10", "10", True),
-        ("NumericLessThan", "10", "9.5", True),
-        ("NumericGreaterThan", "10", "9", False),
-        ("NumericGreaterThanEquals", "10", "10", True),
+        *(
+            (f"{kind}{order}", wanted, given, result)
+            for kind, wanted, values in (
+                ("Numeric", "10", ("9.5", "10", "10.5")),
+                ("Date", "2030-01-01T00:00:00Z", ("2029-12-31", "2030-01-01", "2030-01-02")),
+            )
+            for order, results in {
+                "LessThan": (True, False, False),
+                "LessThanEquals": (True, True, False),
+                "Equals": (False, True, False),
+                "NotEquals": (True, False, True),
+                "GreaterThanEquals": (False, True, True),
+                "GreaterThan": (False, False, True),
+            }.items()
+            for given, result in zip(values, results, strict=True)
+        ),
         ("NumericEquals", "10", "10.0", True),
         ("NumericEquals", "10", "ten", False),
         ("NumericNotEquals", "10", None, True),
@@ -269,6 +285,7 @@ def test_not_resource_is_every_other_one() -> None:
         ("DateLessThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", True),
         ("DateGreaterThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", False),
         ("DateEquals", "2030-01-01T00:00:00Z", "1893456000", True),
+        ("DateEquals", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00+01:00", True),
         ("Bool", "true", "true", True),
         ("Bool", "true", "false", False),
         ("Bool", "false", "true", False),
@@ -365,6 +382,16 @@ def test_wildcards_before_a_variable_are_those_of_the_operator(
     """IAM user guide, "Condition operators": of a string only StringLike takes * and ?."""
     context = {"k": "home/Nikki", "aws:username": "Nikki"}
     assert holds(operator, "k", [wanted], context) is result
+
+
+def test_a_variable_without_one_value_matches_nothing() -> None:
+    """IAM user guide, "Variables and tags": a key that is not there, or one of several values."""
+    home = policy(allow("s3:*", "arn:aws:s3:::example-bucket/home/${aws:username}/*"))
+    nobody = "arn:aws:s3:::example-bucket/home//a"
+    assert not judge([home], on=nobody).allowed
+    assert not judge([home], on=nobody, context={"aws:username": ""}).allowed
+    several = {"k": "red", "aws:tagkeys": ("red",)}
+    assert not holds("StringEquals", "k", ["${aws:TagKeys}"], several)
 
 
 def test_variables_have_defaults_and_escapes() -> None:
