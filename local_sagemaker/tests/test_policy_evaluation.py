@@ -123,6 +123,17 @@ def test_who_has_to_allow(identity: list[Policy], given: dict[str, Any], lacks: 
     assert judge(identity, **given) == refused
 
 
+@pytest.mark.parametrize("nearest", [ROLE, SESSION.arn])
+@pytest.mark.parametrize("last", [False, True])
+def test_of_several_statements_the_one_that_names_the_caller_nearest_counts(
+    nearest: str, last: bool
+) -> None:
+    """IAM user guide, "Policy evaluation logic": statements are joined by OR, in any order."""
+    statements = [allow(Principal={"AWS": name}) for name in (nearest, ACCOUNT)]
+    resource = policy(*(reversed(statements) if last else statements))
+    assert judge([], resource=resource) == GRANTED
+
+
 @pytest.mark.parametrize(
     ("kind", "policies"),
     [
@@ -196,6 +207,10 @@ def test_actions_match_in_any_case_and_by_wildcards(pattern: str, matches: bool)
         # "AWS completes an ARN with fewer fields by wildcards".
         ("arn:aws:sqs", "arn:aws:sqs:us-east-1:1:queue", True),
         ("arn:aws:sns", "arn:aws:sqs:us-east-1:1:queue", False),
+        # An action without a resource needs "*" in its policy ("Resource").
+        ("*", "*", True),
+        ("arn:aws:s3:::*", "*", False),
+        ("arn:aws:s3", "arn:aws:s3", False),  # no ARN, which has six fields
     ],
 )
 def test_resources_match_field_by_field(pattern: str, resource: str, matches: bool) -> None:
@@ -246,10 +261,22 @@ def test_not_resource_is_every_other_one() -> None:
         ("StringEqualsIfExists", "a", None, True),
         ("StringEqualsIfExists", "a", "b", False),
         ("StringNotEqualsIfExists", "a", "a", False),
-        ("NumericLessThanEquals", "10", "10", True),
-        ("NumericLessThan", "10", "9.5", True),
-        ("NumericGreaterThan", "10", "9", False),
-        ("NumericGreaterThanEquals", "10", "10", True),
+        *(
+            (f"{kind}{order}", wanted, given, result)
+            for kind, wanted, values in (
+                ("Numeric", "10", ("9.5", "10", "10.5")),
+                ("Date", "2030-01-01T00:00:00Z", ("2029-12-31", "2030-01-01", "2030-01-02")),
+            )
+            for order, results in {
+                "LessThan": (True, False, False),
+                "LessThanEquals": (True, True, False),
+                "Equals": (False, True, False),
+                "NotEquals": (True, False, True),
+                "GreaterThanEquals": (False, True, True),
+                "GreaterThan": (False, False, True),
+            }.items()
+            for given, result in zip(values, results, strict=True)
+        ),
         ("NumericEquals", "10", "10.0", True),
         ("NumericEquals", "10", "ten", False),
         ("NumericNotEquals", "10", None, True),
@@ -258,8 +285,10 @@ def test_not_resource_is_every_other_one() -> None:
         ("DateLessThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", True),
         ("DateGreaterThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", False),
         ("DateEquals", "2030-01-01T00:00:00Z", "1893456000", True),
+        ("DateEquals", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00+01:00", True),
         ("Bool", "true", "true", True),
         ("Bool", "true", "false", False),
+        ("Bool", "false", "true", False),
         ("Bool", "false", None, False),
         ("BoolIfExists", "false", None, True),
         ("BinaryEquals", "QmluYXJ5", "QmluYXJ5", True),
@@ -337,6 +366,34 @@ def test_variables_are_filled_in_and_their_wildcards_are_letters() -> None:
     assert not judge([home], on=mine).allowed
 
 
+@pytest.mark.parametrize(
+    ("operator", "wanted", "result"),
+    [
+        ("StringLike", "*/${aws:username}", True),
+        ("StringLike", "hom?/${aws:username}", True),
+        ("StringEquals", "home/${aws:username}", True),
+        ("StringEquals", "*/${aws:username}", False),
+        ("StringEquals", "hom?/${aws:username}", False),
+    ],
+)
+def test_wildcards_before_a_variable_are_those_of_the_operator(
+    operator: str, wanted: str, result: bool
+) -> None:
+    """IAM user guide, "Condition operators": of a string only StringLike takes * and ?."""
+    context = {"k": "home/Nikki", "aws:username": "Nikki"}
+    assert holds(operator, "k", [wanted], context) is result
+
+
+def test_a_variable_without_one_value_matches_nothing() -> None:
+    """IAM user guide, "Variables and tags": a key that is not there, or one of several values."""
+    home = policy(allow("s3:*", "arn:aws:s3:::example-bucket/home/${aws:username}/*"))
+    nobody = "arn:aws:s3:::example-bucket/home//a"
+    assert not judge([home], on=nobody).allowed
+    assert not judge([home], on=nobody, context={"aws:username": ""}).allowed
+    several = {"k": "red", "aws:tagkeys": ("red",)}
+    assert not holds("StringEquals", "k", ["${aws:TagKeys}"], several)
+
+
 def test_variables_have_defaults_and_escapes() -> None:
     wanted = ["${aws:PrincipalTag/team, 'company-wide'}"]
     assert holds("StringEquals", "k", wanted, {"k": "company-wide"})
@@ -380,18 +437,47 @@ def test_a_principal_with_a_wildcard_in_it_is_named() -> None:
         judge([], resource=policy(allow(Principal={"AWS": "arn:aws:sts::1:assumed-role/R/*"})))
 
 
-def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> None:
-    class Known(dict[str, str]):
-        def get(self, key: str, default: Any = None) -> Any:
-            raise NotJudged(key)
+class Unknown(dict[str, str]):
+    """A context of which no key is known."""
 
-    odd = allow(Condition={"StringEquals": {"odd:key": "v"}})
-    for identity in ([policy(odd, allow())], [policy(odd), EVERYTHING], [EVERYTHING, policy(odd)]):
-        assert judge(identity, context=Known(a="b")) == GRANTED
-    denies = policy({**odd, "Effect": "Deny"})
-    for identity in ([policy(odd)], [policy(odd), NOTHING], [EVERYTHING, denies]):
+    def get(self, key: str, default: Any = None) -> Any:
+        raise NotJudged(key)
+
+
+ODD = allow(Condition={"StringEquals": {"odd:key": "v"}})
+
+
+def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> None:
+    for identity in ([policy(ODD, allow())], [policy(ODD), EVERYTHING], [EVERYTHING, policy(ODD)]):
+        assert judge(identity, context=Unknown(a="b")) == GRANTED
+    denies = policy({**ODD, "Effect": "Deny"})
+    for identity in ([policy(ODD)], [policy(ODD), NOTHING], [EVERYTHING, denies]):
         with pytest.raises(NotJudged, match="odd:key"):
-            judge(identity, context=Known(a="b"))
+            judge(identity, context=Unknown(a="b"))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("unknown", "known", "judged"),
+    [
+        ([ROLE], ROLE, True),
+        ([ROLE], SESSION.arn, True),
+        # Then a boundary and a session policy limit it, or do not.
+        ([SESSION.arn], ROLE, False),
+        ([SESSION.arn, ROLE], ROLE, False),
+    ],
+)
+def test_what_is_unknown_matters_where_it_may_give_more_than_is_known(
+    unknown: list[str], known: str, judged: bool, last: bool
+) -> None:
+    statements = [{**ODD, "Principal": {"AWS": name}} for name in unknown]
+    statements.append(allow(Principal={"AWS": known}))
+    resource = policy(*(reversed(statements) if last else statements))
+    if judged:
+        assert judge([], resource=resource, context=Unknown(a="b")) == GRANTED
+    else:
+        with pytest.raises(NotJudged, match="odd:key"):
+            judge([], resource=resource, context=Unknown(a="b"))
 
 
 def test_administrators_are_those_whom_nothing_limits() -> None:

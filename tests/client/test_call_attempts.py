@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import (
@@ -87,7 +90,7 @@ NO_TIME = ConnectTimeoutError(endpoint_url=ZONE)
         # A zone that cannot be reached is left once, on top of the retries.
         (0, "zone once", [(REFUSED, "sure"), (REFUSED, None)]),
         (1, "zone", [(REFUSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
-        (2, "zone", [(REFUSED, ""), (CLOSED, "")]),
+        (2, "zone", [(REFUSED, ""), (CLOSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
         (1, "zone that opens", [(REFUSED, ""), (REFUSED, "sure"), (REFUSED, None)]),
     ],
 )
@@ -154,6 +157,28 @@ def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:
     assert not is_idempotent({"Idempotent": False})
 
 
+@pytest.mark.parametrize(
+    "field", ["messages", "prompt", "max_tokens", "max_new_tokens", "max_completion_tokens"]
+)
+@pytest.mark.parametrize(
+    "of", [str.encode, lambda t: bytearray(t.encode()), lambda t: memoryview(t.encode()), str]
+)
+def test_what_asks_for_a_generation_is_not_repeated_unless_the_call_says_so(
+    field: str, of: Callable[[str], Any]
+) -> None:
+    """A second copy would take an accelerator's time as the first does."""
+    body = of(f'{{"{field}": 1}}')
+    assert not is_idempotent({"Body": body})
+    assert is_idempotent({"Body": body, "Idempotent": True})
+    assert is_idempotent({"Body": of(f'{{"inputs": "one {field}"}}')}), "a word in it is no field"
+
+
+def test_a_file_is_not_read_to_see_what_it_asks_for() -> None:
+    body = io.BytesIO(b'{"messages": []}')
+    assert is_idempotent({"Body": body})
+    assert body.tell() == 0
+
+
 def test_the_zone_that_answers_again_is_open() -> None:
     rules = rules_of(zonal=True)
     assert rules.route is not None
@@ -178,6 +203,37 @@ def test_what_needs_no_pause_is_done_up_to_the_deadline(
     over = call(rules, started=now - longest)
     assert over.deadline == now
     assert over.failed(STALE) is None
+
+
+def test_the_wait_for_the_first_token_counts_from_the_first_request_that_went_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Connecting is none of it, and a second attempt does not start it anew."""
+    clock = iter([1000.0, 1003.0, 1009.0])
+    monkeypatch.setattr(call_attempts.time, "monotonic", lambda: next(clock))
+    one = Attempts(rules_of(), idempotent=True)
+    assert one.deadline == 1000.0 + one._rules.longest_seconds
+    one.first_token = 5.0
+    for _ in range(2):
+        one.sending(None)
+        assert (one.sent, one.deadline) == (1003.0, 1008.0)
+
+
+def test_without_a_limit_on_the_first_token_the_call_keeps_its_deadline() -> None:
+    one = call(rules_of())
+    deadline = one.deadline
+    one.sending(None)
+    assert one.deadline == deadline
+
+
+def test_each_connection_is_told_before_the_request_goes_out_on_it() -> None:
+    one = call(rules_of())
+    told: list[object] = []
+    one.watch = told.append
+    connections = [object(), object()]
+    for connection in connections:
+        one.sending(connection)
+    assert told == connections
 
 
 def test_a_forked_child_starts_with_its_own_locks_and_budget() -> None:

@@ -27,7 +27,7 @@ from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.report import over_time, percentiles, throughput_and_latency
 from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_bounds
 from low_latency_endpoint.load_test.search.early_verdict import blocks_of, worth_of
-from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
+from low_latency_endpoint.load_test.search.judging import GOODPUT, LatencyGoal, judge
 from low_latency_endpoint.load_test.search.load_testing import run
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
@@ -133,6 +133,38 @@ def test_both_targets_and_the_goodput_are_kept_or_not() -> None:
     assert outcome(tokens(0.4, 0.04, good=382)) == "unclear", "95.5 %, of 400"
 
 
+@pytest.mark.parametrize(
+    ("good", "kept"),
+    [(400, True), (382, True), (380, True), (379, False), (340, False)],  # 380 are 95 %
+)
+@pytest.mark.parametrize("client_bound", [(), ("busy",)])
+def test_a_step_is_kept_with_as_many_good_answers_as_the_goal_asks_for(
+    good: int, kept: bool, client_bound: tuple[str, ...]
+) -> None:
+    found = Measurement(latency=WHOLE, sent=400, tokens=tokens(0.4, 0.04, good=good))
+    assert judge(GOAL, found, client_bound=client_bound).kept is kept
+
+
+def test_goodput_is_the_share_measured_with_bounds_of_independent_requests() -> None:
+    """Four requests are worth one: of 400 with 380 good ones as much is known as 95 of 100 tell."""
+    step = Measurement(latency=WHOLE, sent=400, tokens=tokens(0.4, 0.04, good=380))
+    for worth, expected in (({}, share_bounds(380, 400)), ({GOODPUT: 4.0}, share_bounds(95, 100))):
+        found = judge(GOAL, step, worth=worth)
+        assert found.goodput == expected
+        assert found.to_dict()["goodput"] == {
+            "value": 0.95,
+            "low": expected.low,
+            "high": expected.high,
+            "samples": expected.samples,
+        }
+    # The value is what was measured, whatever the rounding of 381 / 4.
+    step = Measurement(latency=WHOLE, sent=400, tokens=tokens(0.4, 0.04, good=381))
+    found = judge(GOAL, step, worth={GOODPUT: 4.0})
+    assert found.goodput is not None
+    assert found.goodput.value == 381 / 400
+    assert judge(LatencyGoal({"p99": 5.0}), step).to_dict()["goodput"] is None
+
+
 def test_the_goodput_asked_for_is_the_lower_of_the_percentiles() -> None:
     goal = LatencyGoal({"ttft-p99": 0.5, "ttft-p50": 0.2, "itl-p90": 0.05})
     assert goal.goodput == 0.9
@@ -195,6 +227,7 @@ def test_targets_for_tokens_of_other_answers_are_unclear() -> None:
     judged = judge(GOAL, Measurement(latency=WHOLE, sent=400))
     assert judged.outcome == "unclear"
     assert judged.goodput is None
+    assert not judged.kept
 
 
 @pytest.mark.parametrize(("hits", "samples"), [(0, 10), (10, 10), (95, 100), (399, 400), (3, 7)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,7 +15,9 @@ from low_latency_endpoint.facts.deployments import takes_guardrails
 from low_latency_endpoint.facts.limits import ROUTING_STRATEGY
 from low_latency_endpoint.options.throughput import (
     MeasuredThroughput,
+    factor_for,
     instances_at_peak,
+    instances_for,
     invocations_target,
 )
 from low_latency_endpoint.options.variant import RoutingStrategy
@@ -30,7 +33,8 @@ from tests.refusals import refused
         (1000, 200, 0.5, 2, 10),
         (130, 200, 0.65, 2, 2),
         (131, 200, 0.65, 1, 2),  # 1.008 rounds up to 2
-        (1, 200, 0.5, 2, 2),  # at least two
+        (1, 200, 0.5, 2, 2),
+        (1, 200, 0.5, 1, 2),  # at least two, in one zone too
         (1, 200, 0.5, 4, 4),  # at least one per zone
         (2.1, 0.7, 1.0, 2, 3),  # 3.0000000000000004 in floating point: one instance too many
         (63, 3, 0.7, 2, 30),  # 30.000000000000004
@@ -82,6 +86,46 @@ def test_measured_throughput_of_the_article() -> None:
     assert measured.target_invocations_per_instance == 7800
     assert measured.instances_at_peak(2) == 8
     assert MeasuredThroughput(peak_tps=1000, tps_per_instance=200).safety_factor == 0.5
+
+
+@pytest.mark.parametrize(
+    ("from_tps", "peak"),
+    [(0, 1000), (0.5, 1000), (999.5, 1000), (1000, 1000), (1000, float("1e3"))],
+)
+def test_traffic_jumps_to_the_peak_from_any_rate_up_to_it(from_tps: float, peak: float) -> None:
+    measured = MeasuredThroughput(peak_tps=peak, tps_per_instance=200, from_tps=from_tps)
+    assert measured.from_tps == from_tps
+    assert measured.states_rises
+
+
+def test_traffic_does_not_jump_to_less() -> None:
+    with refused("LLE607", got="1000.5 with a peak of 1000", allowed="0 to 1000"):
+        MeasuredThroughput(peak_tps=1000, tps_per_instance=200, from_tps=1000.5)
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(MeasuredThroughput)])
+def test_no_number_of_the_throughput_is_left_to_cloudformation(name: str) -> None:
+    """The plan counts with each of them, so LLE825 as documented."""
+    token = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
+    with refused("LLE825"):
+        MeasuredThroughput(**{"peak_tps": 1000, "tps_per_instance": 200, name: token})
+
+
+def test_a_rise_is_a_jump_or_so_much_a_minute() -> None:
+    stated = {"peak_tps": 1000, "tps_per_instance": 200}
+    assert not MeasuredThroughput(**stated).states_rises
+    assert MeasuredThroughput(**stated, rise_tps_per_minute=0).states_rises
+    with refused("LLE609", got="from_tps 1 and rise_tps_per_minute 2", allowed="one of the two"):
+        MeasuredThroughput(**stated, from_tps=1, rise_tps_per_minute=2)
+
+
+@given(st.integers(2, 60), st.decimals("1", "5000", places=2), st.decimals("1", "500", places=2))
+def test_a_factor_for_a_number_of_instances_is_the_largest_hundredth(instances, peak, tps):
+    factor = factor_for(instances, float(peak), float(tps))
+    if factor > 0:
+        assert instances_for(float(peak), float(tps), factor) >= instances
+    more = round(factor + 0.01, 2)
+    assert instances_for(float(peak), float(tps), more) < instances
 
 
 def test_a_target_that_scaling_refuses() -> None:

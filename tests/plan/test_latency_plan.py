@@ -410,12 +410,34 @@ def test_without_need_or_choice_no_ami_is_decided() -> None:
     assert "inference_ami" not in explained(instance_type="ml.g7.2xlarge", images=[LLM_IMAGE])
 
 
-def test_a_burstable_type_gets_a_fixed_fleet() -> None:
-    plan = explained(instance_type="ml.t2.large", min_instances=4)
+@pytest.mark.parametrize(
+    ("counts", "size"),
+    [
+        ({"min_instances": 4}, 4),
+        ({"initial_instances": 3}, 3),
+        ({"max_instances": 5}, 5),
+        ({"initial_instances": 3, "max_instances": 3}, 3),
+        ({}, 8),  # what the peak needs
+    ],
+)
+def test_a_burstable_type_gets_a_fixed_fleet(counts: dict[str, int], size: int) -> None:
+    plan = explained(instance_type="ml.t2.large", **counts)
     assert [
         plan[name].value
         for name in ("min_instances", "initial_instances", "max_instances", "scaling_metric")
-    ] == [4, 4, 4, None]
+    ] == [size, size, size, None]
+
+
+def test_rare_calls_need_no_room_to_scale_unless_it_is_asked_for() -> None:
+    """Less than a call a minute: two instances for two zones, and twice as many as a maximum."""
+    rare = MeasuredThroughput(peak_tps=0.01, tps_per_instance=1)
+    plan = distilbert(throughput=rare)
+    assert (plan.fleet.minimum, plan.fleet.maximum, plan.scaling) == (2, 2, None)
+    assert plan.alarms == ()
+    asked = distilbert(throughput=rare, invocations_target=30)
+    assert (asked.fleet.minimum, asked.fleet.maximum) == (2, 4)
+    assert asked.scaling is not None
+    assert asked.scaling.target == 30
 
 
 def test_a_language_model_is_known_by_its_image() -> None:

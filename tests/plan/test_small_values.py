@@ -22,8 +22,15 @@ from low_latency_endpoint.plan.variant_shares import VariantShare
 
 
 def test_counts() -> None:
-    words = [counted_instances(count) for count in (1, 1200, 4.4956)]
-    assert words == ["1 instance", "1,200 instances", "4.496 instances"]
+    words = [counted_instances(count) for count in (0.5, 1, 1.0, 2.0, 1200, 4.4956)]
+    assert words == [
+        "0.5 instances",
+        "1 instance",
+        "1 instance",
+        "2 instances",
+        "1,200 instances",
+        "4.496 instances",
+    ]
     assert (instances_for(1000, 200), instances_for(1000, 200, 0.65)) == (5, 8)
     assert (least_unreserved(1000), least_unreserved(10)) == (100, 10)
     assert keep_warm_threshold(zones=2, requests_per_zone=60, every_seconds=60, below_tps=None) == 4

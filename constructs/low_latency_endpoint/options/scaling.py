@@ -39,7 +39,6 @@ SCHEDULE_NAME = text_form(
     "text without : / | and control characters, and without a space at either end",
     max_length=256,
     source=_API + "API_PutScheduledAction.html",
-    unicode=True,
 )
 SCHEDULE_EXPRESSION = text_form(
     "LLE612",

@@ -287,7 +287,7 @@ def judge(
     if piling_up:
         unclear.append("ever more requests were under way: answers did not keep pace")
     if unclear:
-        return Judgement("unclear", tuple(unclear), bounds, False, overloaded, kept, good)
+        return Judgement("unclear", tuple(unclear), bounds, False, rising, kept, good)
     return Judgement(
         "held", tuple(held) or ("no more errors than allowed",), bounds, kept=True, goodput=good
     )

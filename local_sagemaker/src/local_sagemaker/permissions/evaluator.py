@@ -364,16 +364,18 @@ class Policy:
         )
 
     def allows(self, asked: Asked) -> _Grant:
-        """Say whom the allowing statements name, the nearest, whatever is unknown of others."""
-        found, unknown = _Grant.NOBODY, None
+        """Say whom the allowing statements name, the nearest; NotJudged if others may name nearer."""
+        found = possible = _Grant.NOBODY
+        unknown = None
         for statement in self.statements:
+            grant = _Grant.ITSELF  # as far as is known
             try:
                 grant = statement.grant(asked.principal)
                 if grant > found and not statement.denies and statement.applies(asked):
                     found = grant
             except NotJudged as problem:
-                unknown = problem
-        if unknown is not None and found < _Grant.ITSELF:
+                possible, unknown = max(possible, grant), problem
+        if unknown is not None and found < possible:
             raise unknown
         return found
 
