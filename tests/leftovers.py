@@ -62,12 +62,16 @@ def _threads() -> set[threading.Thread]:
     }
 
 
+#: What goes on in a process that uses it: a local AWS ends its own (test_nothing_is_left.py), jsii's
+#: Node.js serves all that is made with the CDK.
+_KEPT = ("local_sagemaker", "jsii")
+
+
 def _processes() -> set[subprocess.Popen[Any]]:
-    """Without those of a local AWS, which goes on: it ends them itself (test_nothing_is_left.py)."""
     return {
         process
         for process in _STARTED
-        if process.returncode is None and "local_sagemaker" not in str(process.args)
+        if process.returncode is None and not any(kept in str(process.args) for kept in _KEPT)
     }
 
 
