@@ -61,7 +61,7 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
             "MaxCapacity is 2, the template says 24; RegisterScalableTarget by arn:aws:sts:",
             "run npx cdk deploy --revert-drift",
             "LLD102",
-            "instances.max is 24 in what is deployed",
+            "instances.max is 24 in the deployed template",
             "throughput.tps_per_instance # no number",
             "0 fail",
         ),

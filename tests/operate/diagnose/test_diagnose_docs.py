@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.operate.diagnose.document import document
+from low_latency_endpoint.operate.diagnose.findings import kinds
 
 from .faults import FAULTS
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "diagnose.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "reference" / "diagnose.md"
 
 
 def _printed(finding: str) -> str:
@@ -52,3 +55,16 @@ def test_the_page_shows_what_is_printed(finding: str) -> None:
         PAGE.write_text(before + head + made + end + rest, "utf-8")
         return
     assert shown == made
+
+
+def test_pages_name_a_finding_as_the_command_does() -> None:
+    """The commands of most pages run by night only (test_commands_run.py); titles change by day."""
+    titles = {kind.id: kind.title for kind in kinds()}
+    shown = [
+        (finding, title)
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        for finding, title in re.findall(r"^\d+\. (LLD\d+) (.*)$", page.read_text("utf-8"), re.M)
+    ]
+    assert len(shown) > 5
+    # At 80 columns a long title goes on in the next line.
+    assert [each for each in shown if not titles[each[0]].startswith(each[1])] == []
