@@ -1,12 +1,13 @@
 """``make nightly``: what is too long for each change, one after the other, and a page of what came of it.
 
 Runs all even when one fails. The page is ``docs/reference/nightly.md``; what each printed is in
-``build/nightly/``.
+``build/nightly/``. ``make nightly ARGS=fuzz`` runs one part again, and renews its row of the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -15,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -122,26 +123,41 @@ def _call(command: Sequence[str], folder: Path, output: IO[str]) -> None:
     )
 
 
-def page(rows: Sequence[tuple[str, bool, float, str]]) -> str:
+@dataclass(frozen=True)
+class Result:
+    """How a part went, and of which commit."""
+
+    commit: str
+    day: str
+    passed: bool
+    seconds: float
+    figures: str
+
+
+def head() -> str:
+    """The commit of this checkout."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def page(results: Mapping[str, Result]) -> str:
     """The page, and the benchmarks' figures below the table."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
     table = "\n".join(
-        f"| {name} | {'passed' if passed else '**failed**'} | {seconds / 60:.0f} min | {figures} |"
-        for name, passed, seconds, figures in rows
+        f"| {part.name} | {'passed' if result.passed else '**failed**'} | {result.seconds / 60:.0f} min "
+        f"| {result.commit}, {result.day} | {result.figures} |"
+        if (result := results.get(part.name))
+        else f"| {part.name} | not run | | | |"
+        for part in parts()
     )
     bench = LOGS / "benchmarks.log"
     measured = bench.read_text(encoding="utf-8").strip() if bench.exists() else "not run"
     return f"""# The last nightly run
 
-`make nightly` runs what takes too long for each change, and writes this page.
+`make nightly` runs what takes too long for each change, and writes this page. Python
+{platform.python_version()}, {os.cpu_count()} processors.
 
-Commit {commit}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()},
-{os.cpu_count()} processors.
-
-| Part | Result | Took | Figures |
-|---|---|---|---|
+| Part | Result | Took | Commit | Figures |
+|---|---|---|---|---|
 {table}
 
 ## Benchmarks
@@ -160,17 +176,19 @@ def main() -> None:
     parser.add_argument("only", nargs="?", default="", help="a word of the names of parts")
     only = parser.parse_args().only.lower()
     LOGS.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for part in parts():
-        if only in part.name.lower():
-            passed, seconds, figures = run(part)
-            rows.append((part.name, passed, seconds, figures))
-            said = "passed" if passed else "FAILED"
-            print(f"{part.name:40} {said:7} {seconds:6.0f} s  {figures}", flush=True)
-    if not only:
-        PAGE.write_text(page(rows), encoding="utf-8")
-        print(f"Wrote {PAGE.relative_to(ROOT)}; what each part printed is in build/nightly/")
-    sys.exit(any(not passed for _, passed, _, _ in rows))
+    kept = LOGS / "results.json"
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    results = {name: Result(**result) for name, result in known.items()}
+    chosen = [part for part in parts() if only in part.name.lower()]
+    for part in chosen:
+        commit, day = head(), f"{datetime.now(UTC):%Y-%m-%d}"
+        result = results[part.name] = Result(commit, day, *run(part))
+        said = "passed" if result.passed else "FAILED"
+        print(f"{part.name:40} {said:7} {result.seconds:6.0f} s  {result.figures}", flush=True)
+        kept.write_text(json.dumps({name: asdict(of) for name, of in results.items()}, indent=1))
+    PAGE.write_text(page(results), encoding="utf-8")
+    print(f"Wrote {PAGE.relative_to(ROOT)}; what each part printed is in build/nightly/")
+    sys.exit(not all(results[part.name].passed for part in chosen))
 
 
 if __name__ == "__main__":
