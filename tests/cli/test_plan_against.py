@@ -165,7 +165,7 @@ def test_warnings_gained_and_lost(against: Run) -> None:
         name: [each["warning"] for each in found] for name, found in data["warnings"].items()
     }
     # At 0.45 twelve instances serve the peak, and six hold 1,200 TPS; 5 ms leave little to the model.
-    assert [text for text in warnings["lost"] if "if a zone fails at peak" in text]
+    assert [text for text in warnings["lost"] if "if a zone fails at the peak" in text]
     assert [text for text in warnings["gained"] if "5 ms" in text]
 
 

@@ -222,6 +222,7 @@ def test_a_closed_client_says_so_and_opens_nothing(
     with Caller(kind, url=server.url, hedging=hedging) as caller:
         caller.invoke("plain")
         caller.wait(caller.client.close())
+        opened = server.runtime.connections  # two where a busy machine was late, and it hedged
         for again in (
             lambda: caller.invoke("plain"),
             lambda: caller.call("preconnect", 1),
@@ -229,7 +230,7 @@ def test_a_closed_client_says_so_and_opens_nothing(
         ):
             with refused("LLC111"):
                 again()
-    assert server.runtime.connections == 1
+    assert server.runtime.connections == opened
 
 
 def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) -> None:

@@ -435,7 +435,7 @@ def test_its_own_throughput_sizes_its_fleet(endpoint_of):
 
 def test_a_type_that_was_not_measured_is_said_to_be_assumed(stack, endpoint_of):
     endpoint_of(FurtherVariant(name="challenger", instance_type=OTHER))
-    said = f"challenger on {OTHER} is assumed to hold what an instance of {TYPE} does"
+    said = f"an instance of challenger on {OTHER} is assumed to hold as much as one on {TYPE}"
     assert warnings_in(stack, said)
 
 
@@ -549,7 +549,7 @@ def test_a_variant_of_weight_zero_gets_no_request_and_says_so(stack, endpoint_of
     assert endpoint.plans["canary"].warm_up_requests == 0
     assert endpoint.plan.fleet.at_peak == 20
     assert deployed(template_of(stack))["canary"]["InitialVariantWeight"] == 0
-    assert warnings_in(stack, "canary gets none of the requests")
+    assert warnings_in(stack, "canary gets only requests that name it as TargetVariant")
 
 
 def test_a_shadow_is_planned_for_what_is_copied(stack, endpoint_of, template_of):
