@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 from enum import IntEnum
 from functools import cache
-from inspect import get_annotations
+from inspect import cleandoc, get_annotations
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -418,9 +418,10 @@ def texts_of(group: type) -> dict[str, str]:
     """The text of each option: its line in the ``Args`` of the class or of one that it extends."""
     found: dict[str, str] = {}
     for each in reversed(group.__mro__):
-        _, _, args = (each.__doc__ or "").partition("\n    Args:\n")
+        # Python 3.13 takes the indentation away by itself.
+        _, _, args = cleandoc(each.__doc__ or "").partition("\nArgs:\n")
         for line in args.splitlines():
-            if not line.startswith("        "):
+            if not line.startswith("    "):
                 break
             name, _, text = line.strip().partition(": ")
             if not text.startswith("As for "):
