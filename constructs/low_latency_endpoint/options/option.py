@@ -427,7 +427,8 @@ def texts_of(group: type) -> dict[str, str]:
             if not text.startswith("As for "):
                 found[name] = text
     for name, default in getattr(group, "inherited", {}).items():
-        found[name] = f"{found[name].partition(' Default: ')[0]} Default: {default}."
+        text, _, _ = found.get(name, "").partition(" Default: ")  # python -OO has no docstrings
+        found[name] = f"{text} Default: {default}."
     return found
 
 
