@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "reference" / "nightly.md"
 LOGS = ROOT / "build" / "nightly"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: The last line of an output that says how much there was.
-_FIGURES = (r"\d+ passed.*", r"[\d,]+ files from seed.*")
+_FIGURES = (r"(?:\d+ failed, )?\d+ passed.*", r"[\d,]+ files from seed.*")
 
 
 @dataclass(frozen=True)
