@@ -110,17 +110,17 @@ def outcomes(queue: Queue, of_limit: float, seconds: int, runs: int) -> dict[str
     return found
 
 
-BY_NIGHT = pytest.mark.nightly
+NIGHTLY = pytest.mark.nightly
 
 
 @pytest.mark.parametrize(
-    "of_limit", [1.0, pytest.param(1.03, marks=BY_NIGHT), pytest.param(1.05, marks=BY_NIGHT)]
+    "of_limit", [1.0, pytest.param(1.03, marks=NIGHTLY), pytest.param(1.05, marks=NIGHTLY)]
 )
 @pytest.mark.parametrize(
     ("queue", "seconds", "runs"),
     [
         (FOUR, 60, 100),
-        pytest.param(FOUR, 300, 30, marks=BY_NIGHT),
+        pytest.param(FOUR, 300, 30, marks=NIGHTLY),
         (SLOW, 60, 100),
         (SLOW, 300, 60),
         (ONE, 60, 100),
@@ -140,7 +140,7 @@ def test_a_step_at_the_limit_or_above_holds_by_chance_only(
     ("queue", "of_limit", "seconds", "outcome"),
     [
         (FOUR, 0.8, 60, "held"),
-        pytest.param(FOUR, 0.9, 300, "held", marks=BY_NIGHT),
+        pytest.param(FOUR, 0.9, 300, "held", marks=NIGHTLY),
         (FOUR, 1.15, 60, "broken"),
         (SLOW, 0.6, 300, "held"),
         (SLOW, 1.2, 300, "broken"),

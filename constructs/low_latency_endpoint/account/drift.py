@@ -62,6 +62,11 @@ class Drift:
     since: datetime | None = None  # when it was changed last, where its service tells
 
     @property
+    def words(self) -> str:
+        """The description, with the variant that it is of."""
+        return f"{self.variant}: {self.text}" if self.variant else self.text
+
+    @property
     def paused(self) -> bool:
         """Whether it is only switched off: scaling, or an alarm's actions."""
         off = any(difference.stated is None for difference in self.differences)
@@ -196,6 +201,12 @@ def stated_targets(account: Account, stack: str, endpoint: StackEndpoint) -> dic
     return targets
 
 
+def scheduled_limits(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The limits that each scheduled action of a stated target sets."""
+    actions = target.get("ScheduledActions") or ()
+    return [action.get("ScalableTargetAction") or {} for action in actions]
+
+
 def range_differences(
     stated: Mapping[str, Any], found: Mapping[str, Any]
 ) -> Iterator[DriftedProperty]:
@@ -208,11 +219,8 @@ def range_differences(
     >>> [*map(str, range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}))]
     ['MinCapacity is 3, the template says 4']
     """
-    actions = [
-        action.get("ScalableTargetAction") or {} for action in stated.get("ScheduledActions") or ()
-    ]
     for key in ("MinCapacity", "MaxCapacity"):
-        at_times = [action[key] for action in actions if key in action]
+        at_times = [limits[key] for limits in scheduled_limits(stated) if key in limits]
         if key in stated and found.get(key) not in at_times:
             yield from differences({key: stated[key]}, found)
 
@@ -228,7 +236,7 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
         if target is None:
             yield Drift(
                 TARGET,
-                f"{variant} is not registered: the number of instances does not follow the load",
+                "not registered: the number of instances does not follow the load",
                 f"{REVERTED} Then `low-latency verify`: its policies went with it.",
                 "DeregisterScalableTarget",
                 resource,
@@ -442,9 +450,7 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
                 f"--desired-weights-and-capacities VariantName={variant},{values}`."
             )
             call, words = "UpdateEndpointWeightsAndCapacities", "; ".join(map(str, changes))
-            yield Drift(
-                CAPACITY, f"{variant}: {words}", repair, call, endpoint.name, changes, variant
-            )
+            yield Drift(CAPACITY, words, repair, call, endpoint.name, changes, variant)
 
 
 _PARTS = {"configuration": configuration_drifts, "scaling": scaling_drifts, "alarms": alarm_drifts}

@@ -146,8 +146,7 @@ def _per_million(cost: StackCost) -> Iterator[str]:
             )
             way = f" and {counted_instances(copied)} of its shadow" if copied else ""
             way += f", {sent.what}" if sent and sent.price else ""
-            shared = len(cost.endpoints) - len(cost.shadows_of(key)) > 1
-            rest = "its share of the rest of the stack" if shared else "the rest of the stack"
+            rest = f"{'its share of ' if cost.called > 1 else ''}the rest of the stack"
             yield (
                 f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(endpoint.peak_tps)} "
                 f"requests a second on {counted_instances(endpoint.at_peak)}, with {rest}{way}."
@@ -244,6 +243,8 @@ def _how_to_give(items: Sequence[str]) -> str:
 def _usd(amount: float | None) -> str:
     if amount is None:
         return "?"
-    if amount >= 0.01 or not amount:
-        return f"{amount:,.2f}" if amount else "0"
-    return f"{amount:.4f}" if amount >= 0.0001 else "less than 0.0001"
+    if not amount:
+        return "0"
+    if amount < 0.0001:
+        return "less than 0.0001"
+    return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.4f}"

@@ -99,7 +99,7 @@ def _rows(endpoint: ListedEndpoint, now: Standing) -> Iterator[Row]:
     for alarm in now.firing:
         since = f" since {alarm.since:%Y-%m-%d %H:%M %Z}" if alarm.since else ""
         yield Row("in ALARM", f"{alarm.title}{since}", tone="bad")
-    yield from (Row("drift", drift.text, tone="careful") for drift in now.drifts or ())
+    yield from (Row("drift", drift.words, tone="careful") for drift in now.drifts or ())
     yield from (Row("instances", str(variant)) for variant in endpoint.variants)
     yield Row("stack", endpoint.stack)
     url = endpoint.dashboard_url

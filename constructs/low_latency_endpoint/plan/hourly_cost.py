@@ -336,9 +336,13 @@ class StackCost:
         fleet = each.usd_of(instances)
         if fleet is None:
             return None
-        callers = sum(not other.copies_of for other in self.endpoints.values())
-        share = sum(item.usd or 0.0 for item in self.shared) / max(callers, 1)
+        share = sum(item.usd or 0.0 for item in self.shared) / max(self.called, 1)
         return _rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
+
+    @property
+    def called(self) -> int:
+        """Endpoints that callers call, which share what the stack has once; shadows get copies."""
+        return sum(not endpoint.copies_of for endpoint in self.endpoints.values())
 
     def shadows_of(self, key: str) -> list[EndpointCost]:
         """Those that get copies of an endpoint's requests, which cost what these cause."""

@@ -79,6 +79,7 @@ def test_each_change_by_hand_is_told_first(
     change(account)
     found = first(run(account))
     assert words in told(found)
+    assert told(found).count("primary") <= 1, "the variant is named once"
     assert repair in " ".join((*(each.text for each in found.changes), found.besides))
 
 

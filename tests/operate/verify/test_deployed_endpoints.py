@@ -94,7 +94,7 @@ def test_what_is_on_or_was_changed_by_hand_is_listed_first(
         scaling.register_scalable_target(**which, MaxCapacity=target["MaxCapacity"])
     assert "1 ALARM, " in text
     assert "- in ALARM: primary ModelLatency p99 since 20" in text
-    assert f"- drift: MaxCapacity is 9, the template says {target['MaxCapacity']}" in text
+    assert f"- drift: primary: MaxCapacity is 9, the template says {target['MaxCapacity']}" in text
     assert found["alarm_states"]["ALARM"] == 1
     assert [each["name"] for each in found["in_alarm"]] == [late]
     assert found["drift"][0]["differences"] == [

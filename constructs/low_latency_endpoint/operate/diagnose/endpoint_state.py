@@ -256,7 +256,7 @@ def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
         observed_drift.drift,
         observed_drift.by.time if observed_drift.by else observed_drift.drift.since,
     )
-    words = f"{drift.variant}: {drift.text}" if drift.variant else drift.text
+    words = drift.words
     if observed_drift.by:
         words += f"; {observed_drift.by.call} by {observed_drift.by.who}"
     elif observed_drift.asked:

@@ -103,8 +103,9 @@ def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[s
         for subnets in model_subnets(endpoint).values()
         for subnet in subnets
     }
-    found = vpc_endpoints(context.account, vpc_ids)
-    if not vpc_ids:  # a variant that hosts inference components has no model
+    if vpc_ids:
+        found = vpc_endpoints(context.account, vpc_ids)
+    else:  # a variant that hosts inference components has no model
         stated = (adopted_interface_endpoint(context.account, each) for each in sorted(own))
         found = [endpoint for endpoint in stated if endpoint is not None]
     runtime = [

@@ -13,6 +13,7 @@ from ...account.drift import (
     configuration_drifts,
     differences,
     scaling_drifts,
+    scheduled_limits,
     stated_configuration,
     stated_targets,
 )
@@ -52,7 +53,7 @@ _RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
 def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
     """What was changed by hand, with what puts it back; what is only switched off is a warning."""
     for drift in found:
-        yield (warned if drift.paused else failed)(drift.text, drift.repair)
+        yield (warned if drift.paused else failed)(drift.words, drift.repair)
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
@@ -158,10 +159,12 @@ def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None
         return None, None
     targets = stated_targets(context.account, context.stack.stack_name, context.stated)
     target, _ = targets.get(variant, ({}, {}))
-    actions = [
-        each.get("ScalableTargetAction") or {} for each in target.get("ScheduledActions", ())
+    scheduled = [
+        number
+        for limits in scheduled_limits(target)
+        for number in limits.values()
+        if isinstance(number, int)
     ]
-    scheduled = [each for action in actions for each in action.values() if isinstance(each, int)]
     return min((lowest, *scheduled)), max((highest, *scheduled))
 
 

@@ -162,8 +162,7 @@ def slowest(view: VariantView, times: Iterable[datetime]) -> Judged | None:
 def slower(view: VariantView, times: Iterable[datetime]) -> float:
     """How many times slower that one is; 0 without data."""
     inside = set(times)
-    worst = slowest(view, inside)
-    return (worst and ratio(worst.series, inside)) or 0
+    return max((ratio(each.series, inside) or 0 for each in judged(view)), default=0)
 
 
 def load_then(view: VariantView, times: Iterable[datetime]) -> float | None:
