@@ -112,9 +112,9 @@ def test_each_command_does_what_the_page_says(name: str, tmp_path: Path) -> None
         ):
             expected = next((STATUS[each] for each in STATUS if step.text.startswith(each)), 0)
             said = f"{done.command}:\n{done.printed[-3000:]}"
-            # A load test that a busy machine held up says so; its verdict is the machine's.
-            late = "the generator fell behind" in done.printed and "load-test" in step.text
-            assert done.status == expected or late, said
+            # A load test that a busy machine held up says so, and may miss its goal.
+            delayed = "load-test" in step.text and "the generator fell behind" in done.printed
+            assert done.status in ({expected, 1} if delayed else {expected}), said
             if step.shown:
                 assert shows(step.shown, done.printed), said
 

@@ -115,8 +115,12 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
         f"-o {result} --html {page} --csv {table}"
     )
     _sent(done)
-    # Of few requests that a busy machine delays now and then it is unclear: no verdict is wrong.
-    assert _late(done) or "40 TPS does not hold" not in done.stdout
+    holds = "40 TPS holds" in done.stdout
+    if _late(done):
+        assert not holds
+    else:  # of few requests, some of which a busy machine has delayed, it may be unclear
+        delayed = "the generator fell behind" in done.stdout
+        assert holds or (delayed and "40 TPS does not hold" not in done.stdout)
     assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), (
         "the command's own process loads neither Locust nor the CDK"
     )
