@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
     from .options.alarms import AlarmOptions, SlowRequests, TokenAlarmOptions
+    from .options.canary import CanaryOptions
     from .options.deployment import DeploymentPolicy
     from .options.endpoint import (
         ConfigurationOptions,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
     from .pattern.variants import FurtherVariant
     from .warm_up.warm_up import WarmUp
+    from .warm_up.zone_canary import ZoneCanary
 
 _MODULE_OF = {
     name: module
@@ -100,6 +102,7 @@ _MODULE_OF = {
         "options.load": "TokenLengths TokenTraffic",
         "options.throughput": "MeasuredThroughput",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
+        "options.canary": "CanaryOptions",
         "options.warm_up": "KeepWarmOptions WarmUpOptions WarmUpPayload",
         "options.written_to_s3": "CoreDump DataCapture",
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
@@ -107,6 +110,7 @@ _MODULE_OF = {
         "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
         "pattern.variants": "FurtherVariant",
         "warm_up.warm_up": "WarmUp",
+        "warm_up.zone_canary": "ZoneCanary",
     }.items()
     for name in names.split()
 }
@@ -114,6 +118,7 @@ _MODULE_OF = {
 __all__ = [
     "AlarmOptions",
     "AlarmTopic",
+    "CanaryOptions",
     "ClientZones",
     "ComponentHost",
     "ConfigurationOptions",
@@ -171,6 +176,7 @@ __all__ = [
     "WarmUpOptions",
     "WarmUpPayload",
     "ZoneAlignedNetwork",
+    "ZoneCanary",
 ]
 
 

@@ -39,6 +39,7 @@ import low_latency_endpoint
 from low_latency_endpoint import (
     AlarmOptions,
     AlarmTopic,
+    CanaryOptions,
     ClientZones,
     ComponentHost,
     Container,
@@ -298,6 +299,7 @@ VALUES: dict[str, Any] = {
     "ShadowAlarms endpoint": lambda t: t.shadowed,
     "SlowRequests threshold": Duration.millis(200),
     "WarmUp options": lambda t: WarmUpOptions(payload=t.payload, requests=1),
+    "ZoneCanary options": lambda t: CanaryOptions(payload=t.payload),
     "WarmUp.keep_warm options": lambda t: KeepWarmOptions(),
     "TokenLatencyAlarms options": TokenAlarmOptions(kv_cache_use=0.9),
     "ZoneAlignedNetwork.in_vpc client_zones": NAMES,

@@ -320,6 +320,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
                 ".warm_up.reserved_concurrency": 2,
             },
             {".warm_up.keep_warm": {"every": "2m"}},
+            {".canary": {}},
             {".tags.team": "nlp"},
         ),
         ({".role_arn": ROLE}, {f"{DATA}.kms_key_arn": KEY}),
@@ -403,6 +404,22 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".warm_up.keep_warm": {"every": "1m"}},
             below(".warm_up.keep_warm", every="2m", requests_per_zone=2, below_tps=7, window="10m"),
         ),
+        (
+            {".canary": {"payload": FULL_PAYLOAD}},
+            {".canary": GONE},
+            below(".canary", longest_connect="5ms", zone_difference="7ms"),
+            {
+                **below(".canary.payload", content_type="text/plain", target_model="b.tar.gz"),
+                **below(".canary.payload", accept="text/plain", target_container="third"),
+                ".canary.payload.data.inputs": "Another.",
+            },
+        ),
+        (
+            {".canary": {"payload": {"text": "one"}}},
+            {".canary.payload.text": "two"},
+            {".canary.payload": {"data": {"inputs": "A"}}},
+        ),
+        ({".canary": {"payload": OF_FILE}}, {".canary.payload.file": "payload.json"}),
     ],
     Effect.DEPLOYMENT: [
         (

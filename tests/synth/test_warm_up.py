@@ -392,6 +392,7 @@ def test_the_archive_holds_the_package_and_the_payloads(stack, make):
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     assert set(files) == {
         "warm_up_function/__init__.py",
+        "warm_up_function/canary.py",
         "warm_up_function/controller.py",
         "warm_up_function/measurements.py",
         "warm_up_function/sender.py",

@@ -122,12 +122,12 @@ def run_sender(monkeypatch, tmp_path):
     monkeypatch.setenv("LAMBDA_TASK_ROOT", str(tmp_path))
     monkeypatch.setattr(sender, "_clients", {})
     monkeypatch.setattr(sender, "PAUSE_SECONDS", 0.01)
-    real_url = sender._url
+    real_url = sender.url_of
 
     def plain(host: str) -> str:
         return real_url(host).replace("https://127.", "http://127.")
 
-    monkeypatch.setattr(sender, "_url", plain)
+    monkeypatch.setattr(sender, "url_of", plain)
     folder = tmp_path / "payloads"
 
     def run(

@@ -48,11 +48,11 @@ def test_the_zonal_name_is_called_over_tls(monkeypatch):
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"):
         monkeypatch.delenv(name, raising=False)
     host = "vpce-1-a-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
-    assert sender._url(host) == f"https://{host}"
+    assert sender.url_of(host) == f"https://{host}"
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
-    assert sender._url(host) == "http://localhost:1"
+    assert sender.url_of(host) == "http://localhost:1"
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://localhost:2")
-    assert sender._url(host) == "http://localhost:2"
+    assert sender.url_of(host) == "http://localhost:2"
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

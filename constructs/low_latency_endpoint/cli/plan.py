@@ -450,7 +450,9 @@ def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
     """How long creating and deleting the settings' stack take."""
     from ..plan.stack_limits import stack_minutes
 
-    return stack_minutes(warm_up=any(endpoint.warm_up for endpoint in settings.endpoints.values()))
+    return stack_minutes(
+        functions=any(each.warm_up or each.canary for each in settings.endpoints.values())
+    )
 
 
 def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:

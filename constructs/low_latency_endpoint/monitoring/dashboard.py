@@ -15,7 +15,7 @@ from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
-from ..plan.dashboard_panels import TokenPanels
+from ..plan.dashboard_panels import CanaryPanels, TokenPanels
 from ..synthesis.construct_tree import alarm_arn_of, path_below, stack_of
 from ..synthesis.template_values import check_milliseconds, pseudo_parameters
 from .alarm_specifications import ERROR_TEXTS
@@ -50,6 +50,7 @@ class LatencyDashboard(Construct):
         latency: LatencyTarget | None = None,
         alarms: LatencyAlarms | None = None,
         tokens: Sequence[TokenPanels] = (),
+        canary: CanaryPanels | None = None,
         dashboard_name: str | None = None,
     ) -> None:
         """Target, split of the time, traffic, errors, utilization, instances, models, zones.
@@ -62,6 +63,7 @@ class LatencyDashboard(Construct):
             model_latency: What its alarms watch, Durations by statistic or by severity and statistic, drawn as lines.
             alarms: Their states are shown in a row, their limits of utilization and errors as lines. With ``zone_imbalance`` the traffic of each zone is drawn too.
             tokens: Graphs of what language models' servers tell of their tokens: the ``panels`` of :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them; ``low-latency dashboard`` leaves them out.
+            canary: What callers in each zone see, and their paths: the ``panels`` of :class:`ZoneCanary`. By default nothing.
             dashboard_name: By default CloudFormation chooses one.
 
         Raises:
@@ -91,6 +93,7 @@ class LatencyDashboard(Construct):
             alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
             shadow=_described(endpoint, endpoint.variant(shadow.name)) if shadow else None,
             tokens=tokens,
+            canary=canary,
         )
         self.cfn_dashboard = cloudwatch.CfnDashboard(
             self,

@@ -64,6 +64,7 @@ NAME = Part(Effect.REPLACED, "")  # in words of its own
 VARIANT = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
 CHECK = Part(Effect.IN_PLACE, "the resource that fails a deployment which SageMaker rolled back")
 DASHBOARD = Part(Effect.IN_PLACE, "the dashboard")
+CANARY = Part(Effect.IN_PLACE, "the canary, its alarms and the dashboard")
 WARM_UP = Part(Effect.IN_PLACE, "the warm-up, which sends its requests again to what serves then")
 TAGS = Part(Effect.IN_PLACE, "the tags")
 PLAN = Part(Effect.NOTHING, "the plan alone checks it")

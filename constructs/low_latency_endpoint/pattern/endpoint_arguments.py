@@ -73,6 +73,7 @@ def endpoint_arguments(
         "alarms": replace(settings.alarms, actions=alarm_actions),
         "dashboard": settings.dashboard,
         "warm_up": settings.warm_up,
+        "canary": settings.canary,
     }
 
 

@@ -28,6 +28,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
+from ..options.canary import CanaryOptions
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
 from ..options.load import TokenTraffic
@@ -73,6 +74,7 @@ from .variants import (
 
 if TYPE_CHECKING:
     from ..warm_up.warm_up import WarmUp
+    from ..warm_up.zone_canary import ZoneCanary
 
 
 _OF_THE_TEAM = ("no-latency-target", "no-throughput")
@@ -92,9 +94,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
     Attributes
     ----------
     network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, warm_up,
-    plan
-        The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard`` and
-        ``warm_up`` when there is none. ``model``, ``scaling`` and ``plan`` are those of the first
+    canary, plan
+        The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard``,
+        ``warm_up`` and ``canary`` when there is none. ``model``, ``scaling`` and ``plan`` are those of the first
         variant.
     plans, scalings : dict
         Of all variants by name, the first one's first.
@@ -160,6 +162,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         alarms: AlarmOptions | None = None,
         dashboard: bool = True,
         warm_up: WarmUpOptions | None = None,
+        canary: CanaryOptions | None = None,
         safeguards: Safeguards | None = None,
         payload_bytes: int | None = None,
         tokens: TokenTraffic | None = None,
@@ -198,13 +201,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
             alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies; on tokens the plan's limits, where ``latency`` has targets on them and the images' names say whose metrics the container publishes.
             dashboard: Make a dashboard; by default yes.
             warm_up: ``WarmUpOptions(payload=WarmUpPayload(data=...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
+            canary: ``CanaryOptions()``, or with a payload where there is no ``warm_up``: a request a minute from each client zone measures the path that callers there take. It tells whom ``alarms`` tells. By default nothing measures it.
             safeguards: Key, log retention and roles for all that the pattern makes; by default those that hold for its scope.
             plan: The plan of these arguments, where there is one already, such as that of a settings file. By default it is made.
 
         Raises:
             ConfigurationError: LLE154, LLE157 when the subnets have no room, LLE432 and
                 LLE433 for pools, LLE421, LLE426, LLE431 and LLE434 to LLE436 for several
-                variants, LLE158, LLE221, LLE360 for a mapping as ``alarms`` or ``warm_up``,
+                variants, LLE158, LLE221, LLE360 for a mapping as ``alarms``, ``warm_up`` or ``canary``,
+                LLE928 for a canary without a payload,
                 LLE801 and LLE807 for arguments of another kind, LLE808 for the plan of
                 another request, what the plan refuses (LLE8xx), and what the parts refuse.
         """
@@ -308,6 +313,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, options=alarms)
         metrics = configuration.metrics if configuration is not None else None
         self.token_alarms = made_token_alarms(self, self.endpoint, self.plans, self.alarms, metrics)
+        self.canary = self._canary(canary, warm_up, alarms) if canary else None
         self.dashboard = (
             LatencyDashboard(
                 self,
@@ -317,6 +323,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 latency=latency,
                 alarms=self.alarms,
                 tokens=[panel for made in self.token_alarms.values() for panel in made.panels],
+                canary=self.canary.panels if self.canary else None,
             )
             if dashboard
             else None
@@ -439,6 +446,28 @@ class LowLatencyEndpoint(MetricSource, Construct):
             network=self.network,
             latency=latency,
             options=replace(stated, requests=requests),
+        )
+
+    def _canary(
+        self, stated: CanaryOptions, warm_up: WarmUpOptions | None, alarms: AlarmOptions
+    ) -> ZoneCanary:
+        from ..warm_up.zone_canary import ZoneCanary
+
+        planned = self.plan.thresholds("OverheadLatency").values()
+        difference = timedelta(milliseconds=min(planned)) if planned else None
+        return ZoneCanary(
+            self,
+            "Canary",
+            endpoint=self.endpoint,
+            private_link=self.private_link,
+            network=self.network,
+            options=replace(
+                stated,
+                payload=stated.payload or (warm_up.payloads[0] if warm_up else None),
+                zone_difference=stated.zone_difference or difference,
+            ),
+            actions=alarms.actions,
+            actions_suppressor=self.alarms.actions_suppressor,
         )
 
     def _watched(self, options: AlarmOptions) -> AlarmOptions:

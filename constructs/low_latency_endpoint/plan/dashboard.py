@@ -14,11 +14,17 @@ from typing import Any, NamedTuple
 from ..errors.frozen import dataclass
 from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from ..report.numbers import milliseconds, readable
-from .dashboard_panels import PERIOD, DashboardPanel, TokenPanels, shadow_panels
+from .dashboard_panels import (
+    PERIOD,
+    TARGET,
+    CanaryPanels,
+    DashboardPanel,
+    TokenPanels,
+    shadow_panels,
+)
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6
-_CALLERS = "#2ca02c"  # what callers must see, beside the red of what alarms
 # One hue per quantity, everywhere the same; percentiles from light to dark.
 _BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
 _MODEL, _OVERHEAD = "#2171b5", "#fd8d3c"
@@ -91,6 +97,7 @@ def dashboard_body(
     alarm_arns: Sequence[str] = (),
     shadow: DashboardVariant | None = None,
     tokens: Sequence[TokenPanels] = (),
+    canary: CanaryPanels | None = None,
 ) -> dict[str, Any]:
     """The body, ready for JSON."""
     targets = targets or {}
@@ -102,6 +109,7 @@ def dashboard_body(
         graphs += [
             panels.target(limits, targets),
             panels.split(),
+            *(canary.graphs(endpoint_name, region, targets) if canary else ()),
             panels.traffic(),
             panels.errors(),
             panels.utilization(),
@@ -114,6 +122,7 @@ def dashboard_body(
             graphs.append(panels.multi_model())
         if variant.zones:
             graphs.append(panels.zones())
+        canary = None  # callers see the endpoint, whichever variant answers
     if shadow is not None:
         graphs += shadow_panels(endpoint_name, region, variants[0].name, shadow.name)
         panels = _Panels(endpoint_name, region, shadow, f" · shadow {shadow.name}")
@@ -216,7 +225,7 @@ class _Panels:
             panel.line(
                 value,
                 f"callers' target of the whole call: {statistic} {milliseconds(value, 6)}",
-                _CALLERS,
+                TARGET,
             )
         return panel.properties()
 
@@ -274,7 +283,7 @@ class _Panels:
         panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
         # Without requests nobody knows how many serve: a gap, and no 0.
         panel.formula(
-            "IF(each > 0, invocations / each)", "instances", "instances that serve", _CALLERS
+            "IF(each > 0, invocations / each)", "instances", "instances that serve", TARGET
         )
         if most is not None:
             panel.line(most, f"maximum, as deployed: {most}")

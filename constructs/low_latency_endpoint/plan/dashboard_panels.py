@@ -1,4 +1,4 @@
-"""Panels of the dashboard, those of a language model's tokens and of a shadow variant among them.
+"""Panels of the dashboard, those of tokens, of a shadow variant and of a canary among them.
 
 CloudWatch draws PromQL in widgets of the type ``chart`` (`Dashboard Body Structure and Syntax
 <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Dashboard-Body-Structure.html>`_,
@@ -10,15 +10,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from itertools import cycle
 from typing import Any
 
 from ..errors.frozen import dataclass
+from ..facts.canary_metrics import ANSWER, CONNECT, DIMENSIONS, NAMESPACE
 from ..facts.container_metrics import container_metric, fullest_query, percentile_query
 from ..facts.metrics import MICROSECONDS_PER_MILLISECOND, metric_facts
 from ..report.numbers import milliseconds
 
 PERIOD = 60
 _LIMIT = "#d62728"
+TARGET = "#2ca02c"  # what callers must see, beside the red of what alarms
+_ZONES = ("#2171b5", "#fd8d3c", "#9467bd", "#e377c2", "#8c564b", "#7f7f7f")
 
 
 @dataclasses.dataclass
@@ -48,12 +52,14 @@ class DashboardPanel:
         label: str,
         color: str = "",
         axis: str = "left",
+        namespace: str | None = None,
     ) -> None:
         """A metric as it is."""
         options: dict[str, Any] = {"stat": statistic, "label": label, "yAxis": axis}
         if color:
             options["color"] = color
-        self.metrics.append([metric_facts(name).namespace, name, *dimensions, options])
+        namespace = namespace or metric_facts(name).namespace
+        self.metrics.append([namespace, name, *dimensions, options])
 
     def formula(
         self, expression: str, id: str, label: str, color: str = "", axis: str = "left"
@@ -98,6 +104,29 @@ class DashboardPanel:
         if self.annotations:
             properties["annotations"] = {"horizontal": self.annotations}
         return properties
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryPanels:
+    """What to draw of a canary's metrics."""
+
+    zones: Sequence[str]
+    longest_connect: float  # in milliseconds, above which an alarm is on
+
+    def graphs(
+        self, endpoint: str, region: str, targets: Mapping[str, float]
+    ) -> list[dict[str, Any]]:
+        """What callers in each zone see, and the path that they take."""
+        answers = DashboardPanel("What do callers in each zone see?", region, "answer p50 in ms")
+        paths = DashboardPanel("Is a zone's path slow?", region, "time to connect in ms")
+        for zone, color in zip(self.zones, cycle(_ZONES), strict=False):
+            dimensions = (DIMENSIONS[0], endpoint, DIMENSIONS[1], zone)
+            answers.shown(dimensions, ANSWER, "p50", zone, color, namespace=NAMESPACE)
+            paths.shown(dimensions, CONNECT, "Maximum", zone, color, namespace=NAMESPACE)
+        for statistic, value in targets.items():
+            answers.line(value, f"callers' target: {statistic} {milliseconds(value, 6)}", TARGET)
+        paths.line(self.longest_connect, f"alarm: above {milliseconds(self.longest_connect, 6)}")
+        return [answers.properties(), paths.properties()]
 
 
 _PERCENTILES = (0.5, 0.95, 0.99)

@@ -67,7 +67,7 @@ class StackMinutes:
         }
 
 
-def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
+def stack_minutes(*, functions: bool) -> tuple[StackMinutes, StackMinutes]:
     """How long creating and deleting take."""
     create = StackMinutes(
         "create",
@@ -75,12 +75,12 @@ def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
         "an estimate of ours; SageMaker starts the instances, and large images, large models and "
         "scarce types take longer",
     )
-    if warm_up:
+    if functions:
         return create, StackMinutes(
             "delete",
             "about 20 to 45 minutes",
             "after the endpoint is gone, AWS keeps the network interfaces of SageMaker and of the "
-            "warm-up's Lambda function, and with them the security group and the subnets; users "
+            "Lambda functions in the subnets, and with them the security group and the subnets; users "
             "report these times for Lambda's",
             (_SAGEMAKER_INTERFACES, *_LAMBDA_INTERFACES),
         )
@@ -197,6 +197,8 @@ class EndpointParts:
     zonal_urls: int
     parameters: bool = False  # whether the outputs are SSM parameters too
     models: int = 1  # of all variants
+    canary_zones: int = 0  # client zones with a canary
+    canary_alarms: int = 0
     shadow_alarms: int = 0  # alarms that compare a shadow with production
     token_alarms: int = 0  # alarms on tokens, with what pages of them
     # policies on the models' and the functions' roles, without those that an endpoint before it
@@ -226,6 +228,11 @@ class EndpointParts:
             count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
             count += 2 * self.during_deployments  # a rule and its permission
             count += 2 * self.keep_warm
+        if self.canary_zones:
+            # Function with log group, role and retries; rule and permission.
+            count += self.canary_zones * (2 + self.own_function_roles + 1 + 2)
+            count += 3 + 2 * self.link_ports  # as for the warm-up
+            count += self.canary_alarms + 1  # what pages
         return count
 
     @property

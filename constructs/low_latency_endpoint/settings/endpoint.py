@@ -24,11 +24,13 @@ from ..facts.rules import (
 )
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
+from ..options.canary import CanaryOptions
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
 from ..options.option import (
     ADVICE,
+    CANARY,
     CONFIGURATION,
     DASHBOARD,
     MODEL,
@@ -346,6 +348,7 @@ class EndpointSettings(
         alarms: Thresholds of the alarms. Default: the plan's, from the latency target.
         dashboard: Make a CloudWatch dashboard. Default: true.
         warm_up: Send test requests after each deployment. Default: off; it needs a payload.
+        canary: Send a request a minute from each client zone to measure the path of its callers, with alarms. Default: off; it needs a payload, which warm_up may have.
         role_arn: Execution role of the model. Default: a new role with the least privilege.
         core_dump: Where core dumps go. Default: nowhere.
         kms_key_arn: KMS key for the instances' EBS volumes. Default: AWS's key.
@@ -418,6 +421,10 @@ class EndpointSettings(
             example={"payload": {"data": {"inputs": "I like you."}}}, touches=Touched((WARM_UP,))
         ),
     ] = None
+    canary: Annotated[
+        CanaryOptions | None,
+        Option(example={"longest_connect": "10ms"}, touches=Touched((CANARY,))),
+    ] = None
     role_arn: Annotated[
         str | None,
         Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role", touches=Touched((MODEL,))),
@@ -440,6 +447,13 @@ class EndpointSettings(
     def _rules_of_model(self) -> Iterator[Finding]:
         """The containers fit together."""
         yield from rules_of_model(self, needed=True)
+
+    def _rules_of_canary(self) -> Iterator[Finding]:
+        """A canary has something to send."""
+        if self.canary is not None and self.canary.payload is None:
+            yield from self._needs(
+                "canary", "warm_up", "a canary sends a payload: its own or the warm-up's"
+            )
 
     _rules_of_pools = rules_of_pools
     _rules_of_metrics = rules_of_metrics

@@ -89,6 +89,8 @@ def function_rights(settings: Settings, own: Own) -> Iterator[Rights]:
             check = ("EndpointServingCheck",)
             yield from stack.function(check, [looking])
             yield stack.also(check, [looking_at_endpoint(stack.endpoint(key))], key)
+        if endpoint.canary is not None:
+            yield from _canary(stack, key)
         if warms(settings, key):
             yield from _warm_up(stack, key)
 
@@ -153,6 +155,15 @@ def _staging(stack: _Stack, key: str) -> Iterator[Rights]:
         yield stack.also(ids, rights, None)
         if stated.token_secret_arn:
             yield stack.also(ids, reading_secret(stated.token_secret_arn, None), None)
+
+
+def _canary(stack: _Stack, key: str) -> Iterator[Rights]:
+    queue = stack.arn(key, "Canary", "DeadLetters", "Queue")
+    dead_letters = sending_dead_letters(queue, stack.key_arn)
+    for zone in stack.settings.client_zones.zones:
+        ids = (key, "Canary", f"Zone-{zone}")
+        yield from stack.function(ids, [*dead_letters, *being_in_vpc(stack.own)], key)
+        yield stack.also(ids, [calling_endpoint(stack.endpoint(key))], key)
 
 
 def _warm_up(stack: _Stack, key: str) -> Iterator[Rights]:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from ..errors.frozen import dataclass
 from ..facts import deployments
+from ..facts.canary_metrics import CANARY_MIB, PUBLISHED, RUNS_PER_HOUR, alarm_metrics
 from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
 from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
+from ..options.warm_up import WarmUpPayload
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
@@ -105,6 +107,8 @@ def endpoint_parts(
         rollback_alarms=rollback_alarms(settings, key),
         quiet=len(production) if quiet else 0,
         warm_up=warms(settings, key),
+        canary_zones=len(settings.client_zones.zones) if endpoint.canary else 0,
+        canary_alarms=len(_of_canary(settings, endpoint, plan)),
         during_deployments=bool(warm_up and warm_up.during_deployments),
         keep_warm=bool(warm_up and warm_up.keep_warm),
         link_ports=_ports(settings),
@@ -148,6 +152,26 @@ def _of_shadow(plan: Plan) -> list[int]:
     latency = plan.request.latency
     statistics = latency.milliseconds if latency else {}
     return [*([4] * (len(statistics) or 1)), 2]
+
+
+def _of_canary(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
+    """The alarms of the canary, each by its number of metrics."""
+    if endpoint.canary is None:
+        return []
+    stated = endpoint.canary.zone_difference is not None
+    return list(
+        alarm_metrics(
+            len(settings.client_zones.zones),
+            compares_names=_compares_names(settings),
+            difference=stated or bool(plan.thresholds("OverheadLatency")),
+        )
+    )
+
+
+def _compares_names(settings: Settings) -> bool:
+    """Whether a canary knows the zonal names, and callers use the runtime's own."""
+    link = settings.private_link
+    return link.interface_endpoint_id is None and link.takes_the_name
 
 
 def _ports(settings: Settings) -> int:
@@ -214,7 +238,8 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
     of_tokens, more = _of_tokens(
         endpoint, [variant.plan for variant in variants if not variant.shadow]
     )
-    normal, finely = sum(metrics) + of_tokens, 0
+    of_canary = _of_canary(settings, endpoint, plan)
+    normal, finely = sum(metrics) + of_tokens + sum(of_canary), 0
     for variant in variants:
         policy, steps = variant.plan.scaling, variant.plan.request.scaling.steps
         if policy is not None and policy.metric == CONCURRENCY_METRIC:
@@ -225,13 +250,14 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
             finely += 1
         elif steps is not None:
             normal += 1
-    return BilledAlarms(normal, finely, 1 + quiet + more)
+    return BilledAlarms(normal, finely, 1 + quiet + more + bool(of_canary))
 
 
 _FUNCTION_SECONDS = 1.0
 _LOG_BYTES = 1000
+_CANARY_LOG_BYTES = 1500  # its line of 1,100 bytes, and Lambda's own
 _ASSUMED_SECONDS = f"each invocation takes {readable(_FUNCTION_SECONDS)} s"
-_ASSUMED_LOG = f"each invocation logs {_LOG_BYTES:,} bytes"
+_ASSUMED_LOG = "each invocation logs {:,} bytes"
 
 
 def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> StackCost:
@@ -257,7 +283,11 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     # Without a policy nothing changes the number, whatever the limits are.
     most = plan.most if plan.scaling else fleet.initial
     size, data = _request_bytes(endpoint), _price(settings, "interface_endpoint_data")
-    beside = (*_alarms(settings, key, plan), *_functions(settings, endpoint))
+    beside = (
+        *_alarms(settings, key, plan),
+        *_functions(settings, endpoint),
+        *_canary(settings, endpoint),
+    )
     return EndpointCost(
         instance_type=plan.request.serving.instance_type,
         at_least=plan.fewest,
@@ -345,7 +375,28 @@ def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[Bille
     yield item(
         "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
     )
-    yield item("logs", runs * _LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG)
+    yield item("logs", runs * _LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG.format(_LOG_BYTES))
+
+
+def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:
+    """The canary's metrics and its function in each zone, once a minute."""
+    if endpoint.canary is None:
+        return
+    item, zones = partial(_function_item, settings), len(settings.client_zones.zones)
+    metrics = zones * (len(PUBLISHED) - (not _compares_names(settings)))
+    runs = zones * RUNS_PER_HOUR
+    memory = runs * _FUNCTION_SECONDS * CANARY_MIB / 1024
+    yield item("custom_metric", metrics / HOURS_PER_MONTH, f"{metrics} metrics of the canary", "")
+    yield item("function_request", runs, f"{readable(runs)} invocations of the canary", "")
+    yield item(
+        "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
+    )
+    yield item(
+        "logs", runs * _CANARY_LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG.format(_CANARY_LOG_BYTES)
+    )
+    size = _payload_bytes(endpoint.canary.payload) or _request_bytes(endpoint)
+    sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
+    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that they send", "")
 
 
 def _function_item(
@@ -358,7 +409,10 @@ def _function_item(
 
 def _request_bytes(endpoint: EndpointSettings) -> int | None:
     """The size of the warm-up's request, which is like those of the callers."""
-    payload = endpoint.warm_up.payloads[0] if endpoint.warm_up else None
+    return _payload_bytes(endpoint.warm_up.payloads[0] if endpoint.warm_up else None)
+
+
+def _payload_bytes(payload: WarmUpPayload | None) -> int | None:
     if payload is None or (payload.file and not Path(payload.file).is_file()):
         return None
     return Path(payload.file).stat().st_size if payload.file else len(payload.body)

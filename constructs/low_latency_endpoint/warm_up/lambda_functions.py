@@ -1,18 +1,21 @@
-"""The warm-up's two functions, with role, log group, dead letters, bounds and the payloads."""
+"""The functions that send, with role, log group, dead letters, bounds and the payloads."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.warm_up import WarmUpPayload
 from ..plan.rights import Own, being_in_vpc, document, sending_dead_letters
 from ..synthesis.annotations import acknowledge, acknowledge_wildcard_resources
@@ -27,7 +30,7 @@ _INDEX = "payloads.json"
 
 
 def function_code(scope: Construct, payloads: Sequence[WarmUpPayload]) -> s3_assets.Asset:
-    """One archive for both functions: the package as it stands, and the payloads beside it."""
+    """One archive for all functions: the package as it stands, and the payloads beside it."""
     return package_asset(
         scope,
         Path(__file__).parent / _PACKAGE,
@@ -67,7 +70,7 @@ class DeadLetters(TreePart):
 
 
 class WarmUpFunction(TreePart):
-    """One of the two functions."""
+    """A function of the package."""
 
     def __init__(
         self,
@@ -145,7 +148,9 @@ class WarmUpFunction(TreePart):
         self.function.node.add_dependency(policy)
         return policy
 
-    def on(self, id: str, *, description: str, input: str | None = None, **rule: Any) -> None:
+    def on(
+        self, id: str, *, description: str, input: str | None = None, **rule: Any
+    ) -> events.CfnRule:
         """Run on an EventBridge rule: ``event_pattern`` or ``schedule_expression``."""
         made = events.CfnRule(
             self,
@@ -162,6 +167,7 @@ class WarmUpFunction(TreePart):
             principal="events.amazonaws.com",
             source_arn=made.attr_arn,
         )
+        return made
 
 
 def write_payloads(payloads: Sequence[WarmUpPayload], folder: Path) -> None:
@@ -183,3 +189,33 @@ def payload_digest(payloads: Sequence[WarmUpPayload]) -> str:
         digest.update(json.dumps([payload.headers, len(payload.body)]).encode())
         digest.update(payload.body)
     return digest.hexdigest()[:16]
+
+
+def sender_group(
+    scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink, who: str
+) -> ec2.SecurityGroup:
+    """A group that lets nothing in, and nothing out but to the interface endpoint."""
+    group = security_group_in(
+        network,
+        scope,
+        "SecurityGroup",
+        f"{who}: nothing in, the SageMaker Runtime interface endpoint out",
+    )
+    private_link.allow_from(group, who)
+    if not private_link.connections.security_groups:
+        # An adopted interface endpoint whose groups are unknown: no rule could be added to them.
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to the endpoint")
+        return group
+    # The rule towards the link's group is a resource of its own, for which the CDK drops its
+    # stand-in; EC2 gives a group that is created without any rule one that allows everything.
+    resource = cast(ec2.CfnSecurityGroup, group.node.default_child)
+    resource.security_group_egress = [
+        ec2.CfnSecurityGroup.EgressProperty(
+            cidr_ip="255.255.255.255/32",
+            ip_protocol="icmp",
+            from_port=252,
+            to_port=86,
+            description="Disallow all traffic",
+        )
+    ]
+    return group

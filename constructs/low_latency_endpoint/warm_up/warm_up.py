@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import cast
 
 from aws_cdk import Aws, CustomResource, Duration
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -23,7 +21,7 @@ from ..facts.warm_up_rules import (
 )
 from ..hosting.endpoint_interface import IEndpoint
 from ..network.private_link import RuntimePrivateLink
-from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
+from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..options.warm_up import KeepWarmOptions, WarmUpOptions
@@ -32,7 +30,13 @@ from ..synthesis.annotations import acknowledge_wildcard_resources, warn
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, path_of, stack_of
 from ..synthesis.template_values import check
-from .lambda_functions import DeadLetters, WarmUpFunction, function_code, payload_digest
+from .lambda_functions import (
+    DeadLetters,
+    WarmUpFunction,
+    function_code,
+    payload_digest,
+    sender_group,
+)
 
 DEFAULT_REQUESTS = 100
 
@@ -133,7 +137,7 @@ class WarmUp(Construct):
         requests_per_zone = math.ceil(requests / len(zones))
         code = function_code(self, options.payloads)
         dead_letters = DeadLetters(self, "DeadLetters")
-        group = _sender_group(self, network, private_link)
+        group = sender_group(self, network, private_link, "Warm-up")
         stack = stack_of(self)
         self.sender = WarmUpFunction(
             self,
@@ -281,32 +285,3 @@ class WarmUp(Construct):
             "which does not control the zone that answers.",
         )
         return {"region": private_link.dns_name}
-
-
-def _sender_group(
-    scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink
-) -> ec2.SecurityGroup:
-    group = security_group_in(
-        network,
-        scope,
-        "SecurityGroup",
-        "Warm-up: nothing in, the SageMaker Runtime interface endpoint out",
-    )
-    private_link.allow_from(group, "Warm-up")
-    if not private_link.connections.security_groups:
-        # An adopted interface endpoint whose groups are unknown: no rule could be added to them.
-        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to the endpoint")
-        return group
-    # The rule towards the link's group is a resource of its own, for which the CDK drops its
-    # stand-in; EC2 gives a group that is created without any rule one that allows everything.
-    resource = cast(ec2.CfnSecurityGroup, group.node.default_child)
-    resource.security_group_egress = [
-        ec2.CfnSecurityGroup.EgressProperty(
-            cidr_ip="255.255.255.255/32",
-            ip_protocol="icmp",
-            from_port=252,
-            to_port=86,
-            description="Disallow all traffic",
-        )
-    ]
-    return group

@@ -50,7 +50,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     given = event.get("zones") or {}
     zones = {name: Zone(**given.get(name, {})) for name in settings["zones"]}
     calls = {
-        name: _call(settings, _client(_url(host), run.concurrency))
+        name: payload_call(settings, client_of(url_of(host), run.concurrency))
         for name, host in settings["zones"].items()
     }
     refused = send(run, zones, calls)
@@ -172,7 +172,7 @@ def _of_the_model(failure: botocore.exceptions.ClientError) -> bool:
     return bool(failure.response.get("Error", {}).get("Code") == "ModelError")
 
 
-def _call(settings: Mapping[str, Any], client: Any) -> Callable[[int], None]:
+def payload_call(settings: Mapping[str, Any], client: Any) -> Callable[[int], None]:
     """What sends the n-th request of a zone: the payloads in turn."""
     folder = Path(os.environ["LAMBDA_TASK_ROOT"]) / "payloads"
     requests = []
@@ -186,7 +186,7 @@ def _call(settings: Mapping[str, Any], client: Any) -> Callable[[int], None]:
     return call
 
 
-def _url(host: str) -> str:
+def url_of(host: str) -> str:
     """The zone's address, unless botocore is told to go elsewhere: to a local AWS."""
     return (
         os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
@@ -195,7 +195,7 @@ def _url(host: str) -> str:
     )
 
 
-def _client(url: str, concurrency: int) -> Any:
+def client_of(url: str, concurrency: int) -> Any:
     """One client for each zone, kept while Lambda keeps the process."""
     key = (url, concurrency)
     if key not in _clients:

@@ -1,0 +1,42 @@
+"""The metrics that a canary publishes for each client zone, and what it takes to publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+NAMESPACE = "LowLatencyEndpoint"
+DIMENSIONS = ("EndpointName", "Zone")
+
+CONNECT = "CanaryConnectTime"
+"""Milliseconds to open a TCP connection: a round trip of the path, in which no model has a part."""
+ANSWER = "CanaryAnswerTime"
+"""Milliseconds from the request to the end of the answer, on an open connection: what callers see."""
+UNREACHABLE = "CanaryUnreachable"
+"""1 where no answer came at all, else 0. An error is an answer."""
+OUT_OF_ZONE = "CanaryOutOfZone"
+"""1 where the name that callers use had an address of another zone among its answers, else 0."""
+
+PUBLISHED = {
+    "connect": CONNECT,
+    "answer": ANSWER,
+    "unreachable": UNREACHABLE,
+    "out_of_zone": OUT_OF_ZONE,
+}
+
+CANARY_MIB = 512
+"""Memory of the function in each zone: a third of a vCPU, enough for one request at a time."""
+RUNS_PER_HOUR = 60
+
+UNREACHABLE_MINUTES = 3
+"""So many minutes in a row without an answer, or without a canary, are an alarm."""
+PATH_MINUTES = 2
+OUT_OF_ZONE_MINUTES = (3, 5)  # of how many
+DIFFERENCE_MINUTES = 5  # of one median
+DIFFERENCE_PERIODS = 3
+
+
+def alarm_metrics(zones: int, *, compares_names: bool, difference: bool) -> Iterator[int]:
+    """The alarms of a canary, each by its number of metrics."""
+    yield from [1] * zones * (2 + compares_names)
+    if difference:
+        yield zones

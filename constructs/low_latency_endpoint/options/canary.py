@@ -1,0 +1,43 @@
+"""A request a minute from each client zone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from ..errors.frozen import dataclass
+from ..facts import limits
+from .argument_kinds import checked_arguments
+from .option import Lasting, Option, Options
+from .warm_up import WarmUpPayload
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class CanaryOptions(Options):
+    """A request a minute from each client zone measures the path that its callers take.
+
+    Args:
+        payload: The request, like those of your callers. Default: the first payload of warm_up.
+        longest_connect: Longest time to open a connection from a zone. Two minutes above it are a path fault: zones of a Region are single-digit milliseconds apart, and a path within a zone is shorter. Default: 10ms.
+        zone_difference: Longest time by which callers in the slowest zone may wait longer than those in the fastest, by medians of five minutes. Default: the latency target's share for overhead; without a target no alarm.
+
+    Raises:
+        ConfigurationError: LLE701 for times out of range, LLE801 and LLE807 for values of another
+            kind.
+
+    Examples:
+        >>> from low_latency_endpoint import CanaryOptions, WarmUpPayload
+        >>> CanaryOptions(payload=WarmUpPayload(data={"inputs": "I like you."})).longest_connect
+        datetime.timedelta(microseconds=10000)
+    """
+
+    payload: Annotated[
+        WarmUpPayload | None, Option(example={"data": {"inputs": "I like you."}})
+    ] = None
+    longest_connect: Annotated[
+        Lasting, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "10ms", known=True)
+    ] = timedelta(milliseconds=10)
+    zone_difference: Annotated[
+        Lasting | None, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "20ms", billed=(1,), known=True)
+    ] = None

@@ -1,0 +1,142 @@
+"""Measures the path from one client zone to the endpoint, once, as a caller in the zone takes it.
+
+EventBridge starts it every minute. The environment variable ``CANARY`` says which names it calls, and
+the folder ``payloads`` beside the code has the request. It prints one line in CloudWatch's embedded
+metric format, with more in it than is published as metrics, and never logs a payload.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import botocore.exceptions
+from botocore.awsrequest import AWSResponse
+
+from .sender import READ_TIMEOUT, client_of, payload_call, refusal, url_of
+
+CONNECT_TIMEOUT = 2.0  # a path on which a SYN is lost for longer is one that is lost
+HTTPS = 443
+
+
+def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Call each name once, and print what was seen."""
+    settings = json.loads(os.environ["CANARY"])
+    entry = measured(settings)
+    print(json.dumps(entry | embedded(settings, entry)))
+    return entry
+
+
+def measured(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the path of each name took: ``zonal``, and ``callers`` for the name that callers use."""
+    seen = {kind: _call(settings, name) for kind, name in settings["names"].items()}
+    entry = {"event": "canary", "EndpointName": settings["endpoint"], "Zone": settings["zone"]}
+    zonal, callers = (seen.get(kind, {}).get("addresses") for kind in ("zonal", "callers"))
+    if zonal and callers:
+        entry["out_of_zone"] = not set(callers) <= set(zonal)
+    return {**entry, "paths": seen}
+
+
+def embedded(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of an entry, as the embedded metric format has them."""
+    paths = entry["paths"]
+    first, last = next(iter(paths.values())), list(paths.values())[-1]
+    values = {
+        "connect": (first.get("connect_ms"), "Milliseconds"),
+        # The name that callers use stands last, where they do not use the zonal one.
+        "answer": (last.get("answer_ms") if last.get("status") == 200 else None, "Milliseconds"),
+        "unreachable": (int(any("status" not in path for path in paths.values())), "Count"),
+        "out_of_zone": (entry.get("out_of_zone"), "Count"),
+    }
+    published = {
+        settings["metrics"][what]: (float(value), unit)
+        for what, (value, unit) in values.items()
+        if value is not None
+    }
+    return {
+        "_aws": {
+            "Timestamp": int(time.time() * 1000),
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": settings["namespace"],
+                    "Dimensions": [["EndpointName", "Zone"]],
+                    "Metrics": [
+                        {"Name": name, "Unit": unit} for name, (_, unit) in published.items()
+                    ],
+                }
+            ],
+        },
+        **{name: value for name, (value, _) in published.items()},
+    }
+
+
+def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """One request through one name: addresses, milliseconds of each step, status or error."""
+    seen: dict[str, Any] = {"name": name}
+    client = client_of(url_of(settings["runtime"]), 1)
+    events, event = client.meta.events, "before-send.sagemaker-runtime.InvokeEndpoint"
+
+    def send(request: Any, **_: Any) -> AWSResponse:
+        return _sent(request, (str(found[0][4][0]), HTTPS), seen)
+
+    try:
+        with _timed(seen, "dns_ms"):
+            found = socket.getaddrinfo(name, HTTPS, socket.AF_INET, socket.SOCK_STREAM)
+        seen["addresses"] = sorted({str(address[0]) for *_, address in found})
+        events.register(event, send)
+        try:
+            payload_call(settings, client)(0)
+        finally:
+            events.unregister(event, send)
+    except botocore.exceptions.ClientError as failure:
+        seen["error"] = refusal(failure)[0]
+    except Exception as failure:
+        seen["error"] = f"{type(failure).__name__}: {failure}"[:500]
+    return seen
+
+
+def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSResponse:
+    """The signed request, sent to an address on a new connection; each step is timed."""
+    url = urlsplit(request.url)
+    connection = http.client.HTTPConnection(url.netloc)
+    with contextlib.closing(connection):
+        with _timed(seen, "connect_ms"):
+            connection.sock = socket.create_connection(address, CONNECT_TIMEOUT)
+        connection.sock.settimeout(READ_TIMEOUT)
+        if url.scheme == "https":  # not in a local AWS
+            with _timed(seen, "tls_ms"):
+                # The runtime's own name, which its certificate has; the names of interface endpoints
+                # need not be in it.
+                connection.sock = ssl.create_default_context().wrap_socket(
+                    connection.sock, server_hostname=url.hostname
+                )
+        with _timed(seen, "answer_ms"):
+            with _timed(seen, "first_byte_ms"):
+                connection.request(request.method, url.path, request.body, request.headers)
+                answer = connection.getresponse()
+            body = answer.read()
+    seen["status"] = answer.status
+    return AWSResponse(request.url, answer.status, dict(answer.headers), _Body(body))
+
+
+class _Body(io.BytesIO):
+    """A body that was read, as botocore reads bodies."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+@contextlib.contextmanager
+def _timed(seen: dict[str, Any], step: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    seen[step] = round((time.perf_counter() - began) * 1000, 3)
