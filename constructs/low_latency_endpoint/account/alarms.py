@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from ..facts.canary_metrics import ANSWER, CONNECT
 from ..facts.container_metrics import ENDPOINT_LABEL, VARIANT_LABEL, label_in, watched_metric
 from ..facts.metrics import metrics, milliseconds_from_microseconds
 from .calls import Account, json_object
@@ -186,7 +187,7 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
 
 def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     threshold, unit = alarm.get("Threshold", 0.0), ""
-    watched = alarm_metrics(alarm)
+    watched, dimensions = alarm_metrics(alarm), alarm_dimensions(alarm)
     names = sorted({each["Metric"]["MetricName"] for each in watched})
     metric, statistic = names[0], watched[0]["Stat"]
     if len(watched) > 1 or any("Expression" in metric for metric in alarm.get("Metrics", ())):
@@ -199,6 +200,8 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
     if simple and any(f.name == metric and f.unit == "Microseconds" for f in metrics()):
         threshold, unit = milliseconds_from_microseconds(threshold), "ms"
+    elif simple and metric in (ANSWER, CONNECT):
+        unit = "ms"
     above = alarm.get("ComparisonOperator", "").startswith("GreaterThan")
     return AlarmReading(
         name=alarm["AlarmName"],
@@ -208,8 +211,9 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
         unit=unit,
         state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
         since=alarm.get("StateUpdatedTimestamp"),
-        variant=alarm_dimensions(alarm).get("VariantName", ""),
-        new_fleet="EndpointConfigName" in alarm_dimensions(alarm),
+        # A canary's are of a zone, whichever variant answers there.
+        variant=dimensions.get("VariantName") or dimensions.get("Zone", ""),
+        new_fleet="EndpointConfigName" in dimensions,
     )
 
 

@@ -27,6 +27,10 @@ CANARY_MIB = 512
 """Memory of the function in each zone: a third of a vCPU, enough for one request at a time."""
 RUNS_PER_HOUR = 60
 
+LONGEST_CONNECT_MS = 10.0
+"""By default: AWS calls the latency between zones of a Region single-digit milliseconds
+(https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
+and a path within a zone is shorter."""
 UNREACHABLE_MINUTES = 3
 """So many minutes in a row without an answer, or without a canary, are an alarm."""
 PATH_MINUTES = 2

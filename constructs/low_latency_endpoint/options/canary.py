@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ..errors.frozen import dataclass
 from ..facts import limits
+from ..facts.canary_metrics import LONGEST_CONNECT_MS
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
 from .warm_up import WarmUpPayload
@@ -37,7 +38,7 @@ class CanaryOptions(Options):
     ] = None
     longest_connect: Annotated[
         Lasting, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "10ms", known=True)
-    ] = timedelta(milliseconds=10)
+    ] = timedelta(milliseconds=LONGEST_CONNECT_MS)
     zone_difference: Annotated[
         Lasting | None, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "20ms", billed=(1,), known=True)
     ] = None

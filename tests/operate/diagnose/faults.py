@@ -78,6 +78,17 @@ def fault(
     )
 
 
+def watched(**in_one_zone: Callable[[int], float]) -> dict[str, dict[str, Any]]:
+    """What canaries see in two zones: all is well but for these metrics in one of them."""
+    well = {
+        "CanaryConnectTime": constant(1),
+        "CanaryAnswerTime": constant(50),
+        "CanaryUnreachable": constant(0),
+        "CanaryOutOfZone": constant(0),
+    }
+    return {"use1-az1": {**well, **in_one_zone}, "use1-az2": well}
+
+
 def from_minute(minute: int, before: float, after: float) -> Callable[[int], float]:
     """One value before the minute, another from it on."""
     return lambda now: before if now < minute else after
@@ -1024,6 +1035,18 @@ _ROWS = {
         "client p99 400 ms & outside of SageMaker",
         "client_zones.ids",
         client_latency={"p99": 400.0},
+    ),
+    "LLD802: 20 ms more on the path of one zone": fault(
+        "connecting from use1-az1 takes 21 ms (median), from the other zones 1 ms",
+        canary=watched(CanaryConnectTime=from_minute(30, 1, 21)),
+    ),
+    "LLD803: a zone that gets no answers": fault(
+        "38 % of the canary's runs in use1-az1 got no answer",
+        canary=watched(CanaryUnreachable=between(20, 43, 1, 0)),
+    ),
+    "LLD804: the runtime's name leads out of the zone": fault(
+        "in use1-az1 the runtime's name gave another zone's address in 100 % of",
+        canary=watched(CanaryOutOfZone=constant(1)),
     ),
 }
 FAULTS = tuple(row(*key.split(": ", 1)) for key, row in _ROWS.items())

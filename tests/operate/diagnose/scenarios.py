@@ -102,6 +102,8 @@ class Scenario:
     inference_ami: str | None = None
     created: float | None = None
     log_group: bool = True
+    # what the canary in each zone publishes, by metric
+    canary: dict[str, dict[str, PerMinute]] = field(default_factory=dict)
 
     @property
     def start(self) -> datetime:
@@ -408,6 +410,11 @@ class Scenario:
                     "GPUUtilization",
                     [(self.gpu(minute) * (facts.accelerator_count or 1), 1)],
                 )
+        for zone, seen in self.canary.items():
+            for metric, of_canary in seen.items():
+                of_zone = frozenset({("EndpointName", ENDPOINT), ("Zone", zone)})
+                key = ("LowLatencyEndpoint", metric, of_zone)
+                account.data.setdefault(key, {})[time] = [(of_canary(minute), 1)]
         for metric, function in self.multi_model.items():
             value, weight = function(minute), max(requests, 1)
             if metric == "ModelCacheHit":

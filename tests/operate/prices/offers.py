@@ -71,6 +71,8 @@ CLOUDWATCH = offer(
         ("OnDemand", "0", "0.1000000000", "USE1-CW:AlarmMonitorUsage"),
         ("OnDemand", "0", "0.3000000000", "USE1-CW:HighResAlarmMonitorUsage"),
         ("OnDemand", "0", "0.5000000000", "USE1-CW:CompositeAlarmMonitorUsage"),
+        ("OnDemand", "0", "0.3000000000", "USE1-CW:MetricMonitorUsage"),
+        ("OnDemand", "10000", "0.1000000000", "USE1-CW:MetricMonitorUsage"),
         ("OnDemand", "0", "0.5000000000", "USE1-DataProcessing-Bytes"),
     ],
 )

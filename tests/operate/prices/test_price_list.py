@@ -60,6 +60,7 @@ def test_every_item_is_found_where_its_table_says() -> None:
     assert listed["function_request"] == 2e-7
     assert listed["function_memory"] == 0.0000133334
     assert listed["composite_alarm"] == 0.5
+    assert listed["custom_metric"] == 0.3  # of the first 10,000
 
 
 def test_prices_of_other_regions_are_passed_over() -> None:

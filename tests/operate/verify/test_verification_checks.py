@@ -138,6 +138,25 @@ def data(parsed: dict[str, Any], *, metrics: int | None = None) -> None:
         each["Timestamps"] = [datetime.now(UTC) - timedelta(minutes=5) for _ in each["Values"]]
 
 
+def canary(**values: float) -> dict[str, Change]:
+    """A canary in one zone, whose metrics are these in each of 15 minutes."""
+    whole = {"CanaryConnectTime": 0.9, "CanaryAnswerTime": 52.0, "CanaryUnreachable": 0.0}
+    whole |= {"CanaryOutOfZone": 0.0, **values}
+    dimensions = [{"Name": "EndpointName", "Value": NAME}, {"Name": "Zone", "Value": "use1-az1"}]
+
+    def listed(parsed: dict[str, Any]) -> None:
+        metric = {"Namespace": "LowLatencyEndpoint", "MetricName": "CanaryUnreachable"}
+        parsed["Metrics"] = [{**metric, "Dimensions": dimensions}]
+
+    def measured(parsed: dict[str, Any]) -> None:
+        begin = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=15)
+        for each, value in zip(parsed["MetricDataResults"], whole.values(), strict=False):
+            each["Timestamps"] = [begin + timedelta(minutes=n) for n in range(15)]
+            each["Values"] = [value] * 15
+
+    return {"ListMetrics": listed, "GetMetricData": measured}
+
+
 def seen(value: float) -> Change:
     """All metrics are this, latencies in microseconds, in each of forty minutes."""
 
@@ -267,7 +286,7 @@ ROLE = f"{ROLES}:role/somebody-else"
 SERVICES = {
     "application-autoscaling": ("DescribeScalableTargets", "DescribeScalingPolicies"),
     "cloudformation": ("DescribeStacks", "GetTemplate"),
-    "cloudwatch": ("DescribeAlarms", "GetMetricData"),
+    "cloudwatch": ("DescribeAlarms", "GetMetricData", "ListMetrics"),
     "ec2": (
         "DescribeNetworkInterfaces",
         "DescribeSecurityGroups",
@@ -395,6 +414,11 @@ CASES = [
         machine=machine(["203.0.113.7"]),
         DescribeNetworkInterfaces=answer(NetworkInterfaces=[]),
     ),
+    passes("LLV301", "own address in 15 of", **canary()),
+    warns("LLV301", "out of the zone in 15 of 15", "ZonalUrl", **canary(CanaryOutOfZone=1.0)),
+    passes("LLV305", "15 of 15 runs answered", "connecting 0.9 ms", **canary()),
+    fails("LLV305", "15 of the canary's 15 runs got no answer", **canary(CanaryUnreachable=1.0)),
+    fails("LLV305", "connecting takes 21 ms, more than 10 ms", **canary(CanaryConnectTime=21)),
     unknown("LLV302", "not inside the VPC"),
     inside("LLV302", "pass", "certificate for *.runtime", at=["10.0.0.10"]),
     inside("LLV302", "pass", "certificate for", at=["10.0.0.10"], own=None),

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...account.alarms import AlarmReading, AlarmTransition
 from ...account.calls import Unknown
+from ...account.canary import ZoneReading
 from ...account.drift import ChangedBy, Drift
 from ...account.metrics import MetricSeries, Series, statistic_of
 from ...account.queries import TOKEN_TIMES
@@ -153,6 +154,7 @@ class Measurements:
     deployed: Mapping[str, DeployedSettings] = field(default_factory=dict)
     unstarted: Unstarted | None = None
     client_latency: Mapping[str, float] = field(default_factory=dict)
+    canary: tuple[ZoneReading, ...] = ()  # by client zone
     unknown: tuple[Unknown, ...] = ()
     absent: tuple[str, ...] = ()
 

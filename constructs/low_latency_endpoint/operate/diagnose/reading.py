@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...account.alarms import AlarmReading, metric_alarms, read_alarms, read_transitions
 from ...account.calls import Account, Unknown
+from ...account.canary import read_canary
 from ...account.deployed_endpoints import meant_endpoint
 from ...account.endpoints import (
     DeployedEndpoint,
@@ -131,6 +132,8 @@ def diagnose(
         variants = [replace(v, thresholds=limits(alarms, v.name)) for v in variants]
     silent = not any(v.get("Invocations", "Sum").sum for v in variants)
     broken = plan and silent and account.known("interface endpoint", broken_paths, plan.stack)
+    progress("Canary")
+    canary = account.known("what the canary saw", read_canary, endpoint, *window)
     unstarted = account.known("the containers' log group", read_unstarted, deployed_endpoint, now)
     deployment = _deployment(deployed_endpoint, series, variants, window)
     measurements = Measurements(
@@ -154,6 +157,7 @@ def diagnose(
         deployed=deployed,
         unstarted=unstarted,
         client_latency=dict(client_latency or {}),
+        canary=canary or (),
         unknown=(*account.unknown, *_unscaled(deployed_endpoint)),
         absent=tuple(_absent(listed, variants)),
     )

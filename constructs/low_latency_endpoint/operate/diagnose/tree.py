@@ -16,6 +16,7 @@ from .events import after_starts, cold_start, colder, new_version, within_minute
 from .failures import errors, multi_model, silence
 from .findings import Evidence, Finding, Remedy, most_certain_first
 from .measurements import Measurements
+from .paths import paths
 from .patterns.fleet import flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
 from .patterns.recurring import after_idle, periodic, scattered
@@ -132,7 +133,7 @@ def walk(measurements: Measurements) -> list[Finding]:
     As `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_ does:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
     """
-    findings = list(endpoint_state(measurements))
+    findings = [*endpoint_state(measurements), *paths(measurements)]
     for variant in measurements.variants:
         findings += _variant(VariantView(measurements, variant))
     findings = [unless_deployed(measurements, finding) for finding in findings]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from ...account.calls import Account, json_object
+from ...account.canary import ZoneReading, read_canary
+from ...account.clock import account_now
 from ...account.drift import REVERT
 from ...account.network import (
     describe_subnets,
@@ -22,6 +25,7 @@ from ...account.network import (
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
 from ...client.client_zone import ClientZone
+from ...report.numbers import milliseconds
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import verdict
 from .context import (
@@ -176,7 +180,9 @@ _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
 _INVOKE = "sagemaker:InvokeEndpoint"
 _OUTSIDE = "not inside the VPC: cannot be told from here"
 _GO_INSIDE = "Run this command in the VPC, in each client zone."
+_ZONAL_FIX = "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), which finds it."
 _STRANGER = "999999999999"
+_LATELY, _MINUTE = timedelta(minutes=15), timedelta(minutes=1)
 
 
 def _link_that_is_there(context: VerificationContext) -> Mapping[str, Any]:
@@ -215,7 +221,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
 @check(
     "LLV301",
     "The runtime's name resolves to the interface endpoint in the same zone",
-    how="Resolves the name where the command runs. Skipped without private DNS.",
+    how="Resolves the name where the command runs; outside of the VPC, as the canary did. Skipped without private DNS.",
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
@@ -237,9 +243,63 @@ def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
                 "that the VPC's own resolver is used.",
             )
         else:
-            yield unknown(_OUTSIDE, _GO_INSIDE)
+            seen = [reading for reading in _canary(context) if reading.out_of_zone]
+            for reading in seen:
+                yield replace(_as_seen(name, reading), about=reading.zone)
+            if not seen:
+                yield unknown(_OUTSIDE, _GO_INSIDE)
         return
     yield _same_zone(name, {address: zones[address] for address in here}, _own_zone(context))
+
+
+def _canary(context: VerificationContext) -> Sequence[ZoneReading]:
+    """What the canary of the stack's first endpoint that has one has seen lately."""
+    end = account_now().replace(second=0, microsecond=0)
+    for endpoint in context.endpoints:
+        window = (end - _LATELY, end + _MINUTE, _MINUTE)
+        if found := read_canary(context.account, endpoint.key, *window):
+            return found
+    return ()
+
+
+def _as_seen(name: str, reading: ZoneReading) -> Outcome:
+    runs, abroad = len(reading.out_of_zone), reading.out_of_zone.sum
+    if not abroad:
+        return passed(f"{name} led to the zone's own address in {runs} of the canary's runs")
+    return warned(
+        f"{name} led out of the zone in {abroad:g} of {runs} of the canary's runs", _ZONAL_FIX
+    )
+
+
+@check(
+    "LLV305",
+    "Callers in each client zone get answers, and their path is short",
+    how="Reads what the canary has measured in the last 15 minutes. Skipped without one.",
+    source=_PRIVATE_LINK,
+)
+def zones_answer(context: VerificationContext) -> Iterator[Outcome]:
+    for reading in _canary(context):
+        connect, answer = reading.connect.median, reading.answer.median
+        lost, runs = reading.unreachable.sum, len(reading.unreachable)
+        if not runs:
+            outcome = unknown("the canary has been silent for 15 minutes", "Read its log.")
+        elif lost:
+            outcome = failed(
+                f"{lost:g} of the canary's {runs} runs got no answer",
+                "Read its log: which step failed? LLV303 checks who may connect.",
+            )
+        elif connect is not None and connect > reading.longest_connect:
+            outcome = failed(
+                f"connecting takes {milliseconds(connect)}, more than "
+                f"{milliseconds(reading.longest_connect)}",
+                "See AWS Health for the zone, and run `low-latency diagnose`.",
+            )
+        else:
+            times = f"connecting {milliseconds(connect or 0)}"
+            if answer is not None:
+                times += f", the answer {milliseconds(answer)}"
+            outcome = passed(f"{runs} of {runs} runs answered; medians: {times}")
+        yield replace(outcome, about=reading.zone)
 
 
 def _own_zone(context: VerificationContext) -> str | None:
@@ -256,10 +316,7 @@ def _own_zone(context: VerificationContext) -> str | None:
 
 def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     evidence = f"{name} is " + ", ".join(f"{ip} in {zone}" for ip, zone in zones.items())
-    fix = (
-        "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
-        "which finds it."
-    )
+    fix = _ZONAL_FIX
     if own is None:
         return unknown(
             f"{evidence}; the zone of this machine is not known",
