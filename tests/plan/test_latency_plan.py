@@ -86,7 +86,7 @@ def test_the_article_at_saturation() -> None:
 
 
 def test_alarm_thresholds_are_in_both_units_and_part_the_target() -> None:
-    plan = distilbert(latency=LatencyTarget(p50=ms(33.3), p99=ms(200)), overhead_share=0.1)
+    plan = distilbert(latency=LatencyTarget(p50=ms(33.3), p99=ms(200), overhead_share=0.1))
     assert plan.thresholds("ModelLatency") == {"p50": 29.97, "p99": 180.0}
     assert plan.thresholds("OverheadLatency") == {"Average": 3.33}
     assert [each.microseconds for each in plan.alarms] == [29_970, 180_000, 3_330]
@@ -338,8 +338,6 @@ def test_plan_by_name() -> None:
         ({"scale_in_cooldown": 300}, "LLE801"),
         ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
         ({"payload_bytes": 30_000_000}, "LLE820"),
-        ({"overhead_share": 0}, "LLE821"),
-        ({"overhead_share": 1}, "LLE821"),
         ({"warm_up_requests": -1}, "LLE822"),
     ],
 )
@@ -547,3 +545,9 @@ def test_a_concurrency_out_of_range(value: float, code: str) -> None:
 def test_a_concurrency_that_is_a_token_passes() -> None:
     token = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
     assert explained(concurrency_target=token)["scaling_target"].value == token
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_some_of_the_target_is_overhead_and_some_the_models(share: float) -> None:
+    with refused("LLE821"):
+        LatencyTarget(p99=ms(200), overhead_share=share)

@@ -56,7 +56,8 @@ STATISTICS = ["p50", "p90", "p95", "p99", "p99_9", "average"]
 def latency_targets(draw):
     names = sorted(draw(st.sets(st.sampled_from(STATISTICS), min_size=1)), key=STATISTICS.index)
     times = sorted(draw(st.lists(durations, min_size=len(names), max_size=len(names))))
-    return LatencyTarget(**dict(zip(names, times, strict=True)))
+    share = draw(st.none() | st.floats(0.01, 0.9))
+    return LatencyTarget(**dict(zip(names, times, strict=True)), overhead_share=share)
 
 
 plausible = st.fixed_dictionaries(
@@ -81,7 +82,6 @@ plausible = st.fixed_dictionaries(
         "max_instances": counts,
         "scale_out_cooldown": st.none()
         | st.integers(0, 900).map(lambda seconds: timedelta(seconds=seconds)),
-        "overhead_share": st.none() | st.floats(0.01, 0.9),
         "warm_up_requests": st.none() | st.integers(0, 10**6),
         "payload_bytes": st.none() | st.integers(0, 26_214_400),
         "streaming": st.booleans(),

@@ -316,7 +316,7 @@ def test_limits_on_tokens_are_in_seconds_and_no_alarm_watches_whole_calls() -> N
     assert (why.value, why.unit, why.title) == (0.4, "seconds", "Alarm on time to first token p95")
     assert plan.explanation["alarm_inter_token_latency_p99"].value == 0.08
     assert [each for each in plan.explanation if "metric" in each.inputs] == []
-    own = chat(latency=target, overhead_share=0.1)
+    own = chat(latency=replace(target, overhead_share=0.1))
     assert own.explanation["alarm_time_to_first_token_p95"].value == pytest.approx(0.45)
     assert own.explanation["alarm_inter_token_latency_p99"].value == 0.08
 

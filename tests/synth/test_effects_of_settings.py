@@ -284,6 +284,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {f"{DATA}.kms_key_arn": KEY},
             {".latency.p99": "150ms"},
             {".latency.p99": "50ms"},
+            {".latency.overhead_share": 0.1},
             {".throughput.rise_tps_per_minute": 12},  # 15 / 7: three instead of two at least
             {".instances.min": 3},
             {".instances.max": 20},

@@ -26,13 +26,14 @@ from .options import (
     option,
 )
 from .output import print_document, print_json
+from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..load_test.search.settings_file import AdoptedLimit
     from ..plan.decisions import Explanation
     from ..plan.stack_limits import StackMinutes
     from ..report.document import Document, Part
     from ..settings import Settings
+    from ..settings.adopted_measurement import AdoptedMeasurement
     from ..settings.update.comparison import SettingsComparison
     from ..settings.update.endpoint_fields import Consequence
     from ..settings.update.review import FailsOn
@@ -80,9 +81,13 @@ class PlanOptions:
         "With --from-load-test: plan with the highest rate tried, even if the load test did not "
         "reach the limit."
     )
+    from_canary: bool = flag(
+        "Plan with the overhead that the deployed endpoint's canary has measured in a week, in place "
+        "of 20 % of the latency target. Reads CloudWatch."
+    )
     write: bool = flag(
-        "With --from-load-test: write the throughput into the settings file and raise instance "
-        "counts that are too low. Comments are kept."
+        "With --from-load-test and --from-canary: write the measured value into the settings file; "
+        "of a load test also raise instance counts that are too low. Comments are kept."
     )
     cost: bool = flag(
         "Show only the hourly cost of the stack: at least, at first, at most and in an update."
@@ -109,20 +114,21 @@ class PlanOptions:
         """Refuse options that do not go together."""
         if self.json and self.markdown:
             raise typer.BadParameter("give --json or --markdown, not both")
-        if self.from_load_test is None and (
-            self.write or self.accept_lower_bound or self.peak_tps is not None
-        ):
-            raise typer.BadParameter(
-                "--write, --peak-tps and --accept-lower-bound go with --from-load-test"
-            )
-        if self.from_load_test is not None and self.price:
-            raise typer.BadParameter("with --from-load-test, state prices in the settings file")
+        if self.from_load_test is None and (self.accept_lower_bound or self.peak_tps is not None):
+            raise typer.BadParameter("--peak-tps and --accept-lower-bound go with --from-load-test")
+        measured = self.from_load_test is not None or self.from_canary
+        if self.from_load_test is not None and self.from_canary:
+            raise typer.BadParameter("give --from-load-test or --from-canary, one after the other")
+        if self.write and not measured:
+            raise typer.BadParameter("--write goes with --from-load-test and --from-canary")
+        if measured and self.price:
+            raise typer.BadParameter("with measured values, state prices in the settings file")
         if (self.detailed_exitcode or self.fail_on) and self.against is None:
             raise typer.BadParameter("--detailed-exitcode and --fail-on go with --against")
-        if self.of_revision and (self.endpoint or self.from_load_test or self.price):
-            raise typer.BadParameter("ENDPOINT, --from-load-test and --price need --against a file")
+        if self.of_revision and (self.endpoint or measured or self.price):
+            raise typer.BadParameter("ENDPOINT, --price and measured values need --against a file")
         check_traffic(self.traffic, self.traffic_from, self.period)
-        about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
+        about_endpoints = self.endpoint or self.against or measured or self.markdown
         whole = self.cost or self.minutes or self.traffic or self.traffic_from
         if whole and about_endpoints:
             raise typer.BadParameter(
@@ -213,7 +219,7 @@ def _plan(path: Path, options: PlanOptions) -> None:
     if options.cost or options.minutes:
         _before_a_deploy(path, options)
         return
-    adopted = None if options.from_load_test is None else _adopted(path, options)
+    adopted = _adopted(path, options)
     settings = _loaded(path, options) if adopted is None else adopted.settings_after
     different = failed = False
     if options.against is not None:
@@ -235,10 +241,17 @@ def _exit(options: PlanOptions, *, failed: bool, different: bool, warned: bool) 
         raise typer.Exit(1)
 
 
-def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
+def _adopted(path: Path, options: PlanOptions) -> AdoptedMeasurement | None:
+    """The measured value that is planned with, if any."""
+    if options.from_canary:
+        check_packages("boto3")
+        from .canary_adoption import adopt_overhead
+
+        return adopt_overhead(path, options.endpoint)
+    if options.from_load_test is None:
+        return None
     from ..load_test.search.settings_file import adopt_limit
 
-    assert options.from_load_test is not None
     return adopt_limit(
         path,
         options.from_load_test,
@@ -249,7 +262,7 @@ def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
 
 
 def _show(
-    path: Path, settings: Settings, adopted: AdoptedLimit | None, options: PlanOptions
+    path: Path, settings: Settings, adopted: AdoptedMeasurement | None, options: PlanOptions
 ) -> bool:
     """Print the plans of a file's endpoints, or of the one that was asked for; whether one warns."""
     named = options.endpoint
@@ -264,7 +277,7 @@ def _show(
         if adopted is None:
             data |= _stack_data(settings, options.day) | _shared_data(settings)
         else:
-            data["from_load_test"] = _adopted_data(adopted, options)
+            data |= _adopted_data(adopted, options)
         print_json(data)
     else:
         more = _stack_parts(settings, options.day, cost=adopted is None) if named is None else ()
@@ -377,14 +390,14 @@ def _verdict(found: list[tuple[FailsOn, str]]) -> dict[str, Any]:
     }
 
 
-def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
-    """Say what the load test changes, and write it when that was asked for."""
+def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: bool) -> None:
+    """Say what the measured value changes, and write it when that was asked for."""
     if not quiet:
         from ..report.document import Code, Document, Listed, Section
         from ..settings.update.comparison import changed_decisions
         from .plan_changes import decision_table
 
-        parts: list[Part] = [f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}"]
+        parts: list[Part] = [f"{adopted.key}: {adopted.source}: {adopted.how}"]
         if changes := changed_decisions(adopted.before, adopted.after):
             parts.append(Section("", [decision_table(changes, "before", "as measured")]))
         if adopted.raised:
@@ -404,29 +417,30 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
         typer.echo(f"{settings} is as it was; --write changes it.", err=True)
 
 
-def _deploying(adopted: AdoptedLimit) -> Consequence:
+def _deploying(adopted: AdoptedMeasurement) -> Consequence:
     """What deploying the written file does to the endpoint, if the file as it was is deployed."""
     from ..settings.update.comparison import compare
 
     return compare(adopted.settings_before, adopted.settings_after).outcomes[adopted.key]
 
 
-def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
+def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str, Any]:
     from ..settings.update.comparison import changed_decisions
 
     effect, said, _ = _deploying(adopted)
-    return {
-        "file": str(options.from_load_test),
-        "endpoint": adopted.key,
-        "source": adopted.limit.source,
-        "tps_per_instance": adopted.limit.tps_per_instance,
-        "how": adopted.limit.how,
+    data: dict[str, Any] = {"file": str(options.from_load_test)}
+    if options.from_canary:
+        data = {}
+    data |= {"endpoint": adopted.key, "source": adopted.source, **adopted.measured()}
+    data |= {
+        "how": adopted.how,
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
         "deploying": {"effect": effect.word, "text": said},
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
     }
+    return {"from_canary" if options.from_canary else "from_load_test": data}
 
 
 def _before_a_deploy(path: Path, options: PlanOptions) -> None:

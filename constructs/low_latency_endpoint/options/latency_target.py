@@ -11,6 +11,7 @@ from ..errors import rule
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
 from ..facts.durations import milliseconds_of
+from ..facts.limit_kinds import number_range
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..report.numbers import milliseconds
 from .argument_kinds import checked_arguments
@@ -26,6 +27,15 @@ TARGET_RISES = rule(
     "LLE803",
     "a higher percentile has a shorter latency target",
     fix="Give the higher percentile the same or a longer time.",
+)
+OVERHEAD_SHARE = number_range(
+    "LLE821",
+    "the share of the target kept for overhead",
+    0.01,
+    0.9,
+    whole=False,
+    source="",
+    fix="Give the share for network and SageMaker overhead.",
 )
 
 # Field of LatencyTarget -> statistic as CloudWatch writes it
@@ -83,6 +93,7 @@ class LatencyTarget(Options):
         itl_p90: Its 90th percentile.
         itl_p95: Its 95th percentile: 50ms are 20 tokens per second for one reader.
         itl_p99: Its 99th percentile: the pauses that a reader notices.
+        overhead_share: Share of a target that the network and SageMaker take; the rest is the model's. Default: 0.2, which nobody measured: ``low-latency plan --from-canary`` measures it.
 
     Attributes:
         milliseconds: The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``, ``Average``); empty where only tokens have one.
@@ -92,7 +103,8 @@ class LatencyTarget(Options):
     Raises:
         ConfigurationError: ``LLE701`` for a time of zero or less, ``LLE801`` for one
             without a unit, ``LLE802`` when none is given, ``LLE803`` when a higher
-            percentile of the same kind is to be faster, ``LLE825`` for a token.
+            percentile of the same kind is to be faster, ``LLE821`` for a share out of range,
+            ``LLE825`` for a token.
 
     Examples:
         >>> from datetime import timedelta
@@ -122,6 +134,7 @@ class LatencyTarget(Options):
     itl_p90: Annotated[Lasting | None, _latency("40ms")] = None
     itl_p95: Annotated[Lasting | None, _latency("50ms")] = None
     itl_p99: Annotated[Lasting | None, _latency("100ms")] = None
+    overhead_share: Annotated[float | None, Option(OVERHEAD_SHARE, 0.1, planned=True)] = None
 
     def _rules(self) -> Iterator[Finding]:
         """One target at least, and higher percentiles are not asked to be faster."""

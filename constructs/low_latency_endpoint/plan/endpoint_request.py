@@ -10,7 +10,6 @@ from ..errors import rule
 from ..errors.findings import located, path_of
 from ..errors.frozen import dataclass
 from ..facts.container_metrics import METRICS_OF_SERVER, server_of
-from ..facts.limit_kinds import number_range
 from ..facts.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
 from ..facts.rules import ZONE_NAMED_TWICE
 from ..facts.token_values import is_token
@@ -38,16 +37,6 @@ TOKENS_ABOVE_CONTEXT = rule(
     "prompt and answer are longer than the context that the server is given",
     fix="State shorter lengths, or a longer context_length on an instance type with enough memory.",
 )
-OVERHEAD_SHARE = number_range(
-    "LLE821",
-    "the share of the target kept for overhead",
-    0.01,
-    0.9,
-    whole=False,
-    source="",
-    fix="Give the share for network and SageMaker overhead.",
-)
-
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 
@@ -61,7 +50,6 @@ class EndpointRequest(LoadOptions):
         client_zones: Zone IDs or zone names in which callers run; 2 to 16.
         serving: The variant's instance types, and what they serve.
         routing: Your routing strategy. Default: the rule's.
-        overhead_share: Share of the latency target that is kept for the network and SageMaker's overhead, 0.01 to 0.9. Default: 0.2.
         warm_up_requests: Fewest requests of a warm-up; 0 for none. Default: enough to reach every worker.
         metrics_server: Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
         share: The part of the endpoint's traffic that throughput is. Default: all of it.
@@ -69,7 +57,7 @@ class EndpointRequest(LoadOptions):
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
             values of another kind, ``LLE809`` for tokens of an answer that is not streamed,
-            ``LLE820`` to ``LLE822`` for numbers out of range, ``LLE825`` for CDK's tokens,
+            ``LLE820`` and ``LLE822`` for numbers out of range, ``LLE825`` for CDK's tokens,
             ``LLE897`` for requests that are longer than the model's context, ``LLE899`` for a
             target between tokens that is shorter than reading the weights takes, ``LLE996`` for a
             server without known metrics.
@@ -78,10 +66,14 @@ class EndpointRequest(LoadOptions):
     client_zones: Sequence[str]
     serving: Serving
     routing: RoutingStrategy | None = None
-    overhead_share: Annotated[float | None, Option(OVERHEAD_SHARE, planned=True)] = None
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
     share: VariantShare | None = None
+
+    @property
+    def overhead_share(self) -> float | None:
+        """The stated share of the target that is kept for overhead."""
+        return self.latency.overhead_share if self.latency else None
 
     def __post_init__(self) -> None:
         self._settle()

@@ -24,8 +24,9 @@ from ...plan.load_test_validity import (
 )
 from ...report.numbers import readable
 from ...settings import Settings, explain_variants, load_settings, plan_endpoint, planned_variants
+from ...settings.adopted_measurement import AdoptedMeasurement
 from ...settings.endpoint import EndpointSettings
-from ...settings.yaml_editing import YamlEdit, checked_edit
+from ...settings.yaml_editing import checked_edit
 from ..engine.payloads import Payloads
 from .judging import FIRST_TOKEN, INTER_TOKEN
 
@@ -181,21 +182,14 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     )
 
 
-@dataclass(frozen=True)
-class AdoptedLimit:
-    """A settings file with a measured throughput in it, not written yet."""
+@dataclass(frozen=True, kw_only=True)
+class AdoptedLimit(AdoptedMeasurement):
+    """A settings file with a measured throughput."""
 
-    key: str  # of the endpoint in the settings
     limit: FoundLimit
-    # what changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
-    # writes it
-    edit: YamlEdit
-    settings_before: Settings  # what the file says now, and with the throughput
-    settings_after: Settings
-    before: dict[str, Explanation]  # the plans of all endpoints, explained
-    after: dict[str, Explanation]
-    # stated numbers of instances that are below what the peak needs now, and are raised too
-    raised: tuple[str, ...] = ()
+
+    def measured(self) -> dict[str, float]:
+        return {"tps_per_instance": self.limit.tps_per_instance}
 
 
 def adopt_limit(
@@ -230,7 +224,18 @@ def adopt_limit(
     throughput = read.endpoints[key].throughput
     before = throughput.tps_per_instance if throughput else 0.0
     after[key] = _noted(after[key], limit, changed.endpoints[key], before)
-    return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
+    return AdoptedLimit(
+        key=key,
+        source=limit.source,
+        how=limit.how,
+        limit=limit,
+        edit=edit,
+        settings_before=read,
+        settings_after=changed,
+        before=explain_variants(read),
+        after=after,
+        raised=raised,
+    )
 
 
 def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:

@@ -1,0 +1,30 @@
+"""A settings file with a measured value in it, not written yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan.decisions import Explanation
+from .stack import Settings
+from .yaml_editing import YamlEdit
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdoptedMeasurement:
+    """What was measured, and the file and its plans before and with it."""
+
+    key: str  # of the endpoint in the settings
+    source: str  # what measured it
+    how: str  # in words
+    # what changes in the file; :func:`.yaml_editing.write_edit` writes it
+    edit: YamlEdit
+    settings_before: Settings  # what the file says now, and with the measured value
+    settings_after: Settings
+    before: dict[str, Explanation]  # the plans of all endpoints, explained
+    after: dict[str, Explanation]
+    # stated numbers of instances that are below what the peak needs now, and are raised too
+    raised: tuple[str, ...] = ()
+
+    def measured(self) -> dict[str, float]:
+        """The measured values, as JSON-safe data."""
+        raise NotImplementedError
