@@ -501,6 +501,30 @@ def test_nobody_assumes_a_role_that_there_is_not(aws):
     assert "not authorized to perform: sts:AssumeRole" in message
 
 
+def test_the_first_objective_needs_the_rights_to_its_role_and_its_metric(caller) -> None:
+    query = {"Id": "m", "MetricStat": {"Metric": {"MetricName": "m"}, "Period": 60, "Stat": "p99"}}
+    metric = {"MetricDataQueries": [query]}
+    asked = {"Name": "fast", "SliConfig": {"SliMetricConfig": metric, "MetricThreshold": 1.0}}
+    roles = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/application-signals.cloudwatch.*"
+    rights = {
+        "application-signals:CreateServiceLevelObjective": "arn:aws:application-signals:*:*:slo/f*",
+        "cloudwatch:GetMetricData": "*",
+        "iam:CreateServiceLinkedRole": roles,
+    }
+    statements = [allow(action, resource) for action, resource in rights.items()]
+    for action, without in zip(rights, statements, strict=True):
+        signals = caller(*(each for each in statements if each is not without))
+        code, message = refusal(
+            signals("application-signals").create_service_level_objective, **asked
+        )
+        assert code == "AccessDeniedException"
+        assert f"not authorized to perform: {action}" in message
+    signals = caller(*statements)("application-signals")
+    assert signals.create_service_level_objective(**asked)["Slo"]["Name"] == "fast"
+    code, _ = refusal(signals.delete_service_level_objective, Id="fast")
+    assert code == "AccessDeniedException"
+
+
 def test_the_event_history_tells_who_changed_what(aws: LocalAws, caller) -> None:
     client = caller(allow("cloudwatch:DeleteAlarms"), allow("cloudtrail:LookupEvents"))
     alarm = {"AlarmName": "a", "Namespace": "n", "MetricName": "m", "Statistic": "Sum"}

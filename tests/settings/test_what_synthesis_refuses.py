@@ -135,6 +135,25 @@ def test_what_the_plan_refuses_comes_with_the_unknown_settings() -> None:
     ]
 
 
+def test_an_objective_needs_a_threshold() -> None:
+    """Stated, or that of the plan, which follows from a latency target."""
+    asked: Lines = {"alarms": "{service_level_objective: 0.99}", "latency": None}
+    text = text_of({}, asked)
+    assert problems(text) == [(line_of(text, "alarms"), "LLE739")]
+    stated = "{service_level_objective: 0.99, model_latency: {p99: 200ms}}"
+    for other in ({"latency": "{p99: 200ms}"}, {"alarms": stated}):
+        assert isinstance(parse_settings(text_of({}, {**asked, **other})), Settings)
+
+
+@pytest.mark.parametrize(("region", "warned"), [("cn-north-1", True), ("us-east-1", False)])
+def test_a_region_without_objectives_is_warned_of(region: str, warned: bool) -> None:
+    zones = f"{{names: [{region}a, {region}b]}}"
+    alarms: Lines = {"alarms": "{service_level_objective: 0.99, model_latency: {p99: 200ms}}"}
+    settings = parse_settings(text_of({"region": region, "client_zones": zones}, alarms))
+    warnings = explain_endpoint(settings, "sentiment").warnings
+    assert sum("no Application Signals in cn-north-1" in each for each in warnings) == warned
+
+
 def test_an_alarm_on_the_balance_of_more_zones_than_cloudwatch_compares() -> None:
     """CloudWatch takes ten metrics in one alarm."""
     for zones in (10, 11):

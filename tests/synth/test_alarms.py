@@ -349,6 +349,7 @@ ALL_ALARMS = {
     "client_error_rate": 0.05,
     "model_error_rate": 0.01,
     "slow_requests": {"threshold": "200ms"},
+    "service_level_objective": 0.99,
     "zone_imbalance": 1.5,
     "expect_traffic": True,
     "anomalies": {"Invocations": "Sum"},

@@ -607,6 +607,7 @@ row(
 )
 row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
 row("LLE723", lambda w: w.alarms(model_latency=P99 | {"Critical": P99}), "p99, Critical", "forms")
+row("LLE739", lambda w: w.alarms(service_level_objective=0.99), "no threshold", "model_latency")
 row("LLE724", lambda w: w.alarms(capacity_at_maximum=True), "does not scale", "scaled variant")
 NIGHT = partial(ScalingSchedule, name="night", rate="1 day", min=2)
 ONCE = partial(ScalingSchedule, name="once", at="2030-01-01T00:00:00", min=2)

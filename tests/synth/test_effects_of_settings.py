@@ -303,6 +303,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
                 **below(".alarms", evaluation_periods=5, datapoints_to_alarm=5),
             },
             SLOW,
+            {".alarms.service_level_objective": 0.99},
             {".alarms.anomalies": {"Invocations": "Sum"}},
             {".alarms.capacity_at_maximum": False},
             {".alarms.quiet_during_deployments": True},
@@ -393,6 +394,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".alarms.overhead_latency": dict.fromkeys(PARTS, "40ms")},
             {f".alarms.overhead_latency.{name}": "30ms" for name in PARTS},
         ),
+        ({".alarms.service_level_objective": 0.99}, {".alarms.service_level_objective": 0.95}),
         (SLOW, below(".alarms.slow_requests", threshold="160ms", objective=0.95)),
         (
             LOCAL,

@@ -505,7 +505,7 @@ OBJECTIVE = Range(
     rule(
         "LLE726",
         "an objective is out of range",
-        fix="Give the share of requests that must be fast, such as 0.99.",
+        fix="Give the share of requests, or of periods, that must be fast, such as 0.99.",
     ),
     "the objective",
     0.95,
@@ -513,6 +513,27 @@ OBJECTIVE = Range(
     "",
     False,
 )
+NOTHING_TO_MEET = rule(
+    "LLE739",
+    "a service level objective has no threshold or period to measure by",
+    fix="Give alarms.model_latency a threshold, or the endpoint a latency target, and keep "
+    "alarms.period at 15 minutes or less. Or leave service_level_objective out.",
+    source="/applicationsignals/latest/APIReference/API_ServiceLevelIndicatorMetricConfig.html",
+)
+LONGEST_OBJECTIVE_PERIOD_SECONDS = 900  # PeriodSeconds of the page above: 60 to 900
+
+# Regions outside the partitions aws and aws-us-gov. Application Signals' API takes no ARN of them:
+# "arn:(aws|aws-us-gov):application-signals:...", botocore 1.44.5 and API reference,
+# ServiceLevelObjectiveSummary, read 2026-11-28. CloudFormation's schemas have the resource type in
+# every Region that cfn-lint 1.58.0 knows, these too, which does not say that the service is there.
+_REGIONS_WITHOUT_OBJECTIVES = ("cn-", "us-iso", "eu-isoe-", "eusc-")
+
+
+def has_objectives(region: str) -> bool:
+    """Whether Application Signals may be in a Region, as far as AWS says; a token may be any."""
+    return not region.startswith(_REGIONS_WITHOUT_OBJECTIVES)
+
+
 ZONE_IMBALANCE = Range(
     rule(
         "LLE727",

@@ -28,7 +28,7 @@ SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING
 
 # Google's SRE workbook, "Alerting on SLOs": long and short window in minutes, burn rate.
 # (No Duration here: the first call into jsii costs more than importing the whole package.)
-_BURN_RATES = {"Fast": (60, 5, 14.4), "Slow": (360, 30, 6.0)}
+BURN_RATES = {"Fast": (60, 5, 14.4), "Slow": (360, 30, 6.0)}
 _UTILIZATIONS = {
     "cpu_utilization": ("CPUUtilization", "vCPUs are saturated"),
     "memory_utilization": ("MemoryUtilization", "the container is about to run out of memory"),
@@ -202,7 +202,7 @@ class _Watch:
     def burn_rates(self, slow: SlowRequests) -> Iterator[AlarmSpecification]:
         milliseconds = milliseconds_of(slow.threshold)
         statistic = f"PR({microseconds_from_milliseconds(milliseconds):.0f}:)"
-        for name, (long, short, rate) in _BURN_RATES.items():
+        for name, (long, short, rate) in BURN_RATES.items():
             for window, minutes in (("Long", long), ("Short", short)):
                 yield AlarmSpecification(
                     key=f"ModelLatency/BurnRate{name}/{window}",

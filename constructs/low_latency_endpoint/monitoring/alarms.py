@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..facts.rules import SCALED_VARIANTS_ONLY
+from ..facts.rules import SCALED_VARIANTS_ONLY, has_objectives
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
-from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
 from ..plan.stack_limits import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
 from ..synthesis.annotations import warn
-from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, stack_of
+from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, region_of, stack_of
 from ..synthesis.policy_documents import least_stack_name
 from ..synthesis.template_values import masked, tokens
 from .alarm_specifications import AlarmSpecification, specifications
+
+if TYPE_CHECKING:
+    from aws_cdk.aws_applicationsignals import CfnServiceLevelObjective
 
 # A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
 # EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
@@ -71,6 +74,8 @@ class LatencyAlarms(Construct):
     alarms : dict of str to aws_cloudwatch.Alarm
         By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``; those of
         one type of several instance pools by ``.../<instance type>``.
+    objectives : dict of str to aws_applicationsignals.CfnServiceLevelObjective
+        By variant; with ``service_level_objective``, but not for a new fleet alone.
     composites : dict of str to aws_cloudwatch.CompositeAlarm
         By severity; ``""`` for alarms without one.
     actions_suppressor : aws_cloudwatch.IAlarm or None
@@ -99,7 +104,7 @@ class LatencyAlarms(Construct):
 
         Raises:
             ConfigurationError: LLE631 for an endpoint imported without variants, LLE721 to LLE729
-                for what it does not publish, LLE801 and LLE807 for arguments of another kind.
+                for what it does not publish, LLE739 for an objective without threshold, LLE801 and LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
         self._endpoint = endpoint
@@ -135,10 +140,32 @@ class LatencyAlarms(Construct):
             for name, statistic in () if new_fleet_only else options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
                 rules.setdefault("", []).append(is_on(anomaly))
+        self.objectives = self._objectives(options.service_level_objective)
         if options.quiet_during_deployments and not new_fleet_only:
             self.actions_suppressor = self._suppressor()
         if rules and not new_fleet_only:
             self._compose(rules)
+
+    def _objectives(self, share: float | None) -> dict[str, CfnServiceLevelObjective]:
+        if share is None or self._new_fleet:
+            return {}
+        if not has_objectives(region_of(self)):
+            text = no_objectives_in(region_of(self))
+            warn(self, "noServiceLevelObjective", f"{text[0].upper()}{text[1:]}.")
+            return {}
+        from .objectives import service_level_objective  # few endpoints have one
+
+        return {
+            variant.name: service_level_objective(
+                self,
+                self._endpoint.variant(variant.name),
+                self.options,
+                share=share,
+                endpoint_name=self._endpoint.name_at_synth,
+                where=self._path,
+            )
+            for variant in self._endpoint.known_variants()
+        }
 
     def _max_instances(self, variant: EndpointVariant) -> int | None:
         if not self.options.capacity_at_maximum:

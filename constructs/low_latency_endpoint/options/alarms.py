@@ -19,7 +19,9 @@ from ..facts.container_metrics import (
 from ..facts.durations import TEXT_PATTERN
 from ..facts.metrics import check_statistic
 from ..facts.rules import (
+    LONGEST_OBJECTIVE_PERIOD_SECONDS,
     METRIC_PERIOD,
+    NOTHING_TO_MEET,
     OBJECTIVE,
     PERCENT_OF_ALL,
     SEVERITY_STATISTICS,
@@ -136,6 +138,7 @@ class AlarmOptions(Options):
         model_error_rate: Largest share of requests that the container answers with other than 2xx. Default: no alarm.
         minimum_invocations: Below this number of requests per period, error rates count as zero, so that single failures page nobody. Default: 20.
         slow_requests: An objective on slow requests. The alarm fires if its budget burns too fast: 14.4 times over an hour and five minutes, or 6 times over six hours and thirty minutes. Default: no alarm.
+        service_level_objective: Share of the periods in which ModelLatency must meet the tightest of its thresholds, over 28 days. Each production variant gets a service level objective of Application Signals, which AWS bills. Default: none.
         anomalies: Metrics with a statistic each: alarm outside the band (two standard deviations) that CloudWatch learns. Default: none.
         cpu_utilization: Percent of all vCPUs together; SageMaker's metric counts 100 for each vCPU. Default: 85.
         memory_utilization: Percent of memory. Default: 90.
@@ -156,7 +159,7 @@ class AlarmOptions(Options):
     Raises:
         ConfigurationError: LLE366 for the period, LLE701 to LLE704, LLE721, LLE723 to LLE726,
             LLE732 for a statistic that the metric does not have, LLE736 and LLE737 for the
-            window, LLE801 and LLE807 for values of another kind.
+            window, LLE739 for an objective without threshold, LLE801 and LLE807 for values of another kind.
 
     Examples:
         >>> from low_latency_endpoint import AlarmOptions
@@ -187,6 +190,7 @@ class AlarmOptions(Options):
         SlowRequests | None,
         Option(example={"threshold": "200ms", "objective": 0.99}, billed=(1, 1, 1, 1)),
     ] = None
+    service_level_objective: Annotated[float | None, Option(OBJECTIVE, 0.99, known=True)] = None
     anomalies: Annotated[Mapping[str, str], Option(example={"Invocations": "Sum"})] = field(
         default_factory=dict
     )
@@ -253,6 +257,27 @@ class AlarmOptions(Options):
             yield from _statistics(
                 name, getattr(self, name), lambda each, of=metric: check_statistic(of, each)
             )
+
+    def _rules_of_objective(self) -> Iterator[Finding]:
+        """A service level objective has a threshold, and a period that Application Signals takes."""
+        if self.service_level_objective is None:
+            return
+        if not self.model_latency:
+            yield finding(
+                NOTHING_TO_MEET,
+                "service_level_objective",
+                got="no threshold of ModelLatency",
+                allowed="an objective with model_latency",
+            )
+        if isinstance(self.period, timedelta):
+            seconds = self.period.total_seconds()
+            if seconds > LONGEST_OBJECTIVE_PERIOD_SECONDS:
+                yield finding(
+                    NOTHING_TO_MEET,
+                    "period",
+                    got=f"{plain_number(seconds)}s",
+                    allowed="at most 15 minutes with service_level_objective",
+                )
 
 
 def check_window(options: AlarmOptions) -> Iterator[Finding]:

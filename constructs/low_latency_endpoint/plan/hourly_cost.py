@@ -159,7 +159,8 @@ MOMENTS = {
 NOT_IN_IT = (
     "Not in it: disks, SageMaker's data in and out, answers (and requests of a size that no "
     "warm_up.payload says) through the interface endpoint, flow "
-    "logs, the container's logs, OpenTelemetry metrics and PromQL queries, S3, keys, what runs only while "
+    "logs, the container's logs, OpenTelemetry metrics and PromQL queries, service level objectives "
+    "(Application Signals), S3, keys, what runs only while "
     "something is deployed; free tiers, taxes and discounts. Most of it is cents beside the instances; "
     "data and logs grow with traffic, metrics with the instances. OpenTelemetry metrics are on unless "
     f"metrics.detailed_observability is false: {OTEL_METRICS_USD:.2f} USD for a GB, and for a GB that the "

@@ -19,6 +19,14 @@ NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
 )
 
+
+def no_objectives_in(region: str) -> str:
+    """That a Region gets no service level objective, in words."""
+    return (
+        f"no service level objective is made, because AWS lists no Application Signals in {region}"
+    )
+
+
 SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
 PERIOD_SECONDS = 60
 SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about

@@ -201,6 +201,7 @@ class EndpointParts:
     canary_alarms: int = 0
     shadow_alarms: int = 0  # alarms that compare a shadow with production
     token_alarms: int = 0  # alarms on tokens, with what pages of them
+    objectives: int = 0  # service level objectives
     # policies on the models' and the functions' roles, without those that an endpoint before it
     # needs too
     role_policies: int = 0
@@ -215,6 +216,7 @@ class EndpointParts:
         count += self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += (
             self.token_alarms
+            + self.objectives
             + self.rollback_alarms
             + self.shadow_alarms
             + self.parameters * self.outputs

@@ -10,7 +10,7 @@ from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
 from ..facts.images import check_image_folder
 from ..facts.limits import ROLLBACK_ALARM_COUNT
-from ..facts.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
+from ..facts.rules import ASSET_IS_ARCHIVE, NOTHING_TO_MEET, SCALED_VARIANTS_ONLY
 from ..facts.subnets import (
     LARGEST_SUBNET,
     SUBNET_HOLDS_FLEET,
@@ -131,7 +131,7 @@ def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings
 
 
 def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
-    """All instances that scaling may start can only serve where it may start some."""
+    """What alarms and objectives rest on is there: instances to start, a threshold to meet."""
     alarms = settings.endpoints[key].alarms
     if alarms.capacity_at_maximum is True and plan.scaling is None:
         yield finding(
@@ -144,6 +144,14 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
             allowed="false, or no such line",
             fix="Remove the line, or let the endpoint scale: with throughput, "
             "and a maximum above the minimum.",
+        )
+    planned = alarms.model_latency == "planned" and not plan.thresholds("ModelLatency")
+    if alarms.service_level_objective is not None and planned:
+        yield finding(
+            NOTHING_TO_MEET,
+            *("endpoints", key, "alarms", "service_level_objective"),
+            got="no threshold of ModelLatency",
+            allowed="an objective with model_latency",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
+from ..facts.rules import has_objectives
 from ..facts.s3_names import doubtful_bucket
 from ..facts.subnets import (
     RESERVED_ADDRESSES,
@@ -21,7 +22,7 @@ from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.hourly_cost import StackCost
 from ..plan.plan import Plan
-from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
 from ..plan.scaling_pace import FleetAlong
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
@@ -29,7 +30,7 @@ from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
 from .endpoint import EndpointSettings, all_containers
-from .stack import Settings
+from .stack import Settings, region_of
 from .stack_parts import (
     cost_of_plans,
     fleets_of_plans,
@@ -207,6 +208,9 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
         )
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
+    region = region_of(settings) or ""
+    if endpoint.alarms.service_level_objective is not None and not has_objectives(region):
+        yield PlanWarning("no-service-level-objective", no_objectives_in(region))
     uris = [
         uri
         for container in containers

@@ -13,6 +13,7 @@ from ..facts.canary_metrics import CANARY_MIB, PUBLISHED, RUNS_PER_HOUR, alarm_m
 from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
 from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
+from ..facts.rules import has_objectives
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
@@ -121,6 +122,9 @@ def endpoint_parts(
         ),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
+        objectives=len(production)
+        if alarms.service_level_objective is not None and has_objectives(region_of(settings) or "")
+        else 0,
         role_policies=resources_for(policies, key),
         own_function_roles=settings.safeguards.function_role_arn is None,
     )

@@ -21,7 +21,9 @@ from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
 from .permissions import gate
+from .permissions.evaluator import NotJudged
 from .permissions.principals import ADMINISTRATOR, Identity
+from .permissions.requests import read_call
 from .promql import http_api
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
@@ -179,9 +181,12 @@ class Application:
         service = self._services.get(scope[2]) if scope else None
         if service is None or scope is None:
             return None
-        # Where the operation is the path, as with REST, the document is JSON as well.
-        target = environ.get("HTTP_X_AMZ_TARGET", "") or path.strip("/")
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
         operation = target.rpartition(".")[2]
+        rest = (
+            not target and protocols.service_model(service.name).metadata["protocol"] == "rest-json"
+        )
+        is_json = bool(target) or rest
         if not service.complete and operation not in service.operations:
             return None
         body = environ["wsgi.input"].read()
@@ -189,29 +194,38 @@ class Application:
         caller = Caller(scope[1], self.url, runtime=self.runtime, key=key, who=who)
         try:
             request: dict[str, Any] = {}
-            if not target:
+            if rest:
+                method, uri = environ["REQUEST_METHOD"], environ.get("REQUEST_URI", path)
+                call = read_call(service.name, method, uri, {}, body)
+                operation, request = call.operation, call.request
+            elif not target:
                 query = environ.get("QUERY_STRING", "")
                 operation, request = protocols.parse_query(body, query, service.name)
             if operation not in service.operations:
                 raise ServiceError(
                     f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
                 )
-            if target:
+            if rest:
+                protocols.check(service.name, operation, request)
+            elif target:
                 request = protocols.parse_json(body, service.name, operation)
             result = service.operations[operation](caller, request) or {}
-            write = protocols.write_json if target else protocols.write_query
+            write = protocols.write_json if is_json else protocols.write_query
             answer, status = write(service.name, operation, result), 200
         except PassOn:
             return None
+        except NotJudged as unknown:
+            error = ServiceError(f"The local AWS does not know {unknown}", "InvalidAction")
+            answer, status = _refusal(error, is_json), error.status
         except ServiceError as error:
             logger.info("%s %s refused: %s", service.name, operation, error.message)
-            answer, status = _refusal(error, bool(target)), error.status
+            answer, status = _refusal(error, is_json), error.status
         except Exception as error:
             # A mistake of ours must look like one (500), never like a service's refusal.
             logger.exception("%s %s failed", service.name, operation)
             fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
-            answer, status = _refusal(fault, bool(target)), 500
-        kind = "application/x-amz-json-1.1" if target else "text/xml"
+            answer, status = _refusal(fault, is_json), 500
+        kind = "application/x-amz-json-1.1" if is_json else "text/xml"
         return _answered(start_response, status, kind, answer)
 
     def _queried(

@@ -22,7 +22,7 @@ from moto.core.request import (
     should_preserve_original_header_name,
 )
 
-from . import cloudtrail, corrections, hosting, lambda_runner, task_runner
+from . import cloudtrail, corrections, hosting, lambda_runner, service_level_objectives, task_runner
 from .admission import admit_known, serve_with, without_keys
 from .application import Application, OwnService
 from .cloudformation import stacks
@@ -37,6 +37,7 @@ from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
 from .server import LocalAwsError
+from .service_level_objectives import APPLICATION_SIGNALS
 
 logger = logging.getLogger("local_sagemaker.requests")
 
@@ -196,7 +197,14 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
     # share one state: when the last one stops, everything is forgotten, with processes and files.
     runtime = runtime or Runtime()
     application = Application(
-        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL, OBSERVABILITY_ADMIN],
+        [
+            APPLICATION_AUTO_SCALING,
+            APPLICATION_SIGNALS,
+            CLOUDFORMATION,
+            CLOUDTRAIL,
+            OBSERVABILITY_ADMIN,
+            SAGEMAKER,
+        ],
         _FORGETTING,
         runtime,
     )
@@ -223,6 +231,7 @@ _FORGETTING = (
     stacks.reset,
     cloudtrail.reset,
     hosting.reset,
+    service_level_objectives.reset,
     lambda_runner.forget,
     task_runner.forget,
     principals.forget,

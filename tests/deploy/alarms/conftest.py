@@ -69,6 +69,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
             "capacity_at_maximum": True,
             "zone_imbalance": 1.5,
             "anomalies": {"Invocations": "Sum"},
+            "service_level_objective": 0.99,
         },
     ),
     # 48 vCPUs, 4 GPUs.

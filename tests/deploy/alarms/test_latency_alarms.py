@@ -23,6 +23,7 @@ NOT_AN_ALARM = {
     "datapoints_to_alarm",
     "actions",
     "quiet_during_deployments",
+    "service_level_objective",
     "tokens",  # alarms of another construct
 }
 ENDPOINTS = ("single", "gpu", "multi", "rollback")
@@ -199,6 +200,18 @@ def test_silence_after_traffic(world):
         world.aws.evaluate_alarms(start + minute * MINUTE)
         seen.append(world.states("single")["Invocations/Silence"])
     assert seen == ["OK"] * 7 + ["ALARM"] * 3
+
+
+def test_the_objective_is_the_tightest_threshold_of_the_alarms(world):
+    summaries = world.aws.client("cloudformation").list_stack_resources(StackName="Alarms")
+    (arn,) = (
+        each["PhysicalResourceId"]
+        for each in summaries["StackResourceSummaries"]
+        if each["ResourceType"] == "AWS::ApplicationSignals::ServiceLevelObjective"
+    )
+    found = world.aws.client("application-signals").get_service_level_objective(Id=arn)["Slo"]
+    assert found["Sli"]["MetricThreshold"] == 50_000  # p50, which stands before p99 at 200 ms
+    assert found["Goal"]["AttainmentGoal"] == 99
 
 
 def test_rollback_alarms_see_the_new_fleet_only(world):

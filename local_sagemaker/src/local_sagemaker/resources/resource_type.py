@@ -230,7 +230,10 @@ class ResourceType:
     @property
     def service(self) -> str:
         name = self.type_name.split("::")[1].lower()
-        return {"applicationautoscaling": "application-autoscaling"}.get(name, name)
+        return {
+            "applicationautoscaling": "application-autoscaling",
+            "applicationsignals": "application-signals",
+        }.get(name, name)
 
     @functools.cached_property
     def _schema(self) -> Mapping[str, Any]:

@@ -107,6 +107,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     # Must be left out in one Region.
     "location": lambda region: None if region == "us-east-1" else {"LocationConstraint": region},
     "namespace_of": lambda target: target.split("|")[2],
+    "objective_metric": lambda sli: {
+        **without(sli, "SliMetric"),
+        "SliMetricConfig": sli.get("SliMetric"),
+    },
     "or_empty": lambda _, items: items or [],
     "own_metrics": own_metrics,
     "owners_policy": owners_policy,
