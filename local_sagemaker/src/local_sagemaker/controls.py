@@ -7,6 +7,7 @@ For the process that started the local AWS, and for tests in others; only for wh
   `/_local/runtime/advance?seconds=...`, `/_local/runtime/speed?factor=...`;
 - `/_local/runtime/model-servers` with a document of them; with `?keep=true` those that are there
   stay;
+- `/_local/network/path?zone=...&delay_ms=...&lost=true`, `/_local/network/names?order=...`;
 - `/_local/cloudwatch/evaluate?at=...&since=...&step=...`, `/_local/cloudwatch/actions`,
   `/_local/cloudwatch/background?on=true`.
 """
@@ -74,6 +75,16 @@ def _background(runtime: Runtime, query: Query, body: bytes) -> dict[str, Any]:
     return {"running": BACKGROUND.running}
 
 
+def _path(runtime: Runtime, query: Query, body: bytes) -> None:
+    lost = query.get("lost", "").lower() == "true"
+    delay = _number({"delay_ms": "0", **query}, "delay_ms")
+    runtime.paths = runtime.paths.with_path(query.get("zone", ""), delay, lost)
+
+
+def _names(runtime: Runtime, query: Query, body: bytes) -> None:
+    runtime.paths = runtime.paths.with_order(query.get("order", ""))
+
+
 _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] = {
     "runtime/url": lambda runtime, query, _: {"url": runtime.url(query.get("zone") or None)},
     "runtime/time": lambda runtime, *_: {"time": runtime.clock.now()},
@@ -83,6 +94,8 @@ _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] =
     },
     "runtime/speed": lambda runtime, query, _: runtime.set_speed(_number(query, "factor")),
     "runtime/model-servers": _model_servers,
+    "network/path": _path,
+    "network/names": _names,
     "cloudwatch/evaluate": _evaluate,
     "cloudwatch/background": _background,
     "cloudwatch/actions": lambda *_: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from flask import request
@@ -15,6 +16,7 @@ from moto.awslambda.responses import LambdaResponse
 from .. import lambda_runner
 from ..admission import Session
 from ..archives import Unpackable, check_code
+from ..function_networks import network_of, runtime_at
 from ..permissions import service_roles
 from ..permissions.evaluator import NotJudged
 from ..permissions.gate import is_enforced
@@ -71,7 +73,10 @@ def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
         session = service_session(
             found.role, found.function_name, Origin(tuple(subnets), found.function_arn)
         )
-    outcome = lambda_runner.run(as_function(found, url, session), event)
+    function, runtime = as_function(found, url, session), runtime_at(url)
+    if runtime is not None:
+        function = replace(function, network=network_of(found, runtime))
+    outcome = lambda_runner.run(function, event)
     if logs:
         found.logs_backend.ensure_log_group(found.logs_group_name)
         found.save_logs(outcome.log or " ")
