@@ -7,7 +7,8 @@ For the process that started the local AWS, and for tests in others; only for wh
   `/_local/runtime/advance?seconds=...`, `/_local/runtime/speed?factor=...`;
 - `/_local/runtime/model-servers` with a document of them; with `?keep=true` those that are there
   stay;
-- `/_local/network/path?zone=...&delay_ms=...&lost=true`, `/_local/network/names?order=...`;
+- `/_local/network/path?zone=...&delay_ms=...&lost=true`, `/_local/network/names?order=...`,
+  `/_local/events/run-schedules`;
 - `/_local/cloudwatch/evaluate?at=...&since=...&step=...`, `/_local/cloudwatch/actions`,
   `/_local/cloudwatch/background?on=true`.
 """
@@ -27,6 +28,7 @@ from .cloudwatch.state import all_states, now
 from .model_servers.specifications import from_document
 from .protocols import read_json
 from .runtime.service import Runtime
+from .schedules import run_schedules
 
 _MOST_STEPS = 10_080
 # The ends of what dates and the arithmetic on metrics' periods reach.
@@ -96,6 +98,7 @@ _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] =
     "runtime/model-servers": _model_servers,
     "network/path": _path,
     "network/names": _names,
+    "events/run-schedules": lambda runtime, *_: {"ran": run_schedules(runtime)},
     "cloudwatch/evaluate": _evaluate,
     "cloudwatch/background": _background,
     "cloudwatch/actions": lambda *_: {
