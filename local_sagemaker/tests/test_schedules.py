@@ -10,7 +10,7 @@ import pytest
 from roles_under_test import HOSTING, allow, give_role
 from stacks_under_test import zip_of
 
-from local_sagemaker import LocalAws
+from local_sagemaker import LocalAws, LocalAwsError
 
 KEEPS = """
 import boto3, json
@@ -123,6 +123,15 @@ def test_a_rule_runs_as_often_as_it_is_told_but_not_what_is_deleted(scheduled):
     assert scheduled.aws.run_schedules() == scheduled.aws.run_schedules() == ["f"]
     scheduled.lambda_.delete_function(FunctionName="f")
     assert scheduled.aws.run_schedules() == []
+
+
+def test_an_input_that_is_not_played_is_refused(scheduled):
+    arn = scheduled.function("f")
+    scheduled.allow("f", scheduled.rule("one", arn))
+    target = {"Id": "0", "Arn": arn, "InputPath": "$.detail"}
+    scheduled.events.put_targets(Rule="one", Targets=[target])
+    with pytest.raises(LocalAwsError, match="InputPath of one is not emulated"):
+        scheduled.aws.run_schedules()
 
 
 def test_functions_run_at_the_same_time(scheduled, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,7 +26,7 @@ _WHO = Principal("events.amazonaws.com")
 def run_schedules(runtime: Runtime) -> list[str]:
     """Run the functions of all enabled scheduled rules once; gives their names."""
     due = [
-        (function, target.get("Input"), region, rule)
+        (function, _input(rule, target), region, rule)
         for region, rule in _rules()
         for target in rule.targets
         if (function := _function(runtime, region, rule, target["Arn"])) is not None
@@ -39,6 +39,12 @@ def run_schedules(runtime: Runtime) -> list[str]:
 
     with ThreadPoolExecutor(max_workers=max(1, len(due))) as pool:
         return list(pool.map(lambda each: invoke(*each), due))
+
+
+def _input(rule: Any, target: Mapping[str, Any]) -> str | None:
+    if unknown := {"InputPath", "InputTransformer"}.intersection(target):
+        raise ValueError(f"{', '.join(sorted(unknown))} of {rule.name} is not emulated: use Input")
+    return target.get("Input")
 
 
 def _rules() -> Iterator[tuple[str, Any]]:
