@@ -7,6 +7,8 @@ For the process that started the local AWS, and for tests in others; only for wh
   `/_local/runtime/advance?seconds=...`, `/_local/runtime/speed?factor=...`;
 - `/_local/runtime/model-servers` with a document of them; with `?keep=true` those that are there
   stay;
+- `/_local/network/path?zone=...&delay_ms=...&lost=true`, `/_local/network/names?order=...`,
+  `/_local/events/run-schedules`;
 - `/_local/cloudwatch/evaluate?at=...&since=...&step=...`, `/_local/cloudwatch/actions`,
   `/_local/cloudwatch/background?on=true`.
 """
@@ -26,6 +28,7 @@ from .cloudwatch.state import all_states, now
 from .model_servers.specifications import from_document
 from .protocols import read_json
 from .runtime.service import Runtime
+from .schedules import run_schedules
 
 _MOST_STEPS = 10_080
 # The ends of what dates and the arithmetic on metrics' periods reach.
@@ -74,6 +77,16 @@ def _background(runtime: Runtime, query: Query, body: bytes) -> dict[str, Any]:
     return {"running": BACKGROUND.running}
 
 
+def _path(runtime: Runtime, query: Query, body: bytes) -> None:
+    lost = query.get("lost", "").lower() == "true"
+    delay = _number({"delay_ms": "0", **query}, "delay_ms")
+    runtime.paths = runtime.paths.with_path(query.get("zone", ""), delay, lost)
+
+
+def _names(runtime: Runtime, query: Query, body: bytes) -> None:
+    runtime.paths = runtime.paths.with_order(query.get("order", ""))
+
+
 _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] = {
     "runtime/url": lambda runtime, query, _: {"url": runtime.url(query.get("zone") or None)},
     "runtime/time": lambda runtime, *_: {"time": runtime.clock.now()},
@@ -83,6 +96,9 @@ _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] =
     },
     "runtime/speed": lambda runtime, query, _: runtime.set_speed(_number(query, "factor")),
     "runtime/model-servers": _model_servers,
+    "network/path": _path,
+    "network/names": _names,
+    "events/run-schedules": lambda runtime, *_: {"ran": run_schedules(runtime)},
     "cloudwatch/evaluate": _evaluate,
     "cloudwatch/background": _background,
     "cloudwatch/actions": lambda *_: {

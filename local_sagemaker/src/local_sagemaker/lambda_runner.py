@@ -155,6 +155,7 @@ class PythonFunction:
     url: str
     log_group: str = ""  # by default the one that is called as the function
     session: Session | None = None  # of its role; by default it has the local AWS's own key
+    network: Mapping[str, Any] | None = None  # of its VPC; see `function_networks`
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,8 @@ def run(function: PythonFunction, event: Any) -> InvocationResult:
         files = Path(scratch)
         answer, log_file = files / "answer.json", files / "log"
         (files / "event.json").write_text(json.dumps(event))
+        if function.network is not None:
+            (files / "network.json").write_text(json.dumps(function.network))
         # The output goes to a file: a pipe ends when the last child that holds it does.
         with log_file.open("wb") as output:
             process = _start(function, root, files, output.fileno())

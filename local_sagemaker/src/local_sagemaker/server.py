@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .admission import TOKEN_VARIABLE, Credentials
 from .connections import ACCOUNT, ask, close_clients, new_client
@@ -257,12 +257,7 @@ class LocalAws:
     def runtime_url(self, zone: str | None = None) -> str:
         """Give the URL at which InvokeEndpoint answers."""
         if zone not in self._runtime_urls:
-            query = urllib.parse.urlencode({"zone": zone or ""})
-            try:
-                answer = json.loads(self._post(f"/_local/runtime/url?{query}"))
-            except urllib.error.HTTPError as error:
-                raise LocalAwsError(json.loads(error.read())["error"]) from None
-            self._runtime_urls[zone] = answer["url"]
+            self._runtime_urls[zone] = self._control("runtime/url", zone=zone or "")["url"]
         return self._runtime_urls[zone]
 
     def add_image(self, uri: str, architecture: str = "amd64") -> None:
@@ -307,6 +302,34 @@ class LocalAws:
         """Run the runtime's clock so many times faster than real time; 0 stops it."""
         self._post(f"/_local/runtime/speed?factor={factor}")
 
+    def set_path(self, zone: str, *, delay_ms: float = 0.0, lost: bool = False) -> None:
+        """Set the path from functions in a VPC to the runtime's interface endpoint in a zone.
+
+        For invocations that begin afterwards, in place of what was set before; `reset` clears it.
+
+        Args:
+            zone: The zone's name or ID.
+            delay_ms: Milliseconds of real time that each round trip takes longer, from 0 to 60,000.
+            lost: Whether connecting times out, after at most 0.2 s of real time.
+        """
+        self._control("network/path", zone=zone, delay_ms=delay_ms, lost=str(lost).lower())
+
+    def set_names(self, order: Literal["zone", "round robin"]) -> None:
+        """Choose what the endpoint's regional names, the private one too, give functions in a VPC.
+
+        The address in the function's own zone, or those of all zones in random order.
+        """
+        self._control("network/names", order=order)
+
+    def run_schedules(self) -> list[str]:
+        """Run the functions of all enabled scheduled rules once, all at the same time.
+
+        Gives the names of those that ran, when all have ended. A function whose policy does not let
+        the rule in does not run. The clock stays where it is.
+        """
+        ran: list[str] = self._control("events/run-schedules")["ran"]
+        return ran
+
     def leftovers(self) -> list[str]:
         """List the resources that still exist, as `service: what` lines.
 
@@ -335,6 +358,13 @@ class LocalAws:
             "actions"
         ]
         return actions
+
+    def _control(self, name: str, **query: object) -> Any:
+        """Ask a control; LocalAwsError when it refuses."""
+        try:
+            return json.loads(self._post(f"/_local/{name}?{urllib.parse.urlencode(query)}"))
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(json.loads(error.read())["error"]) from None
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
         return ask(self.url, self.credentials.token, path, body)

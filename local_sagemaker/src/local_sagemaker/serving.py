@@ -22,7 +22,15 @@ from moto.core.request import (
     should_preserve_original_header_name,
 )
 
-from . import cloudtrail, corrections, hosting, lambda_runner, service_level_objectives, task_runner
+from . import (
+    cloudtrail,
+    corrections,
+    function_networks,
+    hosting,
+    lambda_runner,
+    service_level_objectives,
+    task_runner,
+)
 from .admission import admit_known, serve_with, without_keys
 from .application import Application, OwnService
 from .cloudformation import stacks
@@ -220,6 +228,8 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         application.url = runtime.aws_url = f"http://localhost:{port}"
         serve_with(port, runtime.credentials)
         serving.callback(serve_with, port, None)
+        function_networks.serve_with(port, runtime)
+        serving.callback(function_networks.serve_with, port, None)
         ignore_at(port, runtime.options.permissions == "ignored")
         serving.callback(ignore_at, port, False)
         SERVED_URLS.add(application.url)

@@ -17,7 +17,7 @@ from ..cloudwatch.state import state_at
 from ..hosting import Hosting, all_variants, hosting, let_go
 from ..model_servers.specifications import ModelServer
 from ..processes import HeldFolder, aws_variables
-from .blueprints import component_fleet, desired_counts, fleet_of, is_live, server_of, zone_name
+from .blueprints import component_fleet, desired_counts, fleet_of, is_live, server_of
 from .clock import TICK, Clock, Ticks
 from .containers import Site
 from .endpoints import Deployment, RolledBack, RuntimeEndpoint
@@ -27,6 +27,7 @@ from .invocations import Invocations
 from .meter import Meter, Place
 from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .paths import Paths, admit_names
 from .scaling import TargetTracking
 from .statuses import failed, in_service, pending, set_status
 
@@ -54,6 +55,7 @@ class Runtime:
         self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
         self._region = region
+        self.paths = Paths(region)
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
         self._thread = LoopThread(self._begin, self._end)
@@ -97,6 +99,7 @@ class Runtime:
         self._thread.run(call())
 
     def reset(self) -> None:
+        self.paths = Paths(self._region)
         if self._thread.runs:
             self._in_loop(self._forget)
 
@@ -113,17 +116,16 @@ class Runtime:
         """Give the URL of the regional name, or of a zone's."""
         name = None
         if zone is not None:
-            name = zone_name(zone, self._region)
-            if name is None:
-                raise ValueError(f"{self._region} has no zone {zone}")
+            name = self.paths.zone(zone)
         listener = self._thread.run(self._listen(name))
         return f"http://{LOOPBACK}:{listener.port}"
 
     async def _listen(self, zone: str | None) -> Listener:
         if zone not in self._listeners:
+            admit = admit_known(self.credentials)
             self._listeners[zone] = await listen(
                 self._invocations.handler(zone),
-                admit=admit_known(self.credentials),
+                admit=admit_names(admit, self._region) if zone else admit,
                 limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
