@@ -36,9 +36,11 @@ class Part:
 
     name: str
     command: Sequence[str]
-    #: Of a clone of HEAD instead of this checkout: the Python, and what aws-cdk-lib is then pinned to.
+    #: Of a clone of HEAD instead of this checkout: the Python, and the versions of aws-cdk-lib.
     python: str = ""
     cdk: str = ""
+    #: The library's other dependencies as new as their ranges let them be; the tools as pinned.
+    upgrade: bool = False
 
 
 def parts() -> list[Part]:
@@ -57,7 +59,7 @@ def parts() -> list[Part]:
             if version != here and shutil.which(f"python{version}")
         ),
         Part(f"aws-cdk-lib {oldest}, the oldest", constructs, here, f"=={oldest}"),
-        Part("aws-cdk-lib, the newest", constructs, here, newest),
+        Part("The newest dependencies", constructs, here, newest, upgrade=True),
     ]
 
 
@@ -92,14 +94,14 @@ def _clone(part: Part, folder: Path, output: IO[str]) -> Path:
         ["make", "-C", str(clone), "setup", f"PYTHON=python{part.python}"],
     ]
     if part.cdk:
-        python = clone / ".venv" / "bin" / "python"
-        commands.append(
-            [
-                str(clone / ".venv" / "bin" / "uv"),
-                *("pip", "install", "--upgrade", "--python", str(python)),
-                f"aws-cdk-lib{part.cdk}",
-            ]
-        )
+        binaries, cdk = clone / ".venv" / "bin", f"aws-cdk-lib{part.cdk}"
+        install = [str(binaries / "uv"), "pip", "install", "--python", str(binaries / "python")]
+        all_ranges = ["--upgrade", "-r", str(clone / "pyproject.toml"), "--all-extras"]
+        commands += [
+            [*install, *(all_ranges if part.upgrade else [cdk])],
+            # Last, as the Makefile has it: its own aws_cdk/cloud_assembly_schema has to stay.
+            [*install, "--no-deps", "--reinstall", cdk],
+        ]
     for command in commands:
         _call(command, ROOT, output)
     return clone

@@ -44,7 +44,8 @@ function = lambda_.Function(
     code=lambda_.Code.from_inline("pass"), vpc=vpc)
 existing = LowLatencyEndpoint(
     stack, "Endpoint", vpc=vpc, client_zones=["us-east-1a", "us-east-1b"], callers=[function],
-    containers=[container], instance_type="ml.m5.xlarge")
+    containers=[container], instance_type="ml.m5.xlarge",
+    alarms=AlarmOptions(anomalies={"Invocations": "Sum"}))
 existing.grant_invoke(function)
 app.synth()
 """
@@ -108,6 +109,15 @@ def configuration(template):
     return found
 
 
+def bands(template):
+    """Alarms on what CloudWatch has learnt, for which 2.180 has no construct."""
+    return {
+        name: each["Properties"]
+        for name, each in template["Resources"].items()
+        if "ThresholdMetricId" in each.get("Properties", {})
+    }
+
+
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 OLD_FLAGS = {name: False for name, value in FLAGS.items() if value is True}
 
@@ -119,6 +129,8 @@ def test_the_oldest_cdk_makes_what_the_newest_makes(old_python, tmp_path, contex
     for name in old:
         assert types(old[name]) == types(new[name])
         assert configuration(old[name]) == configuration(new[name])
+    assert len(bands(old["Existing"])) == 1
+    assert bands(old["Existing"]) == bands(new["Existing"])
     # Properties that the oldest does not know by itself.
     made = configuration(old["New"])
     (variant,) = made["ProductionVariants"]

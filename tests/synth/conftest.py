@@ -52,6 +52,8 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
+from low_latency_endpoint.synthesis.construct_tree import alarm_name_of
+from tests.cdk_features import needs_cdk
 
 ROOT = Path(__file__).parents[2]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
@@ -126,7 +128,7 @@ class Synthesised(dict[str, Any]):
     def made_of(self, alarms: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Key -> properties of alarms that a construct has by these keys."""
         stack = cdk.Stack.of(next(iter(alarms.values())))
-        ids = {key: stack.resolve(alarm.alarm_name)["Ref"] for key, alarm in alarms.items()}
+        ids = {key: stack.resolve(alarm_name_of(each))["Ref"] for key, each in alarms.items()}
         return {key: self["Resources"][name]["Properties"] for key, name in ids.items()}
 
     @property
@@ -233,6 +235,27 @@ def warnings_in(scope: Construct, part: str = "") -> list[str]:
         for entry in construct.node.metadata
         if entry.type == "aws:cdk:warning" and part in str(entry.data)
     ]
+
+
+def warnings_after_synth(scope: Construct, part: str = "") -> list[str]:
+    """As warnings_in, with those that synthesis itself has added."""
+    cdk.App.of(scope).synth()
+    return warnings_in(scope, part)
+
+
+def _by_annotations(construct: Construct, id: str) -> None:
+    cdk.Annotations.of(construct).acknowledge_warning(id, "Known, and meant so.")
+
+
+def _by_validations(construct: Construct, id: str) -> None:
+    known = cdk.Acknowledgment(id=f"Annotation::{id}", reason="Known, and meant so.")
+    cdk.Validations.of(construct).acknowledge(known)
+
+
+#: The ways in which a user says that a warning is known.
+ACKNOWLEDGED = pytest.mark.parametrize(
+    "acknowledge", [_by_annotations, pytest.param(_by_validations, marks=needs_cdk("Validations"))]
+)
 
 
 def alarms_on(

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
-import cdk_nag
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 
@@ -68,5 +67,18 @@ def _cdk_rules() -> cdk.CloudFormationValidatePlugin:
 
 def judged(app: cdk.App) -> cdk.App:
     """The app, whose synthesis raises on any finding of CDK's rules and of cdk-nag."""
-    cdk.Validations.of(app).add_plugins(_cdk_rules(), cdk_nag.AwsSolutionsChecks(app))
+    solutions, *_ = packs()
+    cdk.Validations.of(app).add_plugins(_cdk_rules(), solutions(app))
     return app
+
+
+def packs() -> list[Any]:
+    """cdk-nag's packs of rules, AwsSolutions first."""
+    import cdk_nag  # here, as the import fails with an older CDK
+
+    return [
+        cdk_nag.AwsSolutionsChecks,
+        cdk_nag.NIST80053R5Checks,
+        cdk_nag.PCIDSS321Checks,
+        cdk_nag.HIPAASecurityChecks,
+    ]

@@ -33,6 +33,7 @@ from low_latency_endpoint import (
     Safeguards,
     ScalingOptions,
 )
+from tests.cdk_features import needs_cdk
 from tests.refusals import refused
 
 from .team_apps import (
@@ -103,6 +104,7 @@ def test_an_aspect_that_changes_roles():
     assert {role["Properties"].get("Path") for role in roles.values()} == {"/team/"}
 
 
+@needs_cdk("RemovalPolicies")
 def test_everything_can_be_retained():
     stack = stack_of(an_app(), "Ml")
     serve(stack, warm_up=WARMED)

@@ -95,7 +95,7 @@ def test_a_stack_is_full_where_the_plan_says_so() -> None:
     stack = cdk.Stack(cdk.App(analytics_reporting=False))
     for number in range(501):
         cdk.CfnResource(stack, f"Topic{number}", type="AWS::SNS::Topic")
-    with pytest.raises(RuntimeError, match="TooManyResources"):
+    with pytest.raises(RuntimeError, match="501 is greater than allowed maximum of 500"):
         cdk.App.of(stack).synth()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     ClientZones,
@@ -21,7 +20,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
-from .conftest import Parts
+from .conftest import Parts, warnings_after_synth
 
 INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
 PORTS = pytest.mark.parametrize(
@@ -153,9 +152,7 @@ def given(stack):
 def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, named):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     link.serve(name(given(stack)))
-    Annotations.from_stack(stack).has_warning(
-        "/Serving/Link", Match.string_like_regexp("in lower case: if the name has upper case")
-    )
+    assert warnings_after_synth(link, "in lower case: if the name has upper case")
     statement, _ = statements(template_of(stack))
     (resource,) = statement["Resource"]
     pieces = resource["Fn::Join"][1]
@@ -168,13 +165,13 @@ def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, 
 
 def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     # As it is in the link's policy, and in that of the warm-up's function.
-    parts.pattern(
+    made = parts.pattern(
         stack,
         endpoint=EndpointOptions(endpoint_name=given(stack)),
         warm_up=WarmUpOptions(payload=WarmUpPayload(data={"inputs": "x"})),
     )
-    for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):
-        Annotations.from_stack(stack).has_warning(path, Match.string_like_regexp("lower case"))
+    for part in (made.private_link, made.node.find_child("WarmUp")):
+        assert warnings_after_synth(part, "lower case")
     template = template_of(stack)
     assert statements(template)[0]["Resource"][0]["Fn::Join"][1][-1] == {"Ref": "Given"}
     assert "token[" not in json.dumps(template).lower()

@@ -48,6 +48,7 @@ from low_latency_endpoint import (
     VariantOptions,
     ZoneAlignedNetwork,
 )
+from tests.cdk_features import needs_cdk
 
 CPU = ("huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04")
 GPU = ("huggingface-pytorch-inference", "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04")
@@ -81,6 +82,7 @@ def test_triton_on_a_gpu_of_one_instance(new_stack, template_of):
     assert (variant["InstanceType"], variant["InitialInstanceCount"]) == ("ml.g4dn.xlarge", 1)
 
 
+@needs_cdk("RemovalPolicies")
 def test_yolo_from_ecr_in_the_default_vpc_kept_when_the_stack_goes(new_stack, template_of):
     stack = new_stack()
     # A default VPC has public subnets only; who takes them says so.

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from aws_cdk import Acknowledgment, App, CfnParameter, Environment, Fn, Stack, Validations
+from aws_cdk import App, CfnParameter, Environment, Fn, Stack
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     ClientZones,
@@ -21,7 +20,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
-from .conftest import Parts, warnings_in
+from .conftest import ACKNOWLEDGED, Parts, warnings_after_synth, warnings_in
 from .looked_up_vpc import FIRST_RUN, SECOND_RUN, looked_up
 
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
@@ -181,11 +180,7 @@ def tiered(stack, tiers=TIERS, **given):
 
 
 def warnings_of(stack, id):
-    """Those that the CDK CLI finds in the assembly."""
-    found = Annotations.from_stack(stack).find_warning(
-        "*", Match.string_like_regexp(f".*low-latency-endpoint:{id}.*")
-    )
-    return [str(message.entry.data) for message in found]
+    return warnings_after_synth(stack, f"low-latency-endpoint:{id}")
 
 
 def imported(stack, **given):
@@ -252,16 +247,15 @@ def test_one_subnet_in_each_client_zone_is_not_ambiguous(stack):
     assert not warnings_of(stack, "ambiguousSubnets")
 
 
+@ACKNOWLEDGED
 @pytest.mark.parametrize("id", ["ambiguousSubnets", "noWayToS3"])
-def test_both_warnings_can_be_acknowledged(new_stack, parts, id):
+def test_both_warnings_can_be_acknowledged(new_stack, parts, id, acknowledge):
     left = []
     for acknowledged in (False, True):
         stack = new_stack()
         made = parts.pattern_in(stack, tiered(stack))
         if acknowledged:
-            Validations.of(made).acknowledge(
-                Acknowledgment(id=f"Annotation::low-latency-endpoint:{id}", reason="It is known.")
-            )
+            acknowledge(made, f"low-latency-endpoint:{id}")
         left.append(len(warnings_of(stack, id)))
     assert left == [1, 0]
 

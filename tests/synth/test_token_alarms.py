@@ -29,6 +29,7 @@ from low_latency_endpoint import (
     VariantAttributes,
 )
 from low_latency_endpoint.facts.container_metrics import LONGEST_QUERY, data_part, metric_names_in
+from tests.cdk_features import needs_cdk
 from tests.refusals import refused
 
 from .conftest import warnings_in
@@ -88,6 +89,7 @@ def test_by_default_it_is_judged_each_minute(stack, endpoint, template_of):
     assert "more than 95 %" in found["AlarmDescription"]
 
 
+@needs_cdk("aws_cloudwatch.PromQLAlarm")
 def test_an_older_cdk_makes_the_same_template(monkeypatch, template_of):
     def template():
         stack = cdk.Stack(cdk.App(), "S")

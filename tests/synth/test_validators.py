@@ -1,4 +1,4 @@
-"""What validators say of our templates: cdk-nag, cfn-lint, security checks, our own warnings."""
+"""What validators say of our templates: cdk-nag, cfn-lint, security checks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aws_cdk as cdk
-import cdk_nag
 import pytest
-from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     DataCapture,
@@ -31,9 +27,13 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.settings import load_settings
+from tests.cdk_features import needs_cdk
 
-from .conftest import WHOLE_STACKS, alarms_on, warnings_in
-from .judges import REGION, cfn_lint, judged
+from .conftest import WHOLE_STACKS
+from .judges import REGION, cfn_lint, judged, packs
+
+# cdk-nag and CDK's own rules are plugins of CDK's validation.
+pytestmark = needs_cdk("CloudFormationValidatePlugin")
 
 ROOT = Path(__file__).parents[2]
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
@@ -226,12 +226,6 @@ def test_the_judges_are_awake(stack):
         assert cfn_lint(json.dumps({"Resources": {"R": resource}}))
 
 
-PACKS = (
-    cdk_nag.AwsSolutionsChecks,
-    cdk_nag.NIST80053R5Checks,
-    cdk_nag.PCIDSS321Checks,
-    cdk_nag.HIPAASecurityChecks,
-)
 SETTINGS = [
     "endpoint.yaml",
     *(f"examples/{path.name}" for path in sorted((ROOT / "examples").glob("*.yaml"))),
@@ -267,7 +261,7 @@ def rows():
 def found_in(name, folder):
     """Pairs of a rule, without its pack's name, and the path of a construct below its stack."""
     app = cdk.App(outdir=str(folder), context=FLAGS, analytics_reporting=False)
-    cdk.Validations.of(app).add_plugins(*(pack(app) for pack in PACKS))
+    cdk.Validations.of(app).add_plugins(*(pack(app) for pack in packs()))
     if name.endswith(".yaml"):
         settings = load_settings(str(ROOT / name))
         env = cdk.Environment(account="123456789012", region="us-east-1")
@@ -347,79 +341,3 @@ def test_cfn_lint_finds_nothing_in_the_example_for_regulated_organisations(tmp_p
     app.synth()
     template = (tmp_path / "Regulated.template.json").read_text(encoding="utf-8")
     assert cfn_lint(template) == []
-
-
-VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
-SECRET = "low-latency-endpoint:secretInEnvironment:HF_TOKEN"
-NOBODY = "low-latency-endpoint:alarmsNotifyNobody"
-
-
-def test_a_secret_in_an_environment_warns_without_its_value(stack, parts):
-    parts.serving(stack, environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})
-    (warning,) = warnings_in(stack, "secretInEnvironment")
-    assert "HF_TOKEN" in warning
-    everything = json.dumps(
-        [
-            str(entry.data)
-            for construct in stack.node.find_all()
-            for entry in construct.node.metadata
-        ]
-    )
-    assert VALUE not in everything
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "{{resolve:secretsmanager:hub:SecretString:token}}",
-        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf",
-    ],
-)
-def test_where_a_secret_is_may_be_said(stack, parts, value):
-    parts.serving(stack, environment={"HF_TOKEN": value})
-    assert not warnings_in(stack, "secretInEnvironment")
-
-
-def test_a_token_is_not_known(stack, parts):
-    value = cdk.CfnParameter(stack, "Token", no_echo=True).value_as_string
-    parts.serving(stack, environment={"HF_TOKEN": value})
-    assert not warnings_in(stack, "secretInEnvironment")
-
-
-@pytest.mark.parametrize("warned", [SECRET, NOBODY])
-def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
-    """Then the CDK CLI finds none in the assembly."""
-    left = []
-    for acknowledged in (False, True):
-        stack = new_stack()
-        model = parts.serving(stack, environment={"HF_TOKEN": VALUE})
-        endpoint = parts.endpoint(stack, variants=[parts.variant(stack, model=model)])
-        alarms = alarms_on(stack, endpoint, error_rate=0.01)
-        if acknowledged:
-            cdk.Validations.of(alarms if warned == NOBODY else model).acknowledge(
-                cdk.Acknowledgment(id=f"Annotation::{warned}", reason="Known, and meant so.")
-            )
-        text = "notify nobody" if warned == NOBODY else "looks like a secret"
-        left.append(
-            len(
-                Annotations.from_stack(stack).find_warning(
-                    "*", Match.string_like_regexp(f".*{text}.*")
-                )
-            )
-        )
-    assert left == [1, 0]
-
-
-def test_alarms_that_notify_nobody_warn(new_stack, parts):
-    for actions, expected in (([], 1), (None, 0)):
-        stack = new_stack()
-        if actions is None:
-            topic = sns.Topic.from_topic_arn(
-                stack, "Topic", "arn:aws:sns:us-east-1:123456789012:on-call"
-            )
-            actions = [cloudwatch_actions.SnsAction(topic)]
-        endpoint = parts.endpoint(stack)
-        alarms_on(stack, endpoint, error_rate=0.01, actions=actions)
-        # For rollback, which SageMaker acts on, nobody has to be notified.
-        alarms_on(stack, endpoint, "Rollback", new_fleet_only=True, error_rate=0.01)
-        assert len(warnings_in(stack, "alarmsNotifyNobody")) == expected

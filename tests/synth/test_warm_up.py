@@ -9,7 +9,6 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     KeepWarmOptions,
@@ -23,6 +22,8 @@ from low_latency_endpoint.facts import warm_up_rules
 from low_latency_endpoint.warm_up import warm_up as warm_up_module
 from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.refusals import refused
+
+from .conftest import warnings_after_synth
 
 PAYLOAD = WarmUpPayload(data={"inputs": "I like you."})
 
@@ -462,10 +463,8 @@ def test_json_keeps_its_letters():
 
 
 def test_a_payload_above_the_api_models_limit_is_a_warning(stack, make):
-    make(payload=WarmUpPayload(text="x" * 6_291_457))
-    Annotations.from_stack(stack).has_warning(
-        "/Serving/WarmUp", Match.string_like_regexp("larger than 6,291,456 bytes")
-    )
+    made = make(payload=WarmUpPayload(text="x" * 6_291_457))
+    assert warnings_after_synth(made, "larger than 6,291,456 bytes")
 
 
 @pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
@@ -479,10 +478,8 @@ def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
     link = RuntimePrivateLink.from_interface_endpoint(
         stack, "Link", network=network, interface_endpoint=adopted, fips=fips
     )
-    make(network=network, private_link=link)
-    Annotations.from_stack(stack).has_warning(
-        "/Serving/WarmUp", Match.string_like_regexp("zonal names are not known")
-    )
+    made = make(network=network, private_link=link)
+    assert warnings_after_synth(made, "zonal names are not known")
     template = template_of(stack)
     variable = function_of(template, "Sender")["Environment"]["Variables"]["WARM_UP"]
     text = "".join(

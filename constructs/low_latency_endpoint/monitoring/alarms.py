@@ -12,7 +12,7 @@ from constructs import Construct
 from ..facts.rules import SCALED_VARIANTS_ONLY, has_objectives
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
-from ..hosting.endpoint_metrics import EndpointVariant
+from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
@@ -208,15 +208,22 @@ class LatencyAlarms(Construct):
         self.alarms[key] = alarm
         return alarm
 
-    def _anomaly(
-        self, variant: EndpointVariant, name: str, statistic: str
-    ) -> cloudwatch.AnomalyDetectionAlarm:
+    def _anomaly(self, variant: EndpointVariant, name: str, statistic: str) -> cloudwatch.Alarm:
+        """What CDK's AnomalyDetectionAlarm makes, which aws-cdk-lib 2.180 does not have."""
         evaluation_periods, _ = self._periods
-        return cloudwatch.AnomalyDetectionAlarm(
+        period = checked_period(self.options.period, 60, self._path)
+        metric = variant.metric(name, statistic=statistic, period=self.options.period)
+        alarm = cloudwatch.Alarm(
             self,
             f"{variant.name}-{name}-{statistic}-Anomaly",
-            metric=variant.metric(name, statistic=statistic, period=self.options.period),
-            std_devs=2,
+            metric=cloudwatch.MathExpression(
+                expression="ANOMALY_DETECTION_BAND(m0, 2)",
+                using_metrics={"m0": metric},
+                period=period,
+                label="Anomaly Detection Band",
+            ),
+            threshold=0,  # for CDK; the band takes its place below
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_LOWER_OR_GREATER_THAN_UPPER_THRESHOLD,
             evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=self._description(
@@ -226,6 +233,12 @@ class LatencyAlarms(Construct):
                 "callers' releases and campaigns",
             ),
         )
+        resource = cast(CfnResource, alarm.node.default_child)
+        resource.add_property_deletion_override("Threshold")
+        resource.add_property_override("ThresholdMetricId", "expr_1")
+        for index in (0, 1):  # the band and its metric
+            resource.add_property_override(f"Metrics.{index}.ReturnData", True)
+        return alarm
 
     def _description(self, variant: EndpointVariant, when: str, means: str, look_first: str) -> str:
         fleet = "new fleet of " if self._new_fleet else ""
