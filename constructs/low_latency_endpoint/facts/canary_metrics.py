@@ -31,8 +31,9 @@ LONGEST_CONNECT_MS = 10.0
 """By default: AWS calls the latency between zones of a Region single-digit milliseconds
 (https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
 and a path within a zone is shorter."""
-UNREACHABLE_MINUTES = 3
-"""So many minutes in a row without an answer, or without a canary, are an alarm."""
+UNREACHABLE_MINUTES = 5
+"""So many minutes in a row without an answer, or without a canary, are an alarm. Metrics that are
+printed reach CloudWatch a minute or two later, which is no silence."""
 PATH_MINUTES = 2
 OUT_OF_ZONE_MINUTES = (3, 5)  # of how many
 DIFFERENCE_MINUTES = 5  # of one median

@@ -82,7 +82,9 @@ def embedded(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str,
 def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """One request through one name: addresses, milliseconds of each step, status or error."""
     seen: dict[str, Any] = {"name": name}
-    client = client_of(url_of(settings["runtime"]), 1)
+    # A local AWS speaks no TLS; names and addresses are the same there.
+    scheme = urlsplit(url_of(settings["runtime"])).scheme
+    client = client_of(f"{scheme}://{settings['runtime']}", 1)
     events, event = client.meta.events, "before-send.sagemaker-runtime.InvokeEndpoint"
 
     def send(request: Any, **_: Any) -> AWSResponse:
