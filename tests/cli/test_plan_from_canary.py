@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -69,7 +70,8 @@ def test_the_measured_overhead_is_planned_with_and_written(run: Run, settings: P
     assert endpoint.latency.overhead_share == 0.08
     assert endpoint.latency.milliseconds == {"p99": 200.0}
     assert "# the callers'" in settings.read_text()
-    assert "callers in use1-az1, the slowest zone, waited 15" in " ".join(made.output.split())
+    said = " ".join(made.output.split())
+    assert re.search("callers in use1-az1, the slowest zone, waited 1[56] ms longer", said)
     assert "184" in made.output
 
 
