@@ -29,6 +29,7 @@ from constructs import Construct
 from low_latency_endpoint import (
     AlarmOptions,
     AlarmTopic,
+    CanaryOptions,
     ClientZones,
     ConfigurationOptions,
     Container,
@@ -217,6 +218,7 @@ class AcceptanceStack(Stack):
                 minimum_invocations=5,
             ),
             warm_up=_warm_up({"warm": "up"}),
+            canary=CanaryOptions(),
             configuration=ConfigurationOptions(
                 data_capture=self._capture(), metrics=MetricsPublishing(enhanced=True)
             )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from low_latency_endpoint.facts.canary_metrics import LONGEST_CONNECT_MS, NAMESPACE
+
 __all__ = ["CLAIMS", "Claim", "Verdict", "judge"]
 
 
@@ -85,6 +87,21 @@ def _same_zone(saw: Saw) -> bool | None:
             stays(zone, name["invoked"]["served_in"])
             for kind in _KINDS
             for zone, name in _names(saw, kind)
+        )
+    )
+
+
+def _is_default(alarm: str) -> bool:
+    """Whether an alarm is there without being asked for, and before a deployment; as its text says."""
+    return "EndpointConfigName" not in alarm and NAMESPACE not in alarm
+
+
+def _short_paths(saw: Saw) -> bool | None:
+    """Whether every run of the canary was answered, over a path as short as its alarm takes it."""
+    return _all(
+        *(
+            not each["unreachable"] and each["connect_ms"] <= LONGEST_CONNECT_MS
+            for each in saw["canary"].values()
         )
     )
 
@@ -320,6 +337,10 @@ CLAIMS = {
         ),
     ),
     "same-zone": Claim("deploy", _same_zone),
+    "zone-paths": Claim("traffic", _short_paths),
+    "zone-names": Claim(
+        "traffic", lambda saw: _all(*(not each["out_of_zone"] for each in saw["canary"].values()))
+    ),
     "endpoint-policy": Claim("deploy", _foreign_refused),
     "subnets-by-zone-id": Claim(
         "deploy",
@@ -336,9 +357,7 @@ CLAIMS = {
         lambda saw: not saw["invocations"]["new"] if saw["invocations"]["whole"] else None,
     ),
     # Those of a deployment's new fleet have data in a deployment only.
-    "alarms-have-data": Claim(
-        "traffic", lambda saw: _have_data(saw, lambda text: "EndpointConfigName" not in text)
-    ),
+    "alarms-have-data": Claim("traffic", lambda saw: _have_data(saw, _is_default)),
     "percentile-ranks": Claim("traffic", lambda saw: _have_data(saw, lambda text: "PR(" in text)),
     "update": Claim(
         "update",

@@ -13,6 +13,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.canary import read_canary
+
 from .app import stack_name
 from .world import World
 
@@ -429,6 +432,24 @@ def warm_ups(world: World, stack_id: str, endpoint: str) -> list[Document]:
 
 # Of each type what goes before the physical ID: a function without a group of its own has that one.
 _LOG_GROUPS = {"AWS::Logs::LogGroup": "", "AWS::Lambda::Function": "/aws/lambda/"}
+
+
+def canary(world: World, endpoint: str) -> Document:
+    """What the canary in each zone has seen in the last quarter of an hour; empty without runs."""
+    end = datetime.now(UTC)
+    window = (end - timedelta(minutes=15), end, timedelta(minutes=1))
+    readings = read_canary(Account(world.client, world.region), endpoint, *window)
+    return {
+        each.zone: {
+            "runs": len(each.unreachable),
+            "unreachable": each.unreachable.sum,
+            "out_of_zone": each.out_of_zone.sum,
+            "connect_ms": each.connect.median,
+            "answer_ms": each.answer.median,
+        }
+        for each in readings
+        if each.unreachable
+    }
 
 
 def probes(world: World, suffix: str) -> Document:

@@ -280,6 +280,7 @@ def _traffic(run: Run) -> Document:
         "metrics": looking.metrics(run.world, run.name),
         "invocations": _by_fleet(run),
         "alarms": looking.alarms(run.world, run.name),
+        "canary": looking.canary(run.world, run.name),
     }
 
 

@@ -43,6 +43,18 @@ def name(
     }
 
 
+def canary(**of_one: float) -> dict[str, Any]:
+    """What the canaries of two zones saw: all is well, but for this in one of them."""
+    well = {
+        "runs": 15,
+        "unreachable": 0.0,
+        "out_of_zone": 0.0,
+        "connect_ms": 0.8,
+        "answer_ms": 50.0,
+    }
+    return {"canary": {"z1": well, "z2": {**well, **of_one}}}
+
+
 def zones(**changed: Any) -> dict[str, Any]:
     """Two zones' probes in which all is well, but for the first zone's changes."""
     found: dict[str, Any] = {
@@ -280,6 +292,13 @@ def timeline(*statuses: str) -> dict[str, Any]:
         ("same-zone", "seen", zones()),
         ("same-zone", "refuted", zones(zonal=name(served={"z1": 15, "z2": 5}))),
         ("same-zone", "open", zones(zonal=name(served={"unknown": 20}))),
+        ("zone-paths", "seen", canary()),
+        ("zone-paths", "refuted", canary(connect_ms=21.0)),
+        ("zone-paths", "refuted", canary(unreachable=1.0)),
+        ("zone-paths", "open", {"canary": {}}),
+        ("zone-names", "seen", canary()),
+        ("zone-names", "refuted", canary(out_of_zone=7.0)),
+        ("zone-names", "open", {"canary": {}}),
         ("endpoint-policy", "seen", zones()),
         ("endpoint-policy", "refuted", zones(foreign={"error": "ValidationError"})),
         ("endpoint-policy", "open", zones(foreign=GONE)),
