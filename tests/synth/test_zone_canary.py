@@ -224,3 +224,11 @@ class TestPattern:
     def test_without_a_payload(self, stack, parts):
         with refused("LLE928"):
             parts.pattern(stack, canary=CanaryOptions())
+
+    def test_an_alarm_on_silence_would_never_go_off(self, stack, parts):
+        with refused("LLE929"):
+            parts.pattern(
+                stack,
+                canary=CanaryOptions(payload=PAYLOAD),
+                alarms=AlarmOptions(expect_traffic=True),
+            )

@@ -5,12 +5,25 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
+from ..errors import ConfigurationError
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.canary_metrics import LONGEST_CONNECT_MS
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
+from .rules import EXCLUDES_ANOTHER
 from .warm_up import WarmUpPayload
+
+
+def silence_beside_canary(got: str, where: str = "") -> ConfigurationError:
+    """An alarm on silence that would never go off."""
+    return EXCLUDES_ANOTHER.error(
+        got=got,
+        allowed="one of the two",
+        what="the canary's requests are traffic: an alarm on silence never goes off beside it",
+        fix="Remove alarms.expect_traffic: the canary tells when callers get no answer.",
+        where=where,
+    )
 
 
 @checked_arguments

@@ -28,7 +28,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds
 from ..options.argument_kinds import checked_arguments
-from ..options.canary import CanaryOptions
+from ..options.canary import CanaryOptions, silence_beside_canary
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
 from ..options.load import TokenTraffic
@@ -44,7 +44,7 @@ from ..plan.endpoint_request import EndpointRequest
 from ..plan.plan import Plan
 from ..plan.serving import Serving
 from ..synthesis.annotations import warn, warn_once
-from ..synthesis.construct_tree import path_below, region_of, stack_of
+from ..synthesis.construct_tree import path_below, path_of, region_of, stack_of
 from ..synthesis.template_values import check
 from .alarms import shadow_alarms
 from .alarms import token_alarms as made_token_alarms
@@ -209,7 +209,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             ConfigurationError: LLE154, LLE157 when the subnets have no room, LLE432 and
                 LLE433 for pools, LLE421, LLE426, LLE431 and LLE434 to LLE436 for several
                 variants, LLE158, LLE221, LLE360 for a mapping as ``alarms``, ``warm_up`` or ``canary``,
-                LLE928 for a canary without a payload,
+                LLE928 for a canary without a payload, LLE929 for one beside ``expect_traffic``,
                 LLE801 and LLE807 for arguments of another kind, LLE808 for the plan of
                 another request, what the plan refuses (LLE8xx), and what the parts refuse.
         """
@@ -453,6 +453,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
     ) -> ZoneCanary:
         from ..warm_up.zone_canary import ZoneCanary
 
+        if alarms.expect_traffic:
+            raise silence_beside_canary("alarms.expect_traffic beside a canary", path_of(self))
         planned = self.plan.thresholds("OverheadLatency").values()
         difference = timedelta(milliseconds=min(planned)) if planned else None
         return ZoneCanary(

@@ -24,7 +24,7 @@ from ..facts.rules import (
 )
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
-from ..options.canary import CanaryOptions
+from ..options.canary import CanaryOptions, silence_beside_canary
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
@@ -449,10 +449,17 @@ class EndpointSettings(
         yield from rules_of_model(self, needed=True)
 
     def _rules_of_canary(self) -> Iterator[Finding]:
-        """A canary has something to send."""
-        if self.canary is not None and self.canary.payload is None:
+        """A canary has something to send, and no alarm waits for silence beside it."""
+        if self.canary is None:
+            return
+        if self.canary.payload is None:
             yield from self._needs(
                 "canary", "warm_up", "a canary sends a payload: its own or the warm-up's"
+            )
+        if self.alarms.expect_traffic:
+            yield (
+                ("alarms", "expect_traffic"),
+                silence_beside_canary("expect_traffic beside a canary"),
             )
 
     _rules_of_pools = rules_of_pools
