@@ -28,8 +28,8 @@ from .measurements import Measurements, VariantReading
 from .view import VariantView
 
 CLOUDWATCH_LACKS = (
-    "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
-    "no data about the callers' network."
+    "CloudWatch has no payload sizes and no percentiles of OverheadLatency, and of the callers' "
+    "network only what a canary measures."
 )
 OF_PERIODS = (
     "Percentiles are means over the periods, weighted by requests; CloudWatch has no "
