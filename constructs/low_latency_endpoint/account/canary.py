@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,7 +16,7 @@ from ..facts.canary_metrics import (
 )
 from .alarms import alarm_dimensions, alarm_metrics, metric_alarms
 from .calls import Account
-from .metrics import Series, metric_data
+from .metrics import Series, metric_data, metrics_of
 
 #: Of one run in each period, the median is what that run saw.
 _STATISTICS = {CONNECT: "p50", ANSWER: "p50", UNREACHABLE: "Average", OUT_OF_ZONE: "Average"}
@@ -81,15 +80,8 @@ def read_canary(
 
 
 def _zones(account: Account, endpoint: str) -> list[str]:
-    listed: Iterable[dict[str, list[dict[str, str]]]] = account.every(
-        "cloudwatch",
-        "list_metrics",
-        "Metrics",
-        Namespace=NAMESPACE,
-        MetricName=UNREACHABLE,
-        Dimensions=[{"Name": DIMENSIONS[0], "Value": endpoint}],
-    )
-    named = [{each["Name"]: each["Value"] for each in metric["Dimensions"]} for metric in listed]
+    published = metrics_of(account, NAMESPACE, endpoint)
+    named = (dict(dimensions) for name, dimensions in published if name == UNREACHABLE)
     return sorted({each[DIMENSIONS[1]] for each in named if DIMENSIONS[1] in each})
 
 

@@ -181,17 +181,8 @@ def by_dimension(
     queries: dict[Query, None] = {}
     configurations: dict[str, Dimensions] = {}
     for namespace in (_INVOCATIONS, _INSTANCES):
-        for metric in account.every(
-            "cloudwatch",
-            "list_metrics",
-            "Metrics",
-            Namespace=namespace,
-            Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
-        ):
-            key = tuple(
-                (dimension["Name"], dimension["Value"]) for dimension in metric["Dimensions"]
-            )
-            dimensions, name = dict(key), metric["MetricName"]
+        for name, key in metrics_of(account, namespace, endpoint):
+            dimensions = dict(key)
             variant = dimensions.get("VariantName", "")
             if name == "Invocations" and set(dimensions) == {
                 "EndpointName",
@@ -206,6 +197,21 @@ def by_dimension(
                 if divisor := _divisor(name, statistic, variants[variant]):
                     queries[Query((variant, *part), name, statistic, key, divisor)] = None
     return list(queries), configurations
+
+
+def metrics_of(account: Account, namespace: str, endpoint: str) -> Iterator[tuple[str, Dimensions]]:
+    """Names and dimensions of an endpoint's metrics that had data within the last two weeks."""
+    for metric in account.every(
+        "cloudwatch",
+        "list_metrics",
+        "Metrics",
+        Namespace=namespace,
+        Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
+    ):
+        yield (
+            str(metric["MetricName"]),
+            tuple((dimension["Name"], dimension["Value"]) for dimension in metric["Dimensions"]),
+        )
 
 
 def _part(dimensions: dict[str, str]) -> tuple[str, str] | None:

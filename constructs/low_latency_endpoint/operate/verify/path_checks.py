@@ -25,7 +25,7 @@ from ...account.network import (
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
 from ...client.client_zone import ClientZone
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import verdict
 from .context import (
@@ -267,7 +267,8 @@ def _as_seen(name: str, reading: ZoneReading) -> Outcome:
     if not abroad:
         return passed(f"{name} led to the zone's own address in {runs} of the canary's runs")
     return warned(
-        f"{name} led out of the zone in {abroad:g} of {runs} of the canary's runs", _ZONAL_FIX
+        f"{name} led out of the zone in {readable(abroad)} of {runs} of the canary's runs",
+        _ZONAL_FIX,
     )
 
 
@@ -285,7 +286,7 @@ def zones_answer(context: VerificationContext) -> Iterator[Outcome]:
             outcome = unknown("the canary has been silent for 15 minutes", "Read its log.")
         elif lost:
             outcome = failed(
-                f"{lost:g} of the canary's {runs} runs got no answer",
+                f"{readable(lost)} of the canary's {runs} runs got no answer",
                 "Read its log: which step failed? LLV303 checks who may connect.",
             )
         elif connect is not None and connect > reading.longest_connect:
