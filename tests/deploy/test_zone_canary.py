@@ -175,6 +175,8 @@ def test_what_the_functions_print_is_in_the_log_and_never_the_payload(world):
         line = json.loads(lines[-1])
         assert [path.get("error") for path in line["paths"].values()] == [None, None]
         assert [path["status"] for path in line["paths"].values()] == [200, 200]
+        for path in line["paths"].values():
+            assert path["told"]["x-amzn-invoked-production-variant"] == "primary"
 
 
 def healthy(metric: str, noise: random.Random) -> float:

@@ -127,6 +127,12 @@ def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSRe
                 answer = connection.getresponse()
             body = answer.read()
     seen["status"] = answer.status
+    # The variant that answered, and whatever else SageMaker tells of the call.
+    seen["told"] = {
+        name.lower(): value
+        for name, value in answer.headers.items()
+        if name.lower().startswith("x-amzn-")
+    }
     return AWSResponse(request.url, answer.status, dict(answer.headers), _Body(body))
 
 
