@@ -57,7 +57,18 @@ def test_the_zonal_name_is_called_over_tls(monkeypatch):
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_keeps_that_many_requests_in_flight_in_each_zone(new_runtime, run_sender, concurrency):
-    zones = {name: new_runtime(lambda number: Answer(after=0.05)) for name in ("az1", "az2")}
+    def behaviour():
+        """The first requests are answered when so many have come, however slow the machine is."""
+        together = threading.Barrier(concurrency, timeout=20)
+
+        def answered(number):
+            if number < concurrency:
+                together.wait()
+            return Answer()
+
+        return answered
+
+    zones = {name: new_runtime(behaviour()) for name in ("az1", "az2")}
     run_sender(zones, requests=12, concurrency=concurrency)
     assert [runtime.most_in_flight for runtime in zones.values()] == [concurrency, concurrency]
     assert [len(runtime.requests) for runtime in zones.values()] == [12, 12]
