@@ -96,7 +96,7 @@ def test_every_metric_that_an_alarm_watches_is_one_that_the_function_publishes(t
     order, _ = orders_of(template)["use1-az1"]
     path = {"status": 200, "connect_ms": 1.0, "answer_ms": 30.0}
     entry = {"out_of_zone": False, "paths": {"zonal": path, "callers": path}}
-    published = function.embedded(order, entry)["_aws"]["CloudWatchMetrics"][0]
+    published = function.published_metrics(order, entry)["_aws"]["CloudWatchMetrics"][0]
     names = {each["Name"] for each in published["Metrics"]}
     assert names == set(PUBLISHED.values())
     watched = 0

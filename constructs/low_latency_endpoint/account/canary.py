@@ -16,7 +16,7 @@ from ..facts.canary_metrics import (
 )
 from .alarms import alarm_dimensions, alarm_metrics, metric_alarms
 from .calls import Account
-from .metrics import Series, metric_data, metrics_of
+from .metrics import Query, Series, metrics_of, read_queries
 
 #: Of one run in each period, the median is what that run saw.
 _STATISTICS = {CONNECT: "p50", ANSWER: "p50", UNREACHABLE: "Average", OUT_OF_ZONE: "Average"}
@@ -42,37 +42,26 @@ def read_canary(
     if not zones:
         return ()
     limits = _limits(account, endpoint)
-    asked = [(zone, metric) for zone in zones for metric in _STATISTICS]
-    points: dict[tuple[str, str], dict[datetime, float]] = {each: {} for each in asked}
     queries = [
-        {
-            "Id": f"q{number}",
-            "ReturnData": True,
-            "MetricStat": {
-                "Metric": {
-                    "Namespace": NAMESPACE,
-                    "MetricName": metric,
-                    "Dimensions": [
-                        {"Name": name, "Value": value}
-                        for name, value in zip(DIMENSIONS, (endpoint, zone), strict=True)
-                    ],
-                },
-                "Period": int(period.total_seconds()),
-                "Stat": _STATISTICS[metric],
-            },
-        }
-        for number, (zone, metric) in enumerate(asked)
+        Query(
+            ("", "zone", zone),
+            metric,
+            statistic,
+            tuple(zip(DIMENSIONS, (endpoint, zone), strict=True)),
+            namespace=NAMESPACE,
+        )
+        for zone in zones
+        for metric, statistic in _STATISTICS.items()
     ]
-    for result in metric_data(account, queries, start, end):
-        found = points[asked[int(result["Id"][1:])]]
-        found.update(zip(result["Timestamps"], result["Values"], strict=True))
+    found = read_queries(account, queries, start, end, period)
+    series = {(query.owner[2], query.metric): values for query, values in found.items()}
     return tuple(
         ZoneReading(
             zone,
-            connect=Series(points[zone, CONNECT]),
-            answer=Series(points[zone, ANSWER]),
-            unreachable=Series(points[zone, UNREACHABLE]),
-            out_of_zone=Series(points[zone, OUT_OF_ZONE]),
+            connect=series[zone, CONNECT],
+            answer=series[zone, ANSWER],
+            unreachable=series[zone, UNREACHABLE],
+            out_of_zone=series[zone, OUT_OF_ZONE],
             longest_connect=limits.get(zone, LONGEST_CONNECT_MS),
         )
         for zone in zones

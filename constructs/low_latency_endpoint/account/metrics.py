@@ -140,6 +140,7 @@ class Query:
     statistic: str
     dimensions: Dimensions
     divisor: float = 1.0
+    namespace: str = ""  # by default that of AWS's metric of this name
 
 
 def period_for(start: datetime, end: datetime, now: datetime) -> timedelta:
@@ -251,7 +252,7 @@ def read_queries(
             "ReturnData": True,
             "MetricStat": {
                 "Metric": {
-                    "Namespace": metric_facts(each.metric).namespace,
+                    "Namespace": each.namespace or metric_facts(each.metric).namespace,
                     "MetricName": each.metric,
                     "Dimensions": [{"Name": n, "Value": v} for n, v in each.dimensions],
                 },

@@ -428,11 +428,12 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
     from ..settings.update.comparison import changed_decisions
 
     effect, said, _ = _deploying(adopted)
-    data: dict[str, Any] = {"file": str(options.from_load_test)}
-    if options.from_canary:
-        data = {}
-    data |= {"endpoint": adopted.key, "source": adopted.source, **adopted.measured()}
-    data |= {
+    file = {} if options.from_canary else {"file": str(options.from_load_test)}
+    data: dict[str, Any] = {
+        **file,
+        "endpoint": adopted.key,
+        "source": adopted.source,
+        **adopted.measured(),
         "how": adopted.how,
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),

@@ -261,7 +261,6 @@ _FUNCTION_SECONDS = 1.0
 _LOG_BYTES = 1000
 _CANARY_LOG_BYTES = 1500  # its line of 1,100 bytes, and Lambda's own
 _ASSUMED_SECONDS = f"each invocation takes {readable(_FUNCTION_SECONDS)} s"
-_ASSUMED_LOG = "each invocation logs {:,} bytes"
 
 
 def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> StackCost:
@@ -372,39 +371,41 @@ def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[Bille
     keep = endpoint.warm_up.keep_warm if endpoint.warm_up else None
     if keep is None:
         return
-    item = partial(_function_item, settings)
     runs = 2 * 3600 / seconds_of(keep.every)
     memory = runs / 2 * _FUNCTION_SECONDS * (CONTROLLER_MIB + SENDER_MIB) / 1024
-    yield item("function_request", runs, f"{readable(runs)} invocations to keep warm", "")
-    yield item(
-        "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
-    )
-    yield item("logs", runs * _LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG.format(_LOG_BYTES))
+    yield from _invocations(settings, runs, memory, "to keep warm", _LOG_BYTES)
 
 
 def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:
     """The canary's metrics and its function in each zone, once a minute."""
     if endpoint.canary is None:
         return
-    item, zones = partial(_function_item, settings), len(settings.client_zones.zones)
+    item, zones = partial(_billed, settings), len(settings.client_zones.zones)
     metrics = zones * (len(PUBLISHED) - (not _compares_names(settings)))
     runs = zones * RUNS_PER_HOUR
     memory = runs * _FUNCTION_SECONDS * CANARY_MIB / 1024
-    yield item("custom_metric", metrics / HOURS_PER_MONTH, f"{metrics} metrics of the canary", "")
-    yield item("function_request", runs, f"{readable(runs)} invocations of the canary", "")
+    yield item("custom_metric", metrics / HOURS_PER_MONTH, f"{metrics} metrics of the canary")
+    yield from _invocations(settings, runs, memory, "of the canary", _CANARY_LOG_BYTES)
+    size = _payload_bytes(endpoint.canary.payload) or _request_bytes(endpoint)
+    sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
+    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that they send")
+
+
+def _invocations(
+    settings: Settings, runs: float, memory: float, which: str, log_bytes: int
+) -> Iterator[BilledItem]:
+    """So many runs of functions an hour: each, its GB-seconds, and what it logs."""
+    item = partial(_billed, settings)
+    yield item("function_request", runs, f"{readable(runs)} invocations {which}")
     yield item(
         "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
     )
-    yield item(
-        "logs", runs * _CANARY_LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG.format(_CANARY_LOG_BYTES)
-    )
-    size = _payload_bytes(endpoint.canary.payload) or _request_bytes(endpoint)
-    sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
-    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that they send", "")
+    logged = f"each invocation logs {log_bytes:,} bytes"
+    yield item("logs", runs * log_bytes / 1e9, "their logs", logged)
 
 
-def _function_item(
-    settings: Settings, item: str, per_hour: float, what: str, assumed: str
+def _billed(
+    settings: Settings, item: str, per_hour: float, what: str, assumed: str = ""
 ) -> BilledItem:
     return BilledItem(
         what=what, item=item, per_hour=per_hour, price=_price(settings, item), assumed=assumed

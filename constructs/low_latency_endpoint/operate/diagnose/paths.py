@@ -6,19 +6,18 @@ from collections.abc import Iterator
 
 from ...account.canary import ZoneReading
 from ...account.metrics import Series, median
+from ...facts.canary_metrics import PATH_MINUTES
 from ...report.numbers import milliseconds, percent
 from .findings import Evidence, Finding, finding
 from .measurements import Measurements
 
-_PERIODS = 2
-"""Slow periods from which a path is slow, as the alarm on it has them."""
 _OFTEN = 0.05
 """Share of the runs from which a name answers out of the zone, and from which answers are lost."""
 
 
 def paths(m: Measurements) -> Iterator[Finding]:
     """A slow path, a lost zone, a name that leads out of the zone: one finding each, with the zones."""
-    slow = [each for each in m.canary if len(_slow(each)) >= _PERIODS]
+    slow = [each for each in m.canary if len(_slow(each)) >= PATH_MINUTES]  # as its alarm has it
     if slow:
         yield finding("LLD802", *(_slow_words(m, each, slow) for each in slow), at=_zones(slow))
     lost = [each for each in m.canary if _share(each.unreachable) >= _OFTEN]

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import botocore.exceptions
 from botocore.awsrequest import AWSResponse
 
+from .measurements import embedded
 from .sender import READ_TIMEOUT, client_of, payload_call, refusal, url_of
 
 CONNECT_TIMEOUT = 2.0  # a path on which a SYN is lost for longer is one that is lost
@@ -32,21 +33,21 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Call each name once, and print what was seen."""
     settings = json.loads(os.environ["CANARY"])
     entry = measured(settings)
-    print(json.dumps(entry | embedded(settings, entry)))
+    print(json.dumps(entry | published_metrics(settings, entry)))
     return entry
 
 
 def measured(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the path of each name took: ``zonal``, and ``callers`` for the name that callers use."""
     seen = {kind: _call(settings, name) for kind, name in settings["names"].items()}
-    entry = {"event": "canary", "EndpointName": settings["endpoint"], "Zone": settings["zone"]}
+    entry: dict[str, Any] = {"event": "canary"}
     zonal, callers = (seen.get(kind, {}).get("addresses") for kind in ("zonal", "callers"))
     if zonal and callers:
         entry["out_of_zone"] = not set(callers) <= set(zonal)
     return {**entry, "paths": seen}
 
 
-def embedded(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+def published_metrics(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The metrics of an entry, as the embedded metric format has them."""
     paths = entry["paths"]
     first, last = next(iter(paths.values())), list(paths.values())[-1]
@@ -62,21 +63,8 @@ def embedded(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str,
         for what, (value, unit) in values.items()
         if value is not None
     }
-    return {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {
-                    "Namespace": settings["namespace"],
-                    "Dimensions": [["EndpointName", "Zone"]],
-                    "Metrics": [
-                        {"Name": name, "Unit": unit} for name, (_, unit) in published.items()
-                    ],
-                }
-            ],
-        },
-        **{name: value for name, (value, _) in published.items()},
-    }
+    place = {"EndpointName": settings["endpoint"], "Zone": settings["zone"]}
+    return embedded(settings["namespace"], place, published, time.time())
 
 
 def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from .measurements import Zone
+from .measurements import Zone, embedded
 
 DEPLOYMENT_EVENT = "SageMaker Endpoint Deployment State Change"
 BAKING = "Baking"  # traffic is on the new capacity, and its alarms are watched
@@ -325,17 +325,5 @@ def _embedded(report: Mapping[str, Any]) -> dict[str, Any]:
     for part in ("first", "last"):
         slowest = max((zone[part].get("p99", 0.0) for zone in zones), default=0.0)
         values[f"WarmUp{part.title()}P99"] = (slowest, "Milliseconds")
-    return {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {
-                    "Namespace": "LowLatencyEndpoint",
-                    "Dimensions": [["EndpointName"]],
-                    "Metrics": [{"Name": name, "Unit": unit} for name, (_, unit) in values.items()],
-                }
-            ],
-        },
-        "EndpointName": report["endpoint"],
-        **{name: value for name, (value, _) in values.items()},
-    }
+    place = {"EndpointName": report["endpoint"]}
+    return embedded("LowLatencyEndpoint", place, values, time.time())

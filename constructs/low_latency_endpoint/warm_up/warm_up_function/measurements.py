@@ -83,3 +83,28 @@ def _percentiles(times: Sequence[float | None]) -> dict[str, float]:
     return {
         f"p{percent}": round(percentile(known, percent), 1) for percent in (50, 90, 99) if known
     }
+
+
+def embedded(
+    namespace: str,
+    dimensions: Mapping[str, str],
+    metrics: Mapping[str, tuple[float, str]],
+    seconds: float,
+) -> dict[str, Any]:
+    """Values with their units at a time, as CloudWatch's embedded metric format has them in a log."""
+    return {
+        "_aws": {
+            "Timestamp": int(seconds * 1000),
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": namespace,
+                    "Dimensions": [list(dimensions)],
+                    "Metrics": [
+                        {"Name": name, "Unit": unit} for name, (_, unit) in metrics.items()
+                    ],
+                }
+            ],
+        },
+        **dimensions,
+        **{name: value for name, (value, _) in metrics.items()},
+    }
