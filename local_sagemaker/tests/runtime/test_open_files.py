@@ -6,16 +6,14 @@ import resource
 import subprocess
 import sys
 
-CALLS = """
+PREPARED = """
 import resource
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
-from hosting_site import Site
+from hosting_site import Site, taking
 
 from local_sagemaker import LocalAws
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-
-MODEL = SimulatedModelServer(ServiceTime.constant(1.0), concurrency=1000)
 
 
 def call(client, endpoint):
@@ -25,20 +23,34 @@ def call(client, endpoint):
         return error.response["Error"]["Message"]
 
 
-with LocalAws.in_process(model_servers={"model": MODEL}) as aws:
+with LocalAws.in_process(model_servers={"model": taking(1.0, concurrency=1000)}) as aws:
     print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     endpoint = Site(aws).endpoint()
-    clients = [aws.client("sagemaker-runtime") for _ in range(CALLERS)]
-    with ThreadPoolExecutor(len(clients)) as pool:
-        print(*sorted(set(pool.map(lambda one: call(one, endpoint), clients))), sep="\\n")
-    print(call(clients[0], endpoint))
+    client = aws.client("sagemaker-runtime")
+"""
+
+MANY_CALLERS = """
+    with ThreadPoolExecutor(60) as pool:
+        print(*pool.map(lambda _: call(client, endpoint), range(60)), sep="\\n")
+    print(call(client, endpoint))
+"""
+
+HALF_REQUESTS = """
+    address = client.meta.endpoint_url.removeprefix("http://").split(":")
+    begun = [socket.create_connection(address) for _ in range(100)]
+    for each in begun:
+        each.sendall(b"POST / HTTP/1.1\\r\\n")
+    print(call(client, endpoint))
+    for each in begun:
+        each.close()
+    print(call(client, endpoint))
 """
 
 
-def answers(callers: int, soft: int, hard: int) -> list[str]:
-    """The limit of a local AWS, the answers to many callers at once, and that to one afterwards."""
+def printed(calls: str, soft: int, hard: int) -> list[str]:
+    """The limit of a local AWS in a process of its own, and what those calls print."""
     done = subprocess.run(
-        [sys.executable, "-c", CALLS.replace("CALLERS", str(callers))],
+        [sys.executable, "-c", PREPARED + calls],
         env={"PYTHONPATH": ":".join(sys.path), "PATH": ""},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
         capture_output=True,
@@ -46,16 +58,23 @@ def answers(callers: int, soft: int, hard: int) -> list[str]:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+    assert "Too many open files" not in done.stderr
     return done.stdout.splitlines()
 
 
 def test_the_limit_is_raised_as_far_as_it_may_be() -> None:
-    limit, *told = answers(20, 100, 1000)
-    assert (int(limit), told) == (1000, ["x", "x"])
+    assert printed("    print(call(client, endpoint))", 100, 1000) == ["1000", "x"]
 
 
-def test_callers_beyond_the_limit_read_the_reason() -> None:
-    limit, *told, afterwards = answers(90, 320, 320)
-    assert (int(limit), afterwards) == (320, "x")
-    assert len(told) > 1
-    assert all("ulimit -n" in each for each in told if each != "x")
+def test_many_callers_are_answered_or_read_the_reason() -> None:
+    limit, *told, afterwards = printed(MANY_CALLERS, 320, 320)
+    assert (limit, len(told), afterwards) == ("320", 60, "x")
+    assert "x" in told
+    assert all("serves 40 connections" in each for each in told if each != "x")
+
+
+def test_a_caller_beyond_the_limit_reads_the_reason() -> None:
+    limit, told, afterwards = printed(HALF_REQUESTS, 320, 320)
+    assert (limit, afterwards) == ("320", "x")
+    assert "serves 40 connections" in told
+    assert "ulimit -n" in told

@@ -99,6 +99,7 @@ _MOST_CONNECTIONS = 4096
 _FILES_OF_A_REQUEST = 4
 """Its connection and that to a model server; caller and model server may be in this process too."""
 _OTHER_FILES = 200
+"""What else is open, and connections whose request is refused; half of what there is, if less."""
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
 
@@ -118,7 +119,8 @@ def _connections_of_the_files() -> int:
             files = more
     if files == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
-    return max(64, min(_MOST_CONNECTIONS, (files - _OTHER_FILES) // _FILES_OF_A_REQUEST))
+    served = files - min(_OTHER_FILES, files // 2)
+    return min(_MOST_CONNECTIONS, max(1, served // _FILES_OF_A_REQUEST))
 
 
 @dataclass(frozen=True)
