@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import socket
@@ -71,7 +72,6 @@ def measure(monkeypatch, tmp_path, capsys):
             "endpoint": "Sentiment",
             "zone": "use1-az1",
             "names": names or {"zonal": ZONAL, "callers": CALLERS},
-            "runtime": CALLERS,
             "namespace": NAMESPACE,
             "metrics": PUBLISHED,
         }
@@ -172,7 +172,7 @@ def test_one_name_alone_has_nothing_to_compare(new_runtime, measure, names):
 
 @pytest.fixture
 def tls_port(tmp_path, monkeypatch):
-    """A server whose certificate has the runtime's own name only."""
+    """A server whose certificate has the zonal name only; callers may hang up before a request."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -184,7 +184,7 @@ def tls_port(tmp_path, monkeypatch):
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(CALLERS)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(ZONAL)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     chain = tmp_path / "certificate.pem"
@@ -203,7 +203,10 @@ def tls_port(tmp_path, monkeypatch):
 
         def answer() -> None:
             plain, _ = listening.accept()
-            with context.wrap_socket(plain, server_side=True) as connection:
+            with (
+                contextlib.suppress(OSError),
+                context.wrap_socket(plain, server_side=True) as connection,
+            ):
                 request = b""
                 while b"secret-words" not in request:  # head and body may come apart
                     request += connection.recv(65536)
@@ -215,9 +218,16 @@ def tls_port(tmp_path, monkeypatch):
         thread.join(5)
 
 
-def test_the_certificate_is_checked_against_the_runtimes_own_name(tls_port, measure):
+def test_the_certificate_is_checked_against_the_name_that_is_called(tls_port, measure):
     line = measure({ZONAL: ["127.0.0.1"]}, "127.0.0.1", port=tls_port, names={"zonal": ZONAL})
     path = line["paths"]["zonal"]
     assert path.get("error") is None
     assert path["status"] == 200
     assert path["tls_ms"] > 0
+
+
+def test_a_certificate_without_the_name_is_no_answer(tls_port, measure):
+    names = {"callers": CALLERS}
+    line = measure({CALLERS: ["127.0.0.1"]}, "127.0.0.1", port=tls_port, names=names)
+    assert "Hostname mismatch" in line["paths"]["callers"]["error"]
+    assert metrics_of(line)["CanaryUnreachable"] == 1.0

@@ -187,7 +187,6 @@ class ZoneCanary(Construct):
             "endpoint": self._endpoint.name_at_synth,
             "zone": zone,
             "names": names,
-            "runtime": private_link.private_dns_name,
             "namespace": NAMESPACE,
             "metrics": PUBLISHED,
         }

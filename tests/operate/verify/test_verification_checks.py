@@ -420,6 +420,8 @@ CASES = [
     fails("LLV305", "15 of the canary's 15 runs got no answer", **canary(CanaryUnreachable=1.0)),
     fails("LLV305", "connecting takes 21 ms, more than 10 ms", **canary(CanaryConnectTime=21)),
     unknown("LLV302", "not inside the VPC"),
+    passes("LLV302", "the canary got answers by this name in 15 runs", **canary()),
+    unknown("LLV302", "not inside the VPC", **canary(CanaryUnreachable=1.0)),
     inside("LLV302", "pass", "certificate for *.runtime", at=["10.0.0.10"]),
     inside("LLV302", "pass", "certificate for", at=["10.0.0.10"], own=None),
     inside("LLV302", "fail", "hostname mismatch", at=["10.0.0.10"], tls=UNTRUSTED),

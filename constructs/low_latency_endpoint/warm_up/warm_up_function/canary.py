@@ -71,8 +71,7 @@ def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """One request through one name: addresses, milliseconds of each step, status or error."""
     seen: dict[str, Any] = {"name": name}
     # A local AWS speaks no TLS; names and addresses are the same there.
-    scheme = urlsplit(url_of(settings["runtime"])).scheme
-    client = client_of(f"{scheme}://{settings['runtime']}", 1)
+    client = client_of(f"{urlsplit(url_of(name)).scheme}://{name}", 1)
     events, event = client.meta.events, "before-send.sagemaker-runtime.InvokeEndpoint"
 
     def send(request: Any, **_: Any) -> AWSResponse:
@@ -104,8 +103,6 @@ def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSRe
         connection.sock.settimeout(READ_TIMEOUT)
         if url.scheme == "https":  # not in a local AWS
             with _timed(seen, "tls_ms"):
-                # The runtime's own name, which its certificate has; the names of interface endpoints
-                # need not be in it.
                 connection.sock = ssl.create_default_context().wrap_socket(
                     connection.sock, server_hostname=url.hostname
                 )
