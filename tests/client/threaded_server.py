@@ -31,9 +31,11 @@ class ThreadedServer:
     def __exit__(self, *_: object) -> None:
         async def end() -> None:
             self._server.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()
-            await asyncio.sleep(0)
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in others:
+                    task.cancel()
+                await asyncio.wait(others)
+            await asyncio.sleep(0)  # in which closed transports close their sockets
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)

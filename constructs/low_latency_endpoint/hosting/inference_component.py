@@ -70,9 +70,7 @@ class ComponentHost(HostedInNetwork):
 
     Components are for many models on few accelerators, and for models that may be at zero. A model
     that has to hold a latency is better on instances of its own (:class:`Model`): neighbours share
-    CPUs and memory bandwidth, and there are no plan, no guarded deployment, no warm-up. A
-    :class:`ZoneCanary` sees the path, but SageMaker answers its requests, which name no component,
-    with an error.
+    CPUs and memory bandwidth, and there are no plan, no guarded deployment, no warm-up.
 
     Attributes
     ----------

@@ -51,7 +51,8 @@ class ZoneCanary(Construct):
     zonal name and the name that callers use, opens a connection to what each answers, and sends the
     payload. Its log has each step; the metrics (namespace ``LowLatencyEndpoint``, by
     ``EndpointName`` and ``Zone``) are ``CanaryConnectTime``, ``CanaryAnswerTime``,
-    ``CanaryUnreachable`` and ``CanaryOutOfZone``. It keeps an endpoint warm, too.
+    ``CanaryUnreachable`` and ``CanaryOutOfZone``. It keeps an endpoint warm, too. Its requests name
+    no inference component: of an endpoint that holds components it measures the path alone.
 
     Four kinds of alarms. Three page: a zone's path is slow (the time to connect, in which no model
     has a part), no answer reaches a zone, and one zone's callers wait longer than the others'. The
