@@ -104,13 +104,13 @@ def metrics_of(line):
 
 
 def test_both_names_are_measured_step_by_step(new_runtime, measure):
-    runtime = new_runtime(lambda number: Answer(after=0.05))
+    runtime = new_runtime(lambda number: Answer(after=0.5))
     line = measure({ZONAL: ["127.0.0.1"], CALLERS: ["127.0.0.1"]}, runtime.host)
     assert (line["EndpointName"], line["Zone"]) == ("Sentiment", "use1-az1")
     for path in line["paths"].values():
         assert path["status"] == 200
-        assert 50 <= path["first_byte_ms"] <= path["answer_ms"]
-        assert path["connect_ms"] < 50  # the model has no part in it
+        assert 500 <= path["first_byte_ms"] <= path["answer_ms"]
+        assert path["connect_ms"] < 500  # the model has no part in it
         assert path["dns_ms"] >= 0
     assert metrics_of(line) == {
         "CanaryConnectTime": line["paths"]["zonal"]["connect_ms"],

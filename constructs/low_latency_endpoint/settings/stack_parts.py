@@ -388,7 +388,7 @@ def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledIt
     yield from _invocations(settings, runs, memory, "of the canary", _CANARY_LOG_BYTES)
     size = _payload_bytes(endpoint.canary.payload) or _request_bytes(endpoint)
     sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
-    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that they send")
+    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that the canary sends")
 
 
 def _invocations(
