@@ -130,13 +130,7 @@ def _beside(cost: StackCost) -> Iterator[str]:
     parts = [
         f"{key}: {counted}".removeprefix(": ")
         for key, items in groups.items()
-        if (
-            counted := ", ".join(
-                f"{item.what} {_usd(item.per_hour * item.price.usd)}"
-                for item in items
-                if item.price
-            )
-        )
+        if (counted := ", ".join(f"{item.what} {_usd(item.usd)}" for item in items if item.price))
     ]
     if parts:
         yield f"Beside the instances: {'; '.join(parts)}."

@@ -14,15 +14,6 @@ from .tables import rows
 HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 """AWS's page on what an instance of an endpoint costs in each Region."""
 
-LINK_PRICES = "https://aws.amazon.com/privatelink/pricing/"
-"""AWS's page on what an interface endpoint costs in each Region."""
-
-ALARM_PRICES = "https://aws.amazon.com/cloudwatch/pricing/"
-"""AWS's page on what alarms and logs cost in each Region."""
-
-FUNCTION_PRICES = "https://aws.amazon.com/lambda/pricing/"
-"""AWS's page on what functions cost in each Region."""
-
 OTEL_METRICS_USD = 0.50
 """US dollars for a GB of OpenTelemetry metrics that CloudWatch takes in, or that it enriches.
 

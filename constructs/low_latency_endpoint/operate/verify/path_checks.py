@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from ...account.calls import Account, json_object
@@ -243,11 +244,8 @@ def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
                 "that the VPC's own resolver is used.",
             )
         else:
-            seen = [reading for reading in _canary(context) if reading.out_of_zone]
-            for reading in seen:
-                yield replace(_as_seen(name, reading), about=reading.zone)
-            if not seen:
-                yield unknown(_OUTSIDE, _GO_INSIDE)
+            compared = (each for each in _canary(context) if each.out_of_zone)
+            yield from _as_seen(compared, partial(_led, name))
         return
     yield _same_zone(name, {address: zones[address] for address in here}, _own_zone(context))
 
@@ -262,7 +260,15 @@ def _canary(context: VerificationContext) -> Sequence[ZoneReading]:
     return ()
 
 
-def _as_seen(name: str, reading: ZoneReading) -> Outcome:
+def _as_seen(
+    readings: Iterable[ZoneReading], judge: Callable[[ZoneReading], Outcome]
+) -> Iterator[Outcome]:
+    """What a canary saw of each zone; without one, where to ask."""
+    outcomes = [replace(judge(each), about=each.zone) for each in readings]
+    yield from outcomes or [unknown(_OUTSIDE, _GO_INSIDE)]
+
+
+def _led(name: str, reading: ZoneReading) -> Outcome:
     runs, abroad = len(reading.out_of_zone), reading.out_of_zone.sum
     if not abroad:
         return passed(f"{name} led to the zone's own address in {runs} of the canary's runs")
@@ -346,15 +352,15 @@ def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
         yield unknown(f"{link['VpcEndpointId']} lists no zonal names")
     elif not meets and not _is_inside(context, link):
         # The canary checks certificates as callers do, and compares names only where it has both.
-        seen = [each for each in _canary(context) if each.out_of_zone and not each.unreachable.sum]
-        for each in seen:
-            outcome = passed(f"the canary got answers by this name in {len(each.unreachable)} runs")
-            yield replace(outcome, about=each.zone)
-        if not seen:
-            yield unknown(_OUTSIDE, _GO_INSIDE)
+        compared = (each for each in _canary(context) if each.out_of_zone)
+        yield from _as_seen((each for each in compared if not each.unreachable.sum), _answered)
     else:
         for zone, name in names.items():
             yield replace(_tls(context, name), about=zone)
+
+
+def _answered(reading: ZoneReading) -> Outcome:
+    return passed(f"the canary got answers by this name in {len(reading.unreachable)} runs")
 
 
 def zonal_names(link: Mapping[str, Any]) -> dict[str, str]:
