@@ -196,5 +196,14 @@ def test_the_list_has_the_newest_first_and_what_was_done(aws: LocalAws) -> None:
     assert found[1]["OptimizationTypes"] == ["Quantization", "Sharding"]
 
 
+def test_of_jobs_of_one_moment_the_newest_comes_first_too(aws: LocalAws) -> None:
+    names = [start(aws) for _ in range(3)]
+    listed = aws.client("sagemaker").list_optimization_jobs
+    found = [each["OptimizationJobName"] for each in listed()["OptimizationJobSummaries"]]
+    assert found[:3] == names[::-1]
+    upwards = listed(SortOrder="Ascending")["OptimizationJobSummaries"]
+    assert [each["OptimizationJobName"] for each in upwards] == found[::-1]
+
+
 def test_by_default_a_job_has_ended_at_the_first_look() -> None:
     assert RuntimeOptions().optimization_time == 0

@@ -86,7 +86,9 @@ def list_optimization_jobs(caller: Caller, request: _Job) -> dict[str, Any]:
         if (request.get("NameContains") or "") in job["OptimizationJobName"]
         and request.get("StatusEquals") in (None, job["OptimizationJobStatus"])
     ]
-    jobs.sort(key=lambda job: job[key], reverse=request.get("SortOrder") != "Ascending")
+    jobs.sort(key=lambda job: job[key])  # of one moment, in the order in which they were made
+    if request.get("SortOrder") != "Ascending":
+        jobs.reverse()
     return {"OptimizationJobSummaries": jobs[: request.get("MaxResults") or 100]}
 
 
