@@ -563,6 +563,27 @@ def test_a_shadow_is_planned_for_what_is_copied(stack, endpoint_of, template_of)
     assert set(endpoint.shadow_alarms.alarms) == {"ModelLatency/p99", "InvocationModelErrors/Rate"}
 
 
+def test_alarms_of_a_shadow_are_evaluated_as_those_of_production(stack, endpoint_of, template_of):
+    endpoint = endpoint_of(
+        weight=1,
+        shadow=FurtherVariant(name="candidate", weight=0.5),
+        alarms=AlarmOptions(
+            minimum_invocations=7,
+            period=Duration.minutes(5),
+            evaluation_periods=6,
+            datapoints_to_alarm=4,
+        ),
+    )
+    shadows = [stack.resolve(alarm.alarm_arn) for alarm in endpoint.shadow_alarms.alarms.values()]
+    template = template_of(stack)
+    for arn in shadows:
+        alarm = template["Resources"][arn["Fn::GetAtt"][0]]["Properties"]
+        assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (6, 4)
+        periods = [each["MetricStat"]["Period"] for each in alarm["Metrics"] if "MetricStat" in each]
+        assert set(periods) == {300}
+        assert any(">= 7" in each.get("Expression", "") for each in alarm["Metrics"])
+
+
 def test_more_than_all_requests_are_not_copied(endpoint_of):
     endpoint = endpoint_of(weight=1, shadow=FurtherVariant(name="candidate", weight=3))
     assert endpoint.plans["candidate"].fleet.at_peak == 20

@@ -12,7 +12,7 @@ from constructs import Construct
 from ..hosting.endpoint import Endpoint
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.shadow_alarms import ShadowAlarms
-from ..options.alarms import Thresholds, TokenAlarmOptions
+from ..options.alarms import AlarmOptions, Thresholds, TokenAlarmOptions
 from ..options.endpoint import MetricsPublishing
 from ..plan.plan import Plan
 from ..plan.token_explanations import NO_TOKEN_ALARMS
@@ -102,7 +102,7 @@ def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> T
 
 
 def shadow_alarms(
-    scope: Construct, endpoint: Endpoint, plan: Plan, error_rate: float | None
+    scope: Construct, endpoint: Endpoint, plan: Plan, options: AlarmOptions
 ) -> ShadowAlarms | None:
     """Where there is a shadow: on the statistics of the target, by default p99, and on failures."""
     if endpoint.shadow is None:
@@ -114,5 +114,9 @@ def shadow_alarms(
         "ShadowAlarms",
         endpoint=endpoint,
         latency_ratio=dict.fromkeys(statistics, _SHADOW_LATENCY_RATIO),
-        error_rate=_SHADOW_ERROR_RATE if error_rate is None else error_rate,
+        error_rate=_SHADOW_ERROR_RATE if options.error_rate is None else options.error_rate,
+        minimum_invocations=options.minimum_invocations,
+        period=options.period,
+        evaluation_periods=options.evaluation_periods,
+        datapoints_to_alarm=options.datapoints_to_alarm,
     )

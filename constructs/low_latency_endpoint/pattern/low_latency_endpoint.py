@@ -344,7 +344,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
-        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, alarms.error_rate)
+        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, alarms)
         self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
         self.node.default_child = self.endpoint.cfn_endpoint
