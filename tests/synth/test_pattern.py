@@ -579,7 +579,9 @@ def test_alarms_of_a_shadow_are_evaluated_as_those_of_production(stack, endpoint
     for arn in shadows:
         alarm = template["Resources"][arn["Fn::GetAtt"][0]]["Properties"]
         assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (6, 4)
-        periods = [each["MetricStat"]["Period"] for each in alarm["Metrics"] if "MetricStat" in each]
+        periods = [
+            each["MetricStat"]["Period"] for each in alarm["Metrics"] if "MetricStat" in each
+        ]
         assert set(periods) == {300}
         assert any(">= 7" in each.get("Expression", "") for each in alarm["Metrics"])
 
