@@ -160,7 +160,7 @@ def test_metrics_that_come_two_minutes_late_are_no_silence(world):
 
 
 def test_what_the_functions_print_is_in_the_log_and_never_the_payload(world):
-    world.minute()
+    world.rest()
     logs = world.aws.client("logs")
     groups = [
         name for key, name in world.stack.resources.items() if key.startswith("CanaryZone")

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 from cryptography import x509
@@ -41,8 +42,11 @@ def measure(monkeypatch, tmp_path, capsys):
         json.dumps([{"File": "0", "ContentType": "application/json", "TargetModel": "a.tar.gz"}])
     )
 
-    def run(addresses, runtime, *, port=None, names=None):
-        """Addresses by name; a runtime's host and port, to which all of 127.* leads."""
+    def run(addresses, runtime, *, port=None, names=None, waits=()):
+        """Addresses by name; a runtime's host and port, to which all of 127.* leads.
+
+        The first connections take so many seconds longer.
+        """
         at = runtime.partition(":")[2]
         url = f"http://{runtime}" if port is None else None
         if url:
@@ -60,14 +64,14 @@ def measure(monkeypatch, tmp_path, capsys):
                 for each in addresses[name]
             ]
 
-        real = socket.create_connection
-        monkeypatch.setattr(
-            canary.socket,
-            "create_connection",
-            lambda address, timeout: (
-                real(address, timeout) if address[0].startswith("127.") else _lost()
-            ),
-        )
+        real, left = socket.create_connection, [*waits]
+
+        def connect(address, timeout):
+            if left:
+                time.sleep(left.pop(0))
+            return real(address, timeout) if address[0].startswith("127.") else _lost()
+
+        monkeypatch.setattr(canary.socket, "create_connection", connect)
         order = {
             "endpoint": "Sentiment",
             "zone": "use1-az1",
@@ -133,6 +137,15 @@ def test_a_name_that_answers_from_another_zone_is_told(new_runtime, measure, ans
     line = measure({ZONAL: ["127.0.0.1"], CALLERS: answers}, new_runtime().host)
     assert line["out_of_zone"] is True
     assert metrics_of(line)["CanaryOutOfZone"] == 1.0
+
+
+def test_the_shortest_of_three_connections_is_the_path(new_runtime, measure):
+    """A function waits for its processor now and then; a slow path is slow each time."""
+    addresses, runtime = {ZONAL: ["127.0.0.1"]}, new_runtime()
+    once = measure(addresses, runtime.host, names={"zonal": ZONAL}, waits=[0.5, 0, 0.5])
+    always = measure(addresses, runtime.host, names={"zonal": ZONAL}, waits=[0.5] * 3)
+    assert once["paths"]["zonal"]["connect_ms"] < 500 <= always["paths"]["zonal"]["connect_ms"]
+    assert len(runtime.requests) == 2
 
 
 def test_a_lost_path_is_no_answer_and_no_time(new_runtime, measure):
@@ -202,15 +215,16 @@ def tls_port(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
-            plain, _ = listening.accept()
-            with (
-                contextlib.suppress(OSError),
-                context.wrap_socket(plain, server_side=True) as connection,
-            ):
-                request = b""
-                while b"secret-words" not in request:  # head and body may come apart
-                    request += connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+            for _ in range(canary.CONNECTIONS):  # the last one has the request
+                plain, _ = listening.accept()
+                with (
+                    contextlib.suppress(OSError),
+                    context.wrap_socket(plain, server_side=True) as connection,
+                ):
+                    request = b""
+                    while b"secret-words" not in request:  # head and body may come apart
+                        request += connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
 
         thread = threading.Thread(target=answer)
         thread.start()

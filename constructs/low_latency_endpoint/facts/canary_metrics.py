@@ -8,7 +8,8 @@ NAMESPACE = "LowLatencyEndpoint"
 DIMENSIONS = ("EndpointName", "Zone")
 
 CONNECT = "CanaryConnectTime"
-"""Milliseconds to open a TCP connection: a round trip of the path, in which no model has a part."""
+"""Milliseconds to open a TCP connection, the shortest of three: a round trip of the path, in which no
+model has a part."""
 ANSWER = "CanaryAnswerTime"
 """Milliseconds from the request to the end of the answer, on an open connection: what callers see."""
 UNREACHABLE = "CanaryUnreachable"

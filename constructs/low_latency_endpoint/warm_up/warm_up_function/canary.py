@@ -26,6 +26,7 @@ from .measurements import embedded
 from .sender import READ_TIMEOUT, client_of, payload_call, refusal, url_of
 
 CONNECT_TIMEOUT = 2.0  # a path on which a SYN is lost for longer is one that is lost
+CONNECTIONS = 3  # the shortest counts: a function that waits for its processor is no slow path
 HTTPS = 443
 
 
@@ -94,12 +95,14 @@ def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSResponse:
-    """The signed request, sent to an address on a new connection; each step is timed."""
+    """The signed request, sent to an address on the last of some new connections; each step is timed."""
     url = urlsplit(request.url)
     connection = http.client.HTTPConnection(url.netloc)
     with contextlib.closing(connection):
-        with _timed(seen, "connect_ms"):
-            connection.sock = socket.create_connection(address, CONNECT_TIMEOUT)
+        for _ in range(CONNECTIONS):
+            connection.close()
+            with _timed(seen, "connect_ms"):
+                connection.sock = socket.create_connection(address, CONNECT_TIMEOUT)
         connection.sock.settimeout(READ_TIMEOUT)
         if url.scheme == "https":  # not in a local AWS
             with _timed(seen, "tls_ms"):
@@ -132,4 +135,5 @@ class _Body(io.BytesIO):
 def _timed(seen: dict[str, Any], step: str) -> Iterator[None]:
     began = time.perf_counter()
     yield
-    seen[step] = round((time.perf_counter() - began) * 1000, 3)
+    took = round((time.perf_counter() - began) * 1000, 3)
+    seen[step] = min(took, seen.get(step, took))
