@@ -442,6 +442,6 @@ def test_no_false_finding_on_any_healthy_endpoint(seed: int, run: Run) -> None:
 @pytest.mark.parametrize("fault", sampled(FAULTS, 4), ids=lambda fault: fault.name)
 def test_the_same_within_other_windows(fault: Fault) -> None:
     """Windows that hold the fault whole find it too, whatever else they hold."""
-    for minutes in {max(45, fault.over), 150}:
+    for minutes in {max(45, fault.over), max(150, fault.over)}:
         found = {finding.id for finding in fault.diagnosed_over(minutes).findings}
         assert found == {fault.finding} | fault.companions, minutes
