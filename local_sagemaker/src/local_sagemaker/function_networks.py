@@ -17,26 +17,6 @@ if TYPE_CHECKING:
 
 _HTTPS = 443
 
-# ------------------------------------------------------------------ the servers of this process
-
-_runtimes: dict[int, Runtime] = {}
-
-
-def serve_with(port: int, runtime: Runtime | None) -> None:
-    """Note the runtime behind a server of this process; None when it has stopped."""
-    if runtime is None:
-        _runtimes.pop(port, None)
-    else:
-        _runtimes[port] = runtime
-
-
-def runtime_at(url: str) -> Runtime | None:
-    """Give the runtime behind our server at a URL."""
-    return _runtimes.get(urlsplit(url).port or 80)
-
-
-# ------------------------------------------------------------------------------- names, addresses
-
 
 def network_of(function: Any, runtime: Runtime) -> dict[str, Any] | None:
     """Write what moto's function finds in its VPC, for `lambda_bootstrap`; None outside of one."""

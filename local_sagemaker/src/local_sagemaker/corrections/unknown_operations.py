@@ -35,11 +35,9 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
         refusal = ServiceError(
             f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
         )
-    if self.headers.get("X-Amz-Target"):
-        body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
-    else:
-        body, kind = protocols.write_query_error(refusal), "text/xml"
-    return refusal.status, {"Content-Type": kind}, body
+    is_json = bool(self.headers.get("X-Amz-Target"))
+    headers = {"Content-Type": protocols.content_type(is_json)}
+    return refusal.status, headers, protocols.write_error(refusal, is_json)
 
 
 @around(S3Response)

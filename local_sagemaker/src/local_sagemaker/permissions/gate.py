@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from ..admission import Credentials, error_xml
+from ..admission import SERVED, Credentials, error_xml, runtime_at
 from .evaluator import NotJudged
 from .judge import Denied, bucket_has_policy, check, check_call, check_role_exists, zonal_endpoints
 from .principals import ADMINISTRATOR, Identity, identify
-from .requests import Call, bucket_of_host, read_call, rights
+from .requests import Call, bucket_of_host, call_of, rights
 
 DENIED_OBJECTS = "local_sagemaker.denied_objects"
 """Where a DeleteObjects request has the ARNs of those that its caller may not delete."""
 
-_lenient: set[int] = set()
-
-
-def ignore_at(port: int, ignores: bool) -> None:
-    """Note whether the server at a port ignores permissions."""
-    (_lenient.add if ignores else _lenient.discard)(port)
-
 
 def is_enforced(url: str | None = None) -> bool:
     """Whether the server at a URL judges rights; without one, whether all of this process do."""
-    return not _lenient if url is None else (urlsplit(url).port or 80) not in _lenient
+    asked = list(SERVED.values()) if url is None else [runtime_at(url)]
+    return not any(each and each.options.permissions == "ignored" for each in asked)
 
 
 class Answer(NamedTuple):
@@ -45,17 +37,14 @@ def identity_of(key: str | None, credentials: Credentials) -> Identity:
 def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -> Answer | None:
     """Judge a WSGI request; gives the refusal, None for what is allowed."""
     # The administrator is asked only what a bucket's policy denies all, and whether a role exists.
-    target = environ.get("REQUEST_URI", environ.get("PATH_INFO", "/"))
     if who.administrator and (
         service not in ("s3", "sts")
         or (service == "s3" and not any(map(bucket_has_policy, _buckets(environ))))
     ):
         return None
-    body = environ["wsgi.input"].read()
-    environ["wsgi.input"] = io.BytesIO(body)
     call: Call | None = None
     try:
-        call = read_call(service, environ["REQUEST_METHOD"], target, _headers(environ), body)
+        call = call_of(environ, service)
         if call.operation == "AssumeRole":
             check_role_exists(who, call)
         if who.administrator and (service == "sts" or call.operation in _ALWAYS):
@@ -95,17 +84,6 @@ def _denied_objects(who: Identity, call: Call, region: str) -> set[str]:
         except Denied as refused:
             denied.add(refused.resource)
     return denied
-
-
-def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
-    found = {
-        name[5:].replace("_", "-").lower(): str(value)
-        for name, value in environ.items()
-        if name.startswith("HTTP_")
-    }
-    if environ.get("CONTENT_TYPE"):
-        found["content-type"] = environ["CONTENT_TYPE"]
-    return found
 
 
 def _guessed(service: str, environ: Mapping[str, Any]) -> str:
