@@ -18,6 +18,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ..admission import Credentials, access_key
+from ..connections import ACCOUNT
 from ..permissions.evaluator import NotJudged
 from ..permissions.gate import check_invocation
 from ..permissions.judge import Denied
@@ -41,7 +42,6 @@ from .refusals import (
     Refusal,
     check_lengths,
     check_stream_session,
-    not_found,
     refuse,
     region_of,
 )
@@ -132,7 +132,9 @@ class Invocations:
         self._throttle()
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
-            raise Refusal(400, "ValidationError", not_found(name, endpoint))
+            raise Refusal(
+                400, "ValidationError", f"Endpoint {name} of account {ACCOUNT} not found."
+            )
         chosen = self._choose(endpoint, headers, component)
         call = RuntimeCall(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)

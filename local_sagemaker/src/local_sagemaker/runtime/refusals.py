@@ -63,12 +63,6 @@ def refuse(connection: Connection | Nobody, refusal: Refusal) -> None:
     )
 
 
-def not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "123456789012") -> str:
-    """Write the message of an endpoint that does not exist, or does not serve yet."""
-    owner = endpoint.place[0] if endpoint is not None else account
-    return f"Endpoint {name} of account {owner} not found."
-
-
 COMPONENT_REQUIRED = (
     "Inference Component Name header is required for endpoints to which you plan to deploy "
     "inference components. Please include Inference Component Name header or consider using "
