@@ -192,45 +192,30 @@ def act(
     state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
 ) -> None:
     """Take the actions of an alarm's present state."""
-    for action in _actions(alarm, alarm.state):
-        _act(state, alarm, alarm.state, change, action, at)
-
-
-def _actions(alarm: AlarmRecord, new: str) -> list[str]:
     enabled = alarm.settings["ActionsEnabled"]
-    return list(alarm.settings.get(_ACTIONS[new]) or []) if enabled else []
-
-
-def _act(
-    state: CloudWatchState,
-    alarm: AlarmRecord,
-    new: str,
-    change: Mapping[str, Any],
-    action: str,
-    at: datetime,
-) -> None:
-    problem = _publish(state, alarm, new, change, action)
-    state.published.append(
-        {
-            "AlarmName": alarm.name,
-            "Action": action,
-            "StateValue": new,
-            "Time": at,
-            "Problem": problem,
+    for action in (alarm.settings.get(_ACTIONS[alarm.state]) or ()) if enabled else ():
+        problem = _publish(state, alarm, change, action)
+        state.published.append(
+            {
+                "AlarmName": alarm.name,
+                "Action": action,
+                "StateValue": alarm.state,
+                "Time": at,
+                "Problem": problem,
+            }
+        )
+        done = "Failed to execute" if problem else "Successfully executed"
+        data = {
+            "actionState": "Failed" if problem else "Succeeded",
+            "stateUpdateTimestamp": at,
+            "notificationResource": action,
+            "error": problem,
         }
-    )
-    done = "Failed to execute" if problem else "Successfully executed"
-    data = {
-        "actionState": "Failed" if problem else "Succeeded",
-        "stateUpdateTimestamp": at,
-        "notificationResource": action,
-        "error": problem,
-    }
-    state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
+        state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
 
 
 def _publish(
-    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any], action: str
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], action: str
 ) -> str | None:
     """Send to an SNS topic; gives what went wrong."""
     if action.startswith("arn:aws:autoscaling:") and ":resource/sagemaker/" in action:
@@ -247,9 +232,9 @@ def _publish(
             return refused
     try:
         backend.publish(
-            reason_data(**_message(state, alarm, new, change)),
+            reason_data(**_message(state, alarm, change)),
             arn=action,
-            subject=f'{new}: "{alarm.name}" in {state.region}'[:100],
+            subject=f'{alarm.state}: "{alarm.name}" in {state.region}'[:100],
         )
     except Exception as error:
         logger.exception("publishing to %s failed", action)
@@ -258,7 +243,7 @@ def _publish(
 
 
 def _message(
-    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any]
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any]
 ) -> dict[str, Any]:
     settings = alarm.settings
     message = {
@@ -266,7 +251,7 @@ def _message(
         "AlarmDescription": settings.get("AlarmDescription"),
         "AWSAccountId": state.account,
         "AlarmConfigurationUpdatedTimestamp": settings["AlarmConfigurationUpdatedTimestamp"],
-        "NewStateValue": new,
+        "NewStateValue": alarm.state,
         **change,
         "Region": state.region,
         "AlarmArn": alarm.alarm_arn,
