@@ -187,11 +187,9 @@ def _issued(key: str) -> str | None:
     """Give the secret of a key that IAM or STS here have given to somebody; by any server here."""
     from moto.iam.models import iam_backends  # not for a model server, which needs no moto
 
-    found = (
-        backend.access_keys.get(key)
-        for account in list(iam_backends.values())
-        for backend in list(account.values())
-    )
+    from .permissions.principals import each_backend
+
+    found = (backend.access_keys.get(key) for backend in each_backend(iam_backends))
     active = (one.secret_access_key for one in found if one is not None and one.status == "Active")
     return next(active, None)
 

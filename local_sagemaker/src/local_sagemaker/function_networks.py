@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from moto.ec2.models import ec2_backends
 
+from .permissions.judge import subnets_of
+
 if TYPE_CHECKING:
     from .runtime.service import Runtime
 
@@ -24,7 +26,7 @@ def network_of(function: Any, runtime: Runtime) -> dict[str, Any] | None:
 
     config, paths = function._vpc_config or {}, runtime.paths
     backend = ec2_backends[function.account_id][function.region]
-    known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
+    known = subnets_of(function.account_id, function.region)
     subnet = next((known[each] for each in config.get("SubnetIds") or () if each in known), None)
     if subnet is None or function.region != paths.region:
         return None

@@ -19,6 +19,7 @@ from typing import Any
 
 from moto.ec2.models import ec2_backends
 
+from .permissions.judge import subnets_of
 from .permissions.service_roles import may_delete_interfaces
 from .runtime.clock import Clock
 from .runtime.options import RuntimeOptions
@@ -111,7 +112,7 @@ def hold(
 ) -> None:
     """Make a new fleet's interfaces: one per instance, by turns in the subnets that exist."""
     state, backend = hosting(*place), ec2_backends[place[0]][place[1]]
-    known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
+    known = subnets_of(*place)
     models = {
         variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
         for variant in all_variants(config)

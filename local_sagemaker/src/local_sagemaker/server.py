@@ -354,9 +354,7 @@ class LocalAws:
 
     def alarm_actions(self) -> list[dict[str, Any]]:
         """List what alarms have done: alarm, action, state, time, and the problem if one arose."""
-        actions: list[dict[str, Any]] = json.loads(self._post("/_local/cloudwatch/actions"))[
-            "actions"
-        ]
+        actions: list[dict[str, Any]] = self._control("cloudwatch/actions")["actions"]
         return actions
 
     def _control(self, name: str, **query: object) -> Any:

@@ -16,6 +16,7 @@ from moto.sns.models import sns_backends
 from ..permissions.evaluator import Principal
 from ..permissions.gate import is_enforced
 from ..permissions.judge import check_service
+from ..permissions.principals import each_backend
 from ..permissions.requests import Right
 from ..promql.series import SeriesStore
 from .metric_store import MetricStore, reason_data
@@ -143,11 +144,7 @@ def state_at(place: tuple[str, str]) -> CloudWatchState:
 
 
 def all_states() -> list[CloudWatchState]:
-    return [
-        state_of(backend)
-        for account in list(cloudwatch_backends.values())
-        for backend in list(account.values())
-    ]
+    return [state_of(backend) for backend in each_backend(cloudwatch_backends)]
 
 
 def now() -> datetime:

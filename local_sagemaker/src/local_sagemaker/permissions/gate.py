@@ -55,7 +55,8 @@ def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -
             check_call(who, call, region)
     except Denied as denied:
         protocol = call.protocol if call else "json"
-        return _written(service, protocol, _code(service, protocol), str(denied))
+        code = _CODES.get(service) or _CODES.get(protocol, "AccessDeniedException")
+        return _written(service, protocol, code, str(denied))
     except NotJudged as unknown:
         message = f"The local AWS cannot judge this request: it does not know {unknown}."
         protocol = call.protocol if call else _guessed(service, environ)
@@ -93,15 +94,12 @@ def _guessed(service: str, environ: Mapping[str, Any]) -> str:
     return {"s3": "rest-xml", "ec2": "ec2", "lambda": "rest-json"}.get(service, "query")
 
 
-_CODES = {"ec2": "UnauthorizedOperation", "rest-xml": "AccessDenied", "query": "AccessDenied"}
-
-
-def _code(service: str, protocol: str) -> str:
-    if service == "sns":
-        return "AuthorizationError"
-    if service == "sqs":
-        return "AccessDenied"
-    return _CODES.get(protocol, "AccessDeniedException")
+_CODES = {
+    "sns": "AuthorizationError",
+    "ec2": "UnauthorizedOperation",
+    **dict.fromkeys(("sqs", "rest-xml", "query"), "AccessDenied"),
+}
+"""What a denial is called, by service or else by protocol."""
 
 
 def _written(service: str, protocol: str, code: str, message: str) -> Answer:

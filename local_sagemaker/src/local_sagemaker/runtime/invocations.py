@@ -102,16 +102,12 @@ class Invocations:
         """Give the handler of a zone's listener; None is the regional one."""
 
         async def answer(request: Request, connection: Connection) -> None:
-            await self.answer(request, connection, zone)
+            try:
+                await self._invoke(request, connection, zone)
+            except Refusal as refusal:
+                refuse(connection, refusal)
 
         return answer
-
-    async def answer(self, request: Request, connection: Connection, zone: str | None) -> None:
-        """Answer one request."""
-        try:
-            await self._invoke(request, connection, zone)
-        except Refusal as refusal:
-            refuse(connection, refusal)
 
     async def _invoke(self, request: Request, connection: Connection, zone: str | None) -> None:
         name, kind, component = _operation(request)
