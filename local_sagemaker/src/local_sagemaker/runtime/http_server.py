@@ -439,6 +439,26 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Where the answer to a copied request goes: it takes it like a connection, and drops it."""
+
+    number: int  # the connection's whose request was copied
+
+    def send(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> None:
+        """Drop a whole answer."""
+
+    def start_stream(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Drop the beginning of a stream."""
+
+    async def send_chunk(self, chunk: bytes) -> None:
+        """Drop a part of a stream; others have their turn, as a slow reader would let them."""
+        await asyncio.sleep(0)
+
+    def end_stream(self) -> None:
+        """Drop the end of a stream."""
+
+
 def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> bytes:
     lines = [f"HTTP/1.1 {status} {reason or _REASONS.get(status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers]

@@ -29,7 +29,7 @@ from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, Variant
 from .http_client import OutOfFiles, Unreachable
-from .http_server import Connection, Request
+from .http_server import Connection, Nobody, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
 from .options import LARGEST_PAYLOAD, LARGEST_SERVERLESS, RuntimeOptions
@@ -46,7 +46,6 @@ from .refusals import (
     region_of,
 )
 from .routing import choose_instance, prefix_key
-from .shadow import Nobody, is_copied
 
 _KINDS: dict[str, Kind] = {"invocations": "whole", "invocations-response-stream": "events"}
 _ACTIONS: dict[Kind, str] = {
@@ -179,8 +178,15 @@ class Invocations:
 
     def _copy(self, call: RuntimeCall) -> None:
         """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""
-        shadow = call.fleet.shadow
-        if shadow is None or not is_copied(call.variant, shadow, self._random):
+        # AWS: the shadow variant "receives a percentage of the incoming requests, replicated from
+        # the production variant, but does not return any responses" (SageMaker developer guide,
+        # "Create a shadow test"). How weights make that percentage it does not write down; its one
+        # example has equal weights ("Testing models with shadow variants"). Here it is the shadow's
+        # weight over the production variant's.
+        shadow, weight = call.fleet.shadow, call.variant.weight
+        if shadow is None or shadow.weight <= 0:
+            return
+        if shadow.weight < weight and self._random.random() * weight >= shadow.weight:
             return
         copy = replace(
             call, connection=Nobody(call.connection.number), variant=shadow, session=None

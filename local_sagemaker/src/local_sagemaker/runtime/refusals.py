@@ -7,8 +7,7 @@ import uuid
 
 from ..signatures import region_of_token
 from .endpoints import RuntimeEndpoint
-from .http_server import Connection
-from .shadow import Nobody
+from .http_server import Connection, Nobody
 
 
 class Refusal(Exception):
