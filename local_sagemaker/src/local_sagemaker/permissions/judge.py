@@ -44,7 +44,7 @@ class Denied(Exception):
         named = f'"{resource}"' if service == "s3" else resource
         on = "" if resource == "*" and service == "ec2" else f" on resource: {named}"
         super().__init__(f"User: {who} is not authorized to perform: {action}{on} {reason}")
-        self.action, self.resource, self.reason = action, resource, reason
+        self.resource = resource
 
 
 # ----------------------------------------------------------------------------- condition keys
@@ -374,7 +374,7 @@ def _vpc_of_request(call: Call, region: str) -> str | None:
 def _also_needed(right: Right, call: Call, region: str, account: str) -> Iterator[Right]:
     """Give what a request needs because of what its resource is."""
     if right.action in ("s3:GetObject", "s3:PutObject"):
-        yield from _object_key(right, call, region, account)
+        yield from _object_key(right, call, region)
     elif right.action in ("sqs:SendMessage", "sns:Publish"):
         yield from _message_key(right, region)
     elif right.action == "ecs:RunTask":
@@ -416,7 +416,7 @@ def default_key(bucket_name: str) -> str | None:
     return default.get("KMSMasterKeyID") or None
 
 
-def _object_key(right: Right, call: Call, region: str, account: str) -> Iterator[Right]:
+def _object_key(right: Right, call: Call, region: str) -> Iterator[Right]:
     """Give what S3 asks of KMS for the caller. Source: S3 user guide, "Using SSE-KMS"."""
     bucket, _, key = right.resource.removeprefix("arn:aws:s3:::").partition("/")
     reads = right.action == "s3:GetObject"
