@@ -20,6 +20,10 @@ class Refusal(Exception):
         self.document = {"Message": message, **fields}
 
 
+def invalid(message: str) -> Refusal:
+    return Refusal(400, "ValidationError", message)
+
+
 class ModelFailed(Exception):
     """The model was reached and did not answer with 2xx."""
 
@@ -97,23 +101,19 @@ def check_lengths(headers: dict[str, str]) -> None:
     for name, (member, longest) in _LENGTHS.items():
         value = headers.get(PREFIX + name, "")
         if len(value) > longest:
-            raise Refusal(
-                400,
-                "ValidationError",
+            raise invalid(
                 f"1 validation error detected: Value '{value}' at '{member}' failed to satisfy "
-                f"constraint: Member must have length less than or equal to {longest}",
+                f"constraint: Member must have length less than or equal to {longest}"
             )
 
 
 def check_stream_session(headers: dict[str, str]) -> None:
     """Refuse to open a session with a stream: it "can't create a stateful session" (API reference)."""
     if headers.get(PREFIX + "session-id") == "NEW_SESSION":
-        raise Refusal(
-            400,
-            "ValidationError",
+        raise invalid(
             "1 validation error detected: Value 'NEW_SESSION' at 'sessionId' failed to satisfy "
             "constraint: Member must satisfy regular expression pattern: "
-            "^[a-zA-Z0-9](-*[a-zA-Z0-9])*$",
+            "^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
         )
 
 
