@@ -83,9 +83,8 @@ class LocalAws:
         # The child removes the folder itself when this process has died and cannot.
         environment["TMPDIR"] = str(folder.path)
         command = [sys.executable, "-m", "local_sagemaker.separate_process"]
-        command += ["--region", region, "--port", str(port), "--log", str(log_path)]
-        command += ["--folder", str(folder.path)]
-        command += ["--runtime", _options(model_servers, runtime).to_json()]
+        command += [region, str(port), str(log_path), str(folder.path)]
+        command.append(_options(model_servers, runtime).to_json())
         with open(log_path, "ab", opener=_for_its_user_only) as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
