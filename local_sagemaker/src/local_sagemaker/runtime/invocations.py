@@ -339,7 +339,7 @@ class Invocations:
             )
         model = None if model_seconds is None else round(model_seconds * 1e6)
         overhead = max(0, round((total - (model_seconds or 0.0)) * 1e6))
-        in_service = sum(instance.in_service for instance in variant.instances)
+        in_service = len(variant.in_service)
         self._meter.count(
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )
