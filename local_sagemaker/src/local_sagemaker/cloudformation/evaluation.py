@@ -272,7 +272,9 @@ class Evaluation:
             return NO_VALUE
         if name in self.values:
             return self.values[name]
-        return self._physical_id(name)
+        if name in self._pending:
+            return f"{PENDING}{name}\0"
+        return self._found(name).physical_id
 
     def _function(self, name: str, argument: Any) -> Any:
         method = _FUNCTIONS.get(name)
@@ -365,11 +367,6 @@ class Evaluation:
                 f"Template error: stack {stack} has no output {output}, or does not exist"
             )
         return outputs[output]
-
-    def _physical_id(self, logical_id: str) -> str:
-        if logical_id in self._pending:
-            return f"{PENDING}{logical_id}\0"
-        return self._found(logical_id).physical_id
 
     def _attribute(self, logical_id: str, name: str) -> Any:
         if logical_id in self._pending:

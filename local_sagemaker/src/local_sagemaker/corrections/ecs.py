@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from flask import request
+from moto.ec2.models import ec2_backends
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
 from .. import task_runner
@@ -190,8 +191,6 @@ def _stopped(task: Any, code: str, reason: str, at: float) -> None:
 
 def _release(task: Any) -> None:
     """Delete the task's network interface, which would keep its subnet from being deleted."""
-    from moto.ec2.models import ec2_backends
-
     ec2 = ec2_backends[task._account_id][task.region_name]
     for attachment in task.attachments:
         attachment["status"] = "DELETED"

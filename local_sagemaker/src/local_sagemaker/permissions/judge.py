@@ -450,10 +450,9 @@ def _message_key(right: Right, region: str) -> Iterator[Right]:
     """Give what SQS and SNS ask of KMS for the sender. Source: their guides, "Key management"."""
     _, _, service, where, account, name = right.resource.split(":", 5)
     if service == "sqs":
-        queue = sqs_backends[account][where].queues.get(name)
-        key = queue.kms_master_key_id if queue else None
+        found = sqs_backends[account][where].queues.get(name)
     else:
-        topic = sns_backends[account][where].topics.get(right.resource)
-        key = topic.kms_master_key_id if topic else None
+        found = sns_backends[account][where].topics.get(right.resource)
+    key = found and found.kms_master_key_id
     if key and "alias/aws/" not in key:
         yield from key_rights(["kms:GenerateDataKey", "kms:Decrypt"], key, service, region, {})

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from moto.core.parse import PROTOCOL_PARSERS
+from moto.kms.models import kms_backends
+from moto.secretsmanager.models import secretsmanager_backends
 from werkzeug.datastructures import Headers, MultiDict
 
 from ..protocols import service_model
@@ -157,8 +159,6 @@ _DEFAULTS = {"cluster": ["default"], "name": ["default"]}
 
 def _key_arn(value: str, place: Mapping[str, str]) -> str:
     """Give a key's ARN, whatever of KMS's four ways it is named by."""
-    from moto.kms.models import kms_backends
-
     if value.startswith("arn:aws:kms:") and ":alias/" not in value:
         return value
     name = value.rpartition(":")[2]
@@ -169,8 +169,6 @@ def _key_arn(value: str, place: Mapping[str, str]) -> str:
 
 
 def _secret_arn(value: str, place: Mapping[str, str]) -> str:
-    from moto.secretsmanager.models import secretsmanager_backends
-
     if value.startswith("arn:"):
         return value
     found = secretsmanager_backends[place["account"]][place["region"]].secrets
