@@ -17,7 +17,7 @@ from typing import Any
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from local_sagemaker.cloudformation.evaluation import references
-from local_sagemaker.resources.table import find_type
+from local_sagemaker.resources.table import find_type, is_custom
 
 CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it
 Resource = Mapping[str, Any]
@@ -111,7 +111,7 @@ def _may_replace(
     old: Resource, new: Resource, other: set[str], properties: frozenset[str]
 ) -> tuple[str, ...]:
     # The function behind a custom resource decides: another physical ID is another resource.
-    if _is_custom(new["Type"]):
+    if is_custom(new["Type"]):
         return tuple(sorted(properties))
     return _at(_fixed(new["Type"], "conditionalCreateOnlyProperties"), old, new, other)
 
@@ -142,7 +142,7 @@ def _value(value: Any, parts: list[str]) -> Any:
 
 def _same_name(old: Resource, new: Resource, other: set[str]) -> bool:
     """Whether the new one would have the old one's name, which CloudFormation refuses."""
-    known = None if _is_custom(new["Type"]) else find_type(new["Type"])
+    known = None if is_custom(new["Type"]) else find_type(new["Type"])
     return (
         old["Type"] == new["Type"]
         and known is not None
@@ -151,13 +151,9 @@ def _same_name(old: Resource, new: Resource, other: set[str]) -> bool:
     )
 
 
-def _is_custom(kind: str) -> bool:
-    return kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"
-
-
 @functools.cache
 def _fixed(kind: str, key: str) -> set[str]:
-    if _is_custom(kind):  # of another provider it is another resource
+    if is_custom(kind):  # of another provider it is another resource
         return {"ServiceToken"}
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     return {path.removeprefix("/properties/") for path in schema.get(key, [])}

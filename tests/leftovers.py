@@ -84,8 +84,8 @@ class Leftovers:
         """All local AWSs of a process share one state, which lasts until the last one stops."""
         yield
         serving = sys.modules.get("local_sagemaker.serving")
-        if serving is not None and serving.SERVED_URLS:
-            urls = ", ".join(sorted(serving.SERVED_URLS))
+        if serving is not None and serving.SERVED:
+            urls = ", ".join(sorted(runtime.aws_url for runtime in serving.SERVED.values()))
             pytest.fail(f"left for the next file: the local AWS at {urls} runs", pytrace=False)
 
     @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -41,6 +41,9 @@ from .signatures import (
     check_token,
     key_and_session,
 )
+
+if TYPE_CHECKING:
+    from .runtime.service import Runtime
 
 TOKEN_HEADER = "X-Local-Aws-Token"
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
@@ -93,20 +96,18 @@ Admit = Callable[[str, Mapping[str, str], int], "Refused | None"]
 
 # ------------------------------------------------------------------ the servers of this process
 
-_serving: dict[int, Credentials] = {}
+SERVED: dict[int, Runtime] = {}  # the runtime behind each of them, by its port
 
 
-def serve_with(port: int, credentials: Credentials | None) -> None:
-    """Note what a server of this process asks for; None when it has stopped."""
-    if credentials is None:
-        _serving.pop(port, None)
-    else:
-        _serving[port] = credentials
+def runtime_at(url: str) -> Runtime | None:
+    """Give the runtime behind our server at a URL; of one that has stopped, none."""
+    return SERVED.get(urlsplit(url).port or 80)
 
 
 def credentials_at(url: str) -> Credentials:
     """Give what our server at a URL asks for; of one that has stopped, what opens nothing."""
-    return _serving.get(urlsplit(url).port or 80) or Credentials.new()
+    runtime = runtime_at(url)
+    return runtime.credentials if runtime is not None else Credentials.new()
 
 
 # ------------------------------------------------------------------------------------- web pages
@@ -186,11 +187,9 @@ def _issued(key: str) -> str | None:
     """Give the secret of a key that IAM or STS here have given to somebody; by any server here."""
     from moto.iam.models import iam_backends  # not for a model server, which needs no moto
 
-    found = (
-        backend.access_keys.get(key)
-        for account in list(iam_backends.values())
-        for backend in list(account.values())
-    )
+    from .permissions.principals import each_backend
+
+    found = (backend.access_keys.get(key) for backend in each_backend(iam_backends))
     active = (one.secret_access_key for one in found if one is not None and one.status == "Active")
     return next(active, None)
 

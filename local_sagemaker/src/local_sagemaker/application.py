@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from moto import backends
 from moto.moto_server import werkzeug_app
@@ -23,7 +22,7 @@ from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
 from .permissions import gate
 from .permissions.evaluator import NotJudged
 from .permissions.principals import ADMINISTRATOR, Identity
-from .permissions.requests import read_call
+from .permissions.requests import body_of, call_of
 from .promql import http_api
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
@@ -60,14 +59,21 @@ class PassOn(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """Where a request belongs: account, region, the URL it came in by, the runtime behind it."""
+    """Where a request belongs, and who made it."""
 
     region: str
-    url: str
-    account: str = ACCOUNT
-    runtime: Runtime = field(default_factory=Runtime)
-    key: str | None = None  # the access key that the request is signed with
-    who: Identity = ADMINISTRATOR
+    runtime: Runtime
+    key: str | None  # the access key that the request is signed with
+    who: Identity
+    account: ClassVar[str] = ACCOUNT
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.account, self.region
+
+    @property
+    def url(self) -> str:
+        return self.runtime.aws_url
 
     def now(self) -> datetime:
         """Give the present by the runtime's clock, so that records lie on the metrics' axis."""
@@ -89,13 +95,12 @@ class Application:
     def __init__(
         self,
         services: Iterable[OwnService],
-        on_reset: Iterable[Callable[[], None]] = (),
-        runtime: Runtime | None = None,
+        on_reset: Sequence[Callable[[], None]],
+        runtime: Runtime,
     ) -> None:
-        self.runtime = runtime or Runtime()
+        self.runtime = runtime
         self._services = {service.name: service for service in services}
-        self._on_reset = tuple(on_reset)
-        self.url = ""
+        self._on_reset = on_reset
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -140,7 +145,7 @@ class Application:
                 answer = own or _MOTO(environ, begin)
             if call is not None:
                 refusal = b"".join(answer) if told[0] >= "4" else None
-                caller = Caller(region, self.url, runtime=self.runtime, key=key, who=who)
+                caller = Caller(region, self.runtime, key, who)
                 cloudtrail.record(caller, environ, service, call, refusal)
                 answer = answer if refusal is None else [refusal]
             return answer
@@ -189,14 +194,12 @@ class Application:
         is_json = bool(target) or rest
         if not service.complete and operation not in service.operations:
             return None
-        body = environ["wsgi.input"].read()
-        environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
-        caller = Caller(scope[1], self.url, runtime=self.runtime, key=key, who=who)
+        body = body_of(environ)  # moto may still read it
+        caller = Caller(scope[1], self.runtime, key, who)
         try:
             request: dict[str, Any] = {}
             if rest:
-                method, uri = environ["REQUEST_METHOD"], environ.get("REQUEST_URI", path)
-                call = read_call(service.name, method, uri, {}, body)
+                call = call_of(environ, service.name)
                 operation, request = call.operation, call.request
             elif not target:
                 query = environ.get("QUERY_STRING", "")
@@ -210,23 +213,21 @@ class Application:
             elif target:
                 request = protocols.parse_json(body, service.name, operation)
             result = service.operations[operation](caller, request) or {}
-            write = protocols.write_json if is_json else protocols.write_query
-            answer, status = write(service.name, operation, result), 200
+            answer, status = protocols.write(service.name, operation, result, is_json), 200
         except PassOn:
             return None
         except NotJudged as unknown:
             error = ServiceError(f"The local AWS does not know {unknown}", "InvalidAction")
-            answer, status = _refusal(error, is_json), error.status
+            answer, status = protocols.write_error(error, is_json), error.status
         except ServiceError as error:
             logger.info("%s %s refused: %s", service.name, operation, error.message)
-            answer, status = _refusal(error, is_json), error.status
+            answer, status = protocols.write_error(error, is_json), error.status
         except Exception as error:
             # A mistake of ours must look like one (500), never like a service's refusal.
             logger.exception("%s %s failed", service.name, operation)
             fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
-            answer, status = _refusal(fault, is_json), 500
-        kind = "application/x-amz-json-1.1" if is_json else "text/xml"
-        return _answered(start_response, status, kind, answer)
+            answer, status = protocols.write_error(fault, is_json), 500
+        return _answered(start_response, status, protocols.content_type(is_json), answer)
 
     def _queried(
         self, environ: dict[str, Any], start_response: Callable[..., Any], region: str, path: str
@@ -244,10 +245,6 @@ class Application:
                 self.runtime.clock.now(),
             )
         return _answered(start_response, status, "application/json", answer)
-
-
-def _refusal(error: ServiceError, is_json: bool) -> bytes:
-    return protocols.write_json_error(error) if is_json else protocols.write_query_error(error)
 
 
 def _answered(

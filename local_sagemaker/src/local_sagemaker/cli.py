@@ -159,9 +159,8 @@ def _announce(images: Sequence[str], aws: LocalAws) -> None:
 def _stopped_by_signals() -> threading.Event:
     """Give what Ctrl-C, SIGTERM and SIGHUP set, from the seconds of the start on."""
     stopped = threading.Event()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
-            signal.signal(getattr(signal, name), lambda *_: stopped.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopped.set())
     return stopped
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import uuid
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from .connections import OF_CLOUDFORMATION
-from .permissions.requests import Call, read_call
+from .permissions.requests import Call, body_of, call_of
 from .protocols import Invalid, ServiceError, service_model
 
 if TYPE_CHECKING:
@@ -43,20 +42,14 @@ def change_asked_for(environ: dict[str, Any], service: str) -> Call | None:
     """Read a request that may change something; None for what is no such event of management."""
     if service in _DATA or environ["REQUEST_METHOD"] == "GET":
         return None
-    body = environ["wsgi.input"].read()
-    environ["wsgi.input"] = io.BytesIO(body)
-    headers = {
-        k[5:].replace("_", "-").lower(): str(v) for k, v in environ.items() if k[:5] == "HTTP_"
-    }
-    target = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/"))
-    named = re.search(rb"(?:^|&)Action=(\w+)", body)
-    operation = headers.get("x-amz-target", "").rpartition(".")[2] or (
+    named = re.search(rb"(?:^|&)Action=(\w+)", body_of(environ))
+    operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or (
         named[1].decode() if named else ""
     )
     if _READS.match(operation):
         return None
     try:
-        call = read_call(service, environ["REQUEST_METHOD"], target, headers, body)
+        call = call_of(environ, service)
     except Exception:
         return None  # what cannot be read the service itself refuses
     return None if _READS.match(call.operation) else call

@@ -94,7 +94,7 @@ _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] =
     "runtime/advance": lambda runtime, query, _: {
         "time": runtime.advance(_number(query, "seconds"))
     },
-    "runtime/speed": lambda runtime, query, _: runtime.set_speed(_number(query, "factor")),
+    "runtime/speed": lambda runtime, query, _: runtime.clock.set_speed(_number(query, "factor")),
     "runtime/model-servers": _model_servers,
     "network/path": _path,
     "network/names": _names,

@@ -12,30 +12,12 @@ from urllib.parse import urlsplit
 
 from moto.ec2.models import ec2_backends
 
+from .permissions.judge import subnets_of
+
 if TYPE_CHECKING:
     from .runtime.service import Runtime
 
 _HTTPS = 443
-
-# ------------------------------------------------------------------ the servers of this process
-
-_runtimes: dict[int, Runtime] = {}
-
-
-def serve_with(port: int, runtime: Runtime | None) -> None:
-    """Note the runtime behind a server of this process; None when it has stopped."""
-    if runtime is None:
-        _runtimes.pop(port, None)
-    else:
-        _runtimes[port] = runtime
-
-
-def runtime_at(url: str) -> Runtime | None:
-    """Give the runtime behind our server at a URL."""
-    return _runtimes.get(urlsplit(url).port or 80)
-
-
-# ------------------------------------------------------------------------------- names, addresses
 
 
 def network_of(function: Any, runtime: Runtime) -> dict[str, Any] | None:
@@ -44,7 +26,7 @@ def network_of(function: Any, runtime: Runtime) -> dict[str, Any] | None:
 
     config, paths = function._vpc_config or {}, runtime.paths
     backend = ec2_backends[function.account_id][function.region]
-    known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
+    known = subnets_of(function.account_id, function.region)
     subnet = next((known[each] for each in config.get("SubnetIds") or () if each in known), None)
     if subnet is None or function.region != paths.region:
         return None

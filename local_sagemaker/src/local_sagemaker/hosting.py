@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from moto.ec2.models import ec2_backends
 
+from .permissions.judge import subnets_of
 from .permissions.service_roles import may_delete_interfaces
 from .runtime.clock import Clock
 from .runtime.options import RuntimeOptions
@@ -75,10 +76,6 @@ def hosting(account: str, region: str) -> Hosting:
     return _hosting.setdefault((account, region), Hosting())
 
 
-def all_hosting() -> list[tuple[tuple[str, str], Hosting]]:
-    return list(_hosting.items())
-
-
 def scaling(account: str, region: str) -> Scaling:
     return _scaling.setdefault((account, region), Scaling())
 
@@ -101,9 +98,8 @@ def hosts_components(variant: Mapping[str, Any]) -> bool:
     return not variant.get("ModelName") and "ServerlessConfig" not in variant
 
 
-def variant_resource_id(endpoint: str, variant: str) -> str:
-    """Write the scalable resource id of an endpoint's variant."""
-    return f"endpoint/{endpoint}/variant/{variant}"
+def containers_of(model: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return model.get("Containers") or [model.get("PrimaryContainer") or {}]
 
 
 logger = logging.getLogger(__name__)
@@ -116,7 +112,7 @@ def hold(
 ) -> None:
     """Make a new fleet's interfaces: one per instance, by turns in the subnets that exist."""
     state, backend = hosting(*place), ec2_backends[place[0]][place[1]]
-    known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
+    known = subnets_of(*place)
     models = {
         variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
         for variant in all_variants(config)
@@ -127,16 +123,13 @@ def hold(
         # Instances for components are there before any model, in the configuration's network.
         network = (models[name] or config).get("VpcConfig") or {}
         subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]
-        groups = [
-            group
-            for group in network.get("SecurityGroupIds") or ()
-            if backend.get_security_group_from_id(group)
-        ]
+        named = network.get("SecurityGroupIds") or ()
+        groups = [group for group in named if backend.get_security_group_from_id(group)]
         if not subnets or not groups:
             continue
         role = str(models[name].get("ExecutionRoleArn") or config.get("ExecutionRoleArn") or "")
         # A role that never had the right is not held to it: with rights ignored it may lack it.
-        needed = role if _may_delete(place, role, subnets) else None
+        needed = role if role and may_delete_interfaces(place, role, subnets) else None
         for number in range(int(variant.get("DesiredInstanceCount") or 1)):
             interface = backend.create_network_interface(
                 backend.get_subnet(subnets[number % len(subnets)]),
@@ -159,11 +152,7 @@ def let_go(
     """Let an endpoint's interfaces go in their time, but for the newest of a configuration."""
     state = hosting(*place)
     with state.lock:
-        held = [
-            interface
-            for interface in state.interfaces
-            if interface.endpoint == endpoint and not interface.left
-        ]
+        held = [each for each in state.interfaces if each.endpoint == endpoint and not each.left]
         stays = [interfaces for interfaces in held if interfaces.config == but_for][-1:]
         leaves = clock.now() + options.interfaces_time(clock.speed)
         for interfaces in held:
@@ -175,21 +164,14 @@ def let_go(
 
 def remove_expired() -> None:
     """Remove the interfaces whose time has come; those whose role is gone stay for good."""
-    for place, state in all_hosting():
+    for place, state in list(_hosting.items()):
         with state.lock:
-            for due in [
-                interface for interface in state.interfaces if interface.left and interface.left()
-            ]:
+            for due in [each for each in state.interfaces if each.left and each.left()]:
                 state.interfaces.remove(due)
                 for interface, role in due.made:
                     enis = ec2_backends[place[0]][place[1]].enis
                     subnets = [enis[interface].subnet.id] if interface in enis else []
-                    if role and not _may_delete(place, role, subnets):
+                    if role and not may_delete_interfaces(place, role, subnets):
                         logger.warning("%s stays: %s has no %s any more", interface, role, _RIGHT)
                     else:
                         enis.pop(interface, None)
-
-
-def _may_delete(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:
-    """Say whether SageMaker may delete interfaces in these subnets with a role."""
-    return bool(role) and may_delete_interfaces(place, role, subnets)

@@ -19,7 +19,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +40,6 @@ else:
     from botocore_data import read_once
 
     del sys.path[0]  # functions import the library's modules no more than at AWS
-
-
-@dataclass(frozen=True)
-class _Forked:
-    pid: int
 
 
 def main(asked: socket.socket) -> None:
@@ -78,7 +72,7 @@ def _supervise(request: Path, held: int, log: int, told: int) -> None:
     os.close(log)
     os.set_inheritable(told, False)
 
-    def start(prepare: Callable[[], None]) -> _Forked:
+    def start(prepare: Callable[[], None]) -> int:
         pid = os.fork()
         if not pid:
             os.close(told)
@@ -87,7 +81,7 @@ def _supervise(request: Path, held: int, log: int, told: int) -> None:
             prepare()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             _be_the_function(**json.loads(request.read_text()))
-        return _Forked(pid)
+        return pid
 
     status = process_supervisor.supervise(start, 0.0)
     os.write(told, str(status).encode())

@@ -119,15 +119,6 @@ def forked_function(request: Path, log: int) -> ForkedFunction:
         return _host.fork(request, log)
 
 
-def close_host() -> None:
-    """End the process that functions are forked from; the next function gets a new one."""
-    global _host
-    with _host_lock:
-        if _host is not None:
-            _host.close()
-            _host = None
-
-
 logger = logging.getLogger(__name__)
 
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
@@ -294,12 +285,14 @@ def _environment(function: PythonFunction, scratch: str) -> dict[str, str]:
 
 
 def forget() -> None:
-    """Stop the functions that run, and remove all unpacked code."""
-    global _folder
-    with _lock:
+    """Stop the functions that run and what they are forked from, and remove all unpacked code."""
+    global _folder, _host
+    with _lock, _host_lock:
         for process in _running:
             process.hang_up()
-        close_host()
+        if _host is not None:
+            _host.close()
+            _host = None
         if _folder is not None:
             _folder.remove()
             _folder = None

@@ -15,7 +15,7 @@ def _operation(tagged: bool | None) -> Operation:
     """Start it, stop it, or (None) only look; OTel enrichment that runs goes on, as AWS says nothing."""
 
     def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-        enrichment = state_at((caller.account, caller.region)).enrichment
+        enrichment = state_at(caller.place).enrichment
         if tagged is not None:
             enrichment.tagged = tagged
         if not enrichment.tagged:

@@ -21,29 +21,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_POSIX = os.name == "posix"
-
-
-class Child(Protocol):
-    """What is supervised; elsewhere than on POSIX systems a Popen."""
-
-    @property
-    def pid(self) -> int: ...
 
 
 def main(grace: float, command: list[str]) -> int:
     """Run the command; gives its exit status as a container would."""
+    started: list[subprocess.Popen[bytes]] = []  # kept: Popen looks after one that is forgotten
 
-    def start(prepare: Callable[[], None]) -> Child:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=prepare if _POSIX else None,
+    def start(prepare: Callable[[], None]) -> int:
+        started.append(
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare
+            )
         )
+        return started[0].pid
 
     try:
         return supervise(start, grace)
@@ -52,8 +45,8 @@ def main(grace: float, command: list[str]) -> int:
         return 127 if isinstance(error, FileNotFoundError) else 126
 
 
-def supervise(start: Callable[[Callable[[], None]], Child], grace: float) -> int:
-    """Start a child, with a function that it calls first; gives its exit status."""
+def supervise(start: Callable[[Callable[[], None]], int], grace: float) -> int:
+    """Start a child (its process ID), with a function that it calls first; gives its exit status."""
     prctl = _prctl()
     prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses its parent becomes our child, and is found
 
@@ -63,13 +56,11 @@ def supervise(start: Callable[[Callable[[], None]], Child], grace: float) -> int
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is not the command's
-    if _POSIX:
-        # Before the child is there: a signal may never end this process alone.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        signal.signal(signal.SIGTERM, lambda number, frame: _signal(child, signal.SIGTERM))
+    # Before the child is there: a signal may never end this process alone.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.signal(signal.SIGTERM, lambda number, frame: _signal(child, signal.SIGTERM))
     child = start(as_a_program_expects)
-    if _POSIX:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ended = threading.Event()
     threading.Thread(target=_until_parent_ends, args=[child, ended, grace], daemon=True).start()
     status = _wait(child)
@@ -87,17 +78,15 @@ def _prctl() -> Callable[[int, int], Any]:
     return lambda option, value: None
 
 
-def _wait(child: Child) -> int:
+def _wait(child: int) -> int:
     """Wait for the child; its orphans are ours, and must not stay as zombies either."""
-    if isinstance(child, subprocess.Popen) and not _POSIX:
-        return child.wait()
     while True:
         process, status = os.waitpid(-1, 0)
-        if process == child.pid:
+        if process == child:
             return os.waitstatus_to_exitcode(status)
 
 
-def _until_parent_ends(child: Child, ended: threading.Event, grace: float) -> None:
+def _until_parent_ends(child: int, ended: threading.Event, grace: float) -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     if grace:
@@ -106,19 +95,13 @@ def _until_parent_ends(child: Child, ended: threading.Event, grace: float) -> No
     _kill_all(child)
 
 
-def _signal(child: Child, number: int) -> None:
-    if isinstance(child, subprocess.Popen) and not _POSIX:
-        child.terminate()
-        return
+def _signal(child: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, number)
+        os.killpg(child, number)
 
 
-def _kill_all(child: Child) -> None:
+def _kill_all(child: int) -> None:
     """Kill the command's process group and, on Linux, every other descendant of ours."""
-    if isinstance(child, subprocess.Popen) and not _POSIX:
-        child.kill()
-        return
     _signal(child, signal.SIGKILL)
     deadline = time.monotonic() + 5.0
     while (left := _descendants()) and time.monotonic() < deadline:

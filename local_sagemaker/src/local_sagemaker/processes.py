@@ -7,6 +7,7 @@ whoever makes the next one removes those that nobody holds any longer.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -131,11 +132,6 @@ class SupervisedProcess:
             self.wait()
 
 
-try:
-    import fcntl
-except ImportError:  # Windows, where folders of killed processes stay
-    fcntl = None  # type: ignore[assignment]
-
 KINDS = ("local-aws-", "local-lambda-code-", "local-task-")
 _UNBORN_SECONDS = 60.0
 """A folder is locked before it gets its name; one still without it after so long has no process."""
@@ -162,8 +158,6 @@ class HeldFolder:
 
 def remove_abandoned() -> None:
     """Remove this user's folders, of all kinds, that no living process holds."""
-    if fcntl is None:
-        return
     temporary = Path(tempfile.gettempdir())
     for folder in [
         temporary / name
@@ -183,9 +177,7 @@ def remove_abandoned() -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """The lock's file descriptor; None when somebody else has it, or locks are not to be had."""
-    if fcntl is None:
-        return None
+    """The lock's file descriptor; None when somebody else has it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

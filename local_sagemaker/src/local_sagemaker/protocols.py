@@ -68,21 +68,6 @@ def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict
         raise ServiceError(f"A number cannot be read: {str(error)[:150]}") from None
 
 
-def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
-    return _written(QuerySerializer, service, operation, result)
-
-
-def _written(serializer: Any, service: str, operation: str, result: dict[str, Any]) -> bytes:
-    """Write what the operation's output shape has, and nothing else."""
-    model = service_model(service).operation_model(operation)
-    context = SerializationContext(str(uuid.uuid4()))
-    return str(serializer(model, context).serialize(result)["body"]).encode()
-
-
-def write_query_error(error: ServiceError) -> bytes:
-    return error_xml("query", error.code, error.message)
-
-
 # ------------------------------------------------------------------------------------------- json
 
 
@@ -182,7 +167,7 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
                 f"Value '{value}' at '{where}' failed to satisfy constraint: "
                 f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
             )
-        _check_size(len(value), shape, where, value, problems, "have length")
+        _check_size(len(value), shape, where, value, problems)
     elif kind in ("integer", "long", "float", "double"):
         if not abs(value) < _LONG:
             raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
@@ -214,9 +199,22 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{lower_camel}" if path else lower_camel
 
 
-def write_json(service: str, operation: str, result: dict[str, Any]) -> bytes:
-    return _written(JSONSerializer, service, operation, result)
+# ---------------------------------------------------------------------------------------- answers
 
 
-def write_json_error(error: ServiceError) -> bytes:
-    return json.dumps({"__type": error.code, "message": error.message}).encode()
+def content_type(is_json: bool) -> str:
+    return "application/x-amz-json-1.1" if is_json else "text/xml"
+
+
+def write(service: str, operation: str, result: dict[str, Any], is_json: bool) -> bytes:
+    """Write what the operation's output shape has, and nothing else."""
+    model = service_model(service).operation_model(operation)
+    serializer: Any = JSONSerializer if is_json else QuerySerializer
+    context = SerializationContext(str(uuid.uuid4()))
+    return str(serializer(model, context).serialize(result)["body"]).encode()
+
+
+def write_error(error: ServiceError, is_json: bool) -> bytes:
+    if is_json:
+        return json.dumps({"__type": error.code, "message": error.message}).encode()
+    return error_xml("query", error.code, error.message)

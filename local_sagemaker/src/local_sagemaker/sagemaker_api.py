@@ -25,6 +25,7 @@ from .variants import (
     check_scalable_variants,
     check_shadows,
     check_specification,
+    deployed_image,
     describe_variants,
 )
 
@@ -38,7 +39,7 @@ _KINDS = {
 
 
 def _state(caller: Caller) -> Hosting:
-    return hosting(caller.account, caller.region)
+    return hosting(*caller.place)
 
 
 def _store(caller: Caller, kind: str) -> dict[str, dict[str, Any]]:
@@ -84,6 +85,14 @@ def _remove(caller: Caller, kind: str, name: str) -> None:
 def _describe(kind: str) -> Operation:
     """Make DescribeModel and its like."""
     return lambda caller, request: _find(caller, kind, request[f"{kind}Name"])
+
+
+def _delete(kind: str) -> Operation:
+    """Make DeleteModel and DeleteEndpointConfig, also of one in use, which AWS forbids in words only."""
+    # "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). It
+    # goes on serving, and its next update or scaling fails: "Could not find endpoint configuration"
+    # (hashicorp/terraform-provider-aws#40048, #46663).
+    return lambda caller, request: _remove(caller, kind, request[f"{kind}Name"])
 
 
 def _list(kind: str) -> Operation:
@@ -135,10 +144,6 @@ def _check_agreement(container: Mapping[str, Any]) -> None:
         )
 
 
-def delete_model(caller: Caller, request: dict[str, Any]) -> None:
-    _remove(caller, "Model", request["ModelName"])
-
-
 # ----------------------------------------------------------------------------------- configurations
 
 
@@ -157,14 +162,6 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
         if "ServerlessConfig" not in variant:
             variant.setdefault("InitialVariantWeight", 1.0)
     return _add(caller, "EndpointConfig", record)
-
-
-def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteEndpointConfig, also of one in use, which AWS forbids in words only."""
-    # "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). It
-    # goes on serving, and its next update or scaling fails: "Could not find endpoint configuration"
-    # (hashicorp/terraform-provider-aws#40048, #46663).
-    _remove(caller, "EndpointConfig", request["EndpointConfigName"])
 
 
 # ---------------------------------------------------------------------------------------- endpoints
@@ -186,17 +183,16 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         **_from_config(caller, config, {}, retained=frozenset()),
     }
     check_deployment_config(request.get("DeploymentConfig"), record)
-    place = (caller.account, caller.region)
-    live = caller.runtime.is_live(place, config)
+    live = caller.runtime.is_live(caller.place, config)
     if live:
         creating(record, created)
     elif lacking := _lacking(caller, config):
         record.update(EndpointStatus="Failed", FailureReason=lacking)
         return _add(caller, "Endpoint", record)
     answer = _add(caller, "Endpoint", record)
-    hold(place, name, config, record)
+    hold(caller.place, name, config, record)
     if live:
-        caller.runtime.create(place, name, config)
+        caller.runtime.create(caller.place, name, config)
     return answer
 
 
@@ -204,9 +200,8 @@ def _lacking(caller: Caller, config: dict[str, Any]) -> str | None:
     """Say what the roles of a configuration lack, where no instance would find out by itself."""
     if caller.runtime.options.permissions == "ignored":
         return None
-    place = (caller.account, caller.region)
     for variant in all_variants(config):
-        role = role_of(place, variant, _state(caller), config)
+        role = role_of(caller.place, variant, _state(caller), config)
         try:
             if role is not None:
                 role.check()
@@ -292,23 +287,22 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             endpoint["LastModifiedTime"] = caller.now()
             endpoint["LastDeploymentConfig"] = deployment
 
-    place = (caller.account, caller.region)
-    live = caller.runtime.owns(place, endpoint["EndpointName"])
+    live = caller.runtime.owns(caller.place, endpoint["EndpointName"])
     if not live and (lacking := _lacking(caller, config)):  # as a fleet that does not start
         endpoint["LastModifiedTime"] = caller.now()
         kept = caller.runtime.options.keeps_failure_reason
         endpoint["FailureReason"] = lacking if kept else None
         return {"EndpointArn": endpoint["EndpointArn"]}
-    hold(place, endpoint["EndpointName"], config, described)
+    hold(caller.place, endpoint["EndpointName"], config, described)
     if live:
         endpoint["EndpointStatus"], endpoint["FailureReason"] = "Updating", None
         caller.runtime.update(
-            place, endpoint["EndpointName"], config, described, deployment, take_over
+            caller.place, endpoint["EndpointName"], config, described, deployment, take_over
         )
     else:
         take_over()
         let_go(
-            place,
+            caller.place,
             endpoint["EndpointName"],
             caller.runtime.clock,
             caller.runtime.options,
@@ -320,8 +314,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     endpoint = _settled(caller, request["EndpointName"])
     _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
-    place = (caller.account, caller.region)
-    live = caller.runtime.owns(place, endpoint["EndpointName"])
+    live = caller.runtime.owns(caller.place, endpoint["EndpointName"])
     variants = {v["VariantName"]: v for v in all_variants(endpoint)}
     for wanted in request["DesiredWeightsAndCapacities"]:
         if wanted["VariantName"] not in variants:
@@ -341,7 +334,7 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
     endpoint["LastModifiedTime"] = caller.now()
     if live:
         endpoint["EndpointStatus"] = "Updating"
-        caller.runtime.scale(place, endpoint["EndpointName"])
+        caller.runtime.scale(caller.place, endpoint["EndpointName"])
     return {"EndpointArn": endpoint["EndpointArn"]}
 
 
@@ -356,9 +349,8 @@ def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
             f'Cannot delete endpoint "{endpoint["EndpointArn"]}" while inference components exist.'
         )
     _remove(caller, "Endpoint", request["EndpointName"])
-    place = (caller.account, caller.region)
-    caller.runtime.delete(place, request["EndpointName"])
-    let_go(place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
+    caller.runtime.delete(caller.place, request["EndpointName"])
+    let_go(caller.place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
 
 
 # ----------------------------------------------------------------------------- inference components
@@ -384,7 +376,7 @@ def create_inference_component(caller: Caller, request: dict[str, Any]) -> dict[
         "LastModifiedTime": created,
     }
     answer = _add(caller, "InferenceComponent", record)
-    caller.runtime.place_copies((caller.account, caller.region), record, record["Specification"])
+    caller.runtime.place_copies(caller.place, record, record["Specification"])
     return answer
 
 
@@ -399,11 +391,7 @@ def describe_inference_component(caller: Caller, request: dict[str, Any]) -> dic
     found = _find(caller, "InferenceComponent", request["InferenceComponentName"])
     specification = dict(found["Specification"])
     if container := specification.get("Container"):
-        image = {
-            "SpecifiedImage": container["Image"],
-            "ResolvedImage": container["Image"],
-            "ResolutionTime": found["CreationTime"],
-        }
+        image = deployed_image(container["Image"], found["CreationTime"])
         specification["Container"] = {**container, "DeployedImage": image}
     return {**found, "Specification": specification}
 
@@ -435,7 +423,7 @@ def update_inference_component(caller: Caller, request: dict[str, Any]) -> dict[
         if "DeploymentConfig" in request:
             settled_component["LastDeploymentConfig"] = request["DeploymentConfig"]
         settled_component["InferenceComponentStatus"] = "Updating"
-    caller.runtime.place_copies((caller.account, caller.region), settled_component, specification)
+    caller.runtime.place_copies(caller.place, settled_component, specification)
     return {"InferenceComponentArn": settled_component["InferenceComponentArn"]}
 
 
@@ -444,7 +432,7 @@ def delete_inference_component(caller: Caller, request: dict[str, Any]) -> None:
     settled_component = _settled_component(caller, request)
     settled_component["InferenceComponentStatus"] = "Deleting"
     caller.runtime.remove_copies(
-        (caller.account, caller.region),
+        caller.place,
         settled_component,
         lambda: _remove(caller, "InferenceComponent", settled_component["InferenceComponentName"]),
     )
@@ -481,11 +469,11 @@ SAGEMAKER = OwnService(
         "CreateModel": create_model,
         "DescribeModel": _describe("Model"),
         "ListModels": _list("Model"),
-        "DeleteModel": delete_model,
+        "DeleteModel": _delete("Model"),
         "CreateEndpointConfig": create_endpoint_config,
         "DescribeEndpointConfig": _describe("EndpointConfig"),
         "ListEndpointConfigs": _list("EndpointConfig"),
-        "DeleteEndpointConfig": delete_endpoint_config,
+        "DeleteEndpointConfig": _delete("EndpointConfig"),
         "CreateEndpoint": create_endpoint,
         "DescribeEndpoint": _describe("Endpoint"),
         "ListEndpoints": _list("Endpoint"),

@@ -17,7 +17,7 @@ from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
 
 
 def _state(caller: Caller) -> Scaling:
-    return scaling(caller.account, caller.region)
+    return scaling(*caller.place)
 
 
 def _key(request: dict[str, Any]) -> TargetKey:
@@ -75,13 +75,13 @@ def _check_resource(caller: Caller, key: TargetKey) -> None:
     if key[0] == "sagemaker" and (parts[0] == "inference-component") != ("component" in key[2]):
         raise Invalid("Unsupported service namespace, resource type or scalable dimension")
     if key[0] == "sagemaker" and parts[0] == "inference-component":
-        if parts[-1] not in hosting(caller.account, caller.region).components:
+        if parts[-1] not in hosting(*caller.place).components:
             raise Invalid(f"ResourceId {key[1]} names no inference component that exists")
         return
     parts = key[1].split("/")
     if key[0] != "sagemaker" or parts[0] != "endpoint":
         return
-    endpoint = hosting(caller.account, caller.region).endpoints.get(parts[1])
+    endpoint = hosting(*caller.place).endpoints.get(parts[1])
     variants = [v["VariantName"] for v in all_variants(endpoint or {})]
     if parts[-1] not in variants:
         raise Invalid(
@@ -124,7 +124,7 @@ def deregister_scalable_target(caller: Caller, request: dict[str, Any]) -> None:
     del state.targets[key]
     for entry, policy in state.policies.items():
         if entry[0] == key:
-            drop_alarms((caller.account, caller.region), policy)
+            drop_alarms(caller.place, policy)
     for store in (state.policies, state.actions):
         for entry in [e for e in store if e[0] == key]:
             del store[entry]
@@ -156,10 +156,9 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
         "CreationTime": created,
         "Alarms": [],
     }
-    place = (caller.account, caller.region)
-    drop_alarms(place, before)
+    drop_alarms(caller.place, before)
     if kind == "TargetTrackingScaling" and key[2] in DIMENSIONS:
-        policy["Alarms"] = make_alarms(place, policy)
+        policy["Alarms"] = make_alarms(caller.place, policy)
     state.policies[entry] = policy
     return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
@@ -193,7 +192,7 @@ def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
     entry = (_key(request), request["PolicyName"])
     policy = _state(caller).policies.pop(entry, None)
     if policy is not None:
-        drop_alarms((caller.account, caller.region), policy)
+        drop_alarms(caller.place, policy)
     else:
         raise ServiceError(
             f"No scaling policy found for service namespace: {entry[0][0]}, resource ID: "

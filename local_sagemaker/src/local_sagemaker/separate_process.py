@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import gc
 import json
@@ -46,25 +45,17 @@ def serve_until(
 
 
 def main() -> None:
-    """Be the process of `LocalAws.start`: serve until the parent closes our standard input."""
-    parser = argparse.ArgumentParser(
-        prog="python -m local_sagemaker.separate_process", description=__doc__
-    )
-    parser.add_argument("--region", required=True)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--log", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True, help="removed at the end")
-    parser.add_argument("--runtime", required=True, help="options of the runtime, as JSON")
-    arguments = parser.parse_args()
+    """Be the process of `LocalAws.start`, whose arguments it has: serve until that closes our input."""
+    region, port, log, folder, options = sys.argv[1:]
     # Ctrl-C goes to every process of a terminal: what happens then is the parent's to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
     logging.captureWarnings(True)
-    options = RuntimeOptions.from_json(arguments.runtime)
-    serve_until(stopped, arguments.region, arguments.port, options, _tell_parent, arguments.log)
-    shutil.rmtree(arguments.folder, ignore_errors=True)  # should the parent not be there any more
+    runtime = RuntimeOptions.from_json(options)
+    serve_until(stopped, region, int(port), runtime, _tell_parent, Path(log))
+    shutil.rmtree(folder, ignore_errors=True)  # should the parent not be there any more
     # Not sys.exit: threads of running operations must not delay the end.
     os._exit(0)
 

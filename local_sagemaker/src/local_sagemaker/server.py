@@ -83,9 +83,8 @@ class LocalAws:
         # The child removes the folder itself when this process has died and cannot.
         environment["TMPDIR"] = str(folder.path)
         command = [sys.executable, "-m", "local_sagemaker.separate_process"]
-        command += ["--region", region, "--port", str(port), "--log", str(log_path)]
-        command += ["--folder", str(folder.path)]
-        command += ["--runtime", _options(model_servers, runtime).to_json()]
+        command += [region, str(port), str(log_path), str(folder.path)]
+        command.append(_options(model_servers, runtime).to_json())
         with open(log_path, "ab", opener=_for_its_user_only) as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
@@ -354,9 +353,7 @@ class LocalAws:
 
     def alarm_actions(self) -> list[dict[str, Any]]:
         """List what alarms have done: alarm, action, state, time, and the problem if one arose."""
-        actions: list[dict[str, Any]] = json.loads(self._post("/_local/cloudwatch/actions"))[
-            "actions"
-        ]
+        actions: list[dict[str, Any]] = self._control("cloudwatch/actions")["actions"]
         return actions
 
     def _control(self, name: str, **query: object) -> Any:

@@ -27,7 +27,7 @@ def reset() -> None:
 
 def _there(caller: Caller) -> dict[str, Objective]:
     """The objectives of the caller's account and Region, by name."""
-    return _kept.setdefault((caller.account, caller.region), {})
+    return _kept.setdefault(caller.place, {})
 
 
 def _create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:

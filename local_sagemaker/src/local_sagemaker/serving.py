@@ -22,23 +22,14 @@ from moto.core.request import (
     should_preserve_original_header_name,
 )
 
-from . import (
-    cloudtrail,
-    corrections,
-    function_networks,
-    hosting,
-    lambda_runner,
-    service_level_objectives,
-    task_runner,
-)
-from .admission import admit_known, serve_with, without_keys
+from . import cloudtrail, corrections, hosting, lambda_runner, service_level_objectives, task_runner
+from .admission import SERVED, admit_known, without_keys
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
 from .observability_admin import OBSERVABILITY_ADMIN
 from .permissions import principals
-from .permissions.gate import ignore_at
 from .resources import iam
 from .runtime.http_server import Connection, Limits, Request, listening
 from .runtime.service import Runtime
@@ -188,53 +179,39 @@ def _environment(request: Request, connection: Connection) -> dict[str, Any]:
     return environ
 
 
-SERVED_URLS: set[str] = set()  # the URLs that this process serves at
-
-
-CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": cloudtrail.lookup_events}, complete=True)
+_SERVICES = (
+    APPLICATION_AUTO_SCALING,
+    APPLICATION_SIGNALS,
+    CLOUDFORMATION,
+    OwnService("cloudtrail", {"LookupEvents": cloudtrail.lookup_events}, complete=True),
+    OBSERVABILITY_ADMIN,
+    SAGEMAKER,
+)
 
 # Source: S3 API reference, PutObject ("up to 5 GB in a single operation").
 _LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
 
 
 @contextlib.contextmanager
-def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
+def serving_in_thread(port: int, runtime: Runtime) -> Iterator[str]:
     """Serve in a thread, in front of a runtime that stops with it; gives the URL."""
     # The URL says `localhost`, bound to 127.0.0.1: S3 clients write the bucket into the path,
     # but some parse `127` out of a numeric host as if it were a bucket. All servers of one process
     # share one state: when the last one stops, everything is forgotten, with processes and files.
-    runtime = runtime or Runtime()
-    application = Application(
-        [
-            APPLICATION_AUTO_SCALING,
-            APPLICATION_SIGNALS,
-            CLOUDFORMATION,
-            CLOUDTRAIL,
-            OBSERVABILITY_ADMIN,
-            SAGEMAKER,
-        ],
-        _FORGETTING,
-        runtime,
-    )
     with contextlib.ExitStack() as serving:
         serving.callback(_forget_when_last)
         serving.callback(runtime.stop)
         try:
-            admit, handler = admit_known(runtime.credentials), WsgiHandler(application)
+            handler = WsgiHandler(Application(_SERVICES, _FORGETTING, runtime))
+            admit = admit_known(runtime.credentials)
             served = listening(handler, port=port, admit=admit, limits=_LIMITS)
             port = serving.enter_context(served).port
         except (OSError, OverflowError) as error:
             raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
-        application.url = runtime.aws_url = f"http://localhost:{port}"
-        serve_with(port, runtime.credentials)
-        serving.callback(serve_with, port, None)
-        function_networks.serve_with(port, runtime)
-        serving.callback(function_networks.serve_with, port, None)
-        ignore_at(port, runtime.options.permissions == "ignored")
-        serving.callback(ignore_at, port, False)
-        SERVED_URLS.add(application.url)
-        serving.callback(SERVED_URLS.discard, application.url)
-        yield application.url
+        runtime.aws_url = f"http://localhost:{port}"
+        SERVED[port] = runtime
+        serving.callback(SERVED.pop, port)
+        yield runtime.aws_url
 
 
 _FORGETTING = (
@@ -250,7 +227,7 @@ _FORGETTING = (
 
 
 def _forget_when_last() -> None:
-    if not SERVED_URLS:
+    if not SERVED:
         evaluation.BACKGROUND.stop()
         for forget in (*_FORGETTING, corrections.forget):
             forget()

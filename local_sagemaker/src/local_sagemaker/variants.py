@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from .application import Caller
-from .hosting import all_variants, hosts_components, scaling, variant_resource_id
+from .hosting import all_variants, containers_of, hosts_components, scaling
 from .protocols import Invalid
 from .runtime.options import RuntimeOptions
 
@@ -72,7 +72,8 @@ def describe_variants(
         name = variant["VariantName"]
         before = current.get(name, {})
         described: dict[str, Any] = {"VariantName": name}
-        images = _images(models.get(variant.get("ModelName", ""), {}), at)
+        containers = containers_of(models.get(variant.get("ModelName", ""), {}))
+        images = [deployed_image(each["Image"], at) for each in containers if each.get("Image")]
         if images:
             described["DeployedImages"] = images
         weight = variant.get("InitialVariantWeight", 1.0)
@@ -91,17 +92,8 @@ def describe_variants(
     return result
 
 
-def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
-    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
-    return [
-        {
-            "SpecifiedImage": container["Image"],
-            "ResolvedImage": container["Image"],
-            "ResolutionTime": at,
-        }
-        for container in containers
-        if container.get("Image")
-    ]
+def deployed_image(image: str, at: datetime) -> dict[str, Any]:
+    return {"SpecifiedImage": image, "ResolvedImage": image, "ResolutionTime": at}
 
 
 def check_deployment_config(deployment: dict[str, Any] | None, described: dict[str, Any]) -> None:
@@ -151,12 +143,12 @@ def check_scalable_variants(
     caller: Caller, endpoint: str, former: dict[str, Any], config: dict[str, Any]
 ) -> None:
     """Refuse to remove, or to change the instance type of, a variant that scaling watches."""
-    targets = scaling(caller.account, caller.region).targets
+    targets = scaling(*caller.place).targets
     wanted = {v["VariantName"]: v for v in all_variants(config)}
     blocked = []
     for variant in all_variants(former):
         name = variant["VariantName"]
-        if ("sagemaker", variant_resource_id(endpoint, name), _DIMENSION) not in targets:
+        if ("sagemaker", f"endpoint/{endpoint}/variant/{name}", _DIMENSION) not in targets:
             continue
         same_type = name in wanted and (
             wanted[name].get("InstanceType") == variant.get("InstanceType")

@@ -102,10 +102,7 @@ def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str
 
 
 def describe_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    stacks = stacks_of(caller)
-    if request.get("StackName"):
-        return {"Stacks": [described_stack(stacks.find(request["StackName"], or_deleted=True))]}
-    return {"Stacks": [described_stack(stack) for stack in stacks.alive.values()]}
+    return {"Stacks": [*map(described_stack, stacks_of(caller).named(request.get("StackName")))]}
 
 
 def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -141,17 +138,11 @@ def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str
 
 
 def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    stacks = stacks_of(caller)
     wanted_id = request.get("PhysicalResourceId")
-    found = (
-        [stacks.find(request["StackName"], or_deleted=True)]
-        if request.get("StackName")
-        else list(stacks.alive.values())
-    )
     return {
         "StackResources": [
             described_resource(stack, resource)
-            for stack in found
+            for stack in stacks_of(caller).named(request.get("StackName"))
             for resource in stack.resources.values()
             if request.get("LogicalResourceId") in (None, resource.logical_id)
             and wanted_id in (None, resource.physical_id)

@@ -137,15 +137,12 @@ def _check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> No
         r for r in template["Resources"].values() if str(r.get("Type", "")).startswith("AWS::IAM::")
     ]
     named = {"RoleName", "ManagedPolicyName", "UserName", "GroupName", "InstanceProfileName"}
-    needs_named = any(named & set(r.get("Properties") or {}) for r in iam)
-    if needs_named and "CAPABILITY_NAMED_IAM" not in given:
-        raise ServiceError(
-            "Requires capabilities : [CAPABILITY_NAMED_IAM]", "InsufficientCapabilitiesException"
-        )
-    if iam and not given & {"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}:
-        raise ServiceError(
-            "Requires capabilities : [CAPABILITY_IAM]", "InsufficientCapabilitiesException"
-        )
+    enough = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+    if any(named & set(r.get("Properties") or {}) for r in iam):
+        enough = enough[1:]
+    if iam and not given.intersection(enough):
+        code = "InsufficientCapabilitiesException"
+        raise ServiceError(f"Requires capabilities : [{enough[0]}]", code)
 
 
 def new_stack(caller: Caller, request: dict[str, Any], status: str, submitted: Submission) -> Stack:
@@ -410,13 +407,7 @@ def _stack_for_change_set(
 def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, ChangeSet]:
     """Find a change set by its id, or by its name within its stack: two stacks may share one."""
     change_set_name = request["ChangeSetName"]
-    stacks = stacks_of(caller)
-    candidates = (
-        [stacks.find(request["StackName"], or_deleted=True)]
-        if request.get("StackName")
-        else list(stacks.alive.values())
-    )
-    for stack in candidates:
+    for stack in stacks_of(caller).named(request.get("StackName")):
         for change_set in stack.change_sets.values():
             if change_set_name == change_set.id or (
                 change_set_name == change_set.name and request.get("StackName")

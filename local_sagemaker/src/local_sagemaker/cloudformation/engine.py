@@ -137,10 +137,13 @@ class ResourceWork:
             if resource.declaration.get(policy) in ("Retain", "RetainExceptOnCreate"):
                 self._stack.note(resource, "DELETE_SKIPPED")
                 continue
-            try:
-                self.delete(resource)
-            except ResourceFailed:
-                logger.warning("clean-up left %s behind", resource.physical_id)
+            self.delete_or_leave(resource)
+
+    def delete_or_leave(self, resource: DeployedResource) -> None:
+        try:
+            self.delete(resource)
+        except ResourceFailed:
+            logger.warning("clean-up left %s behind", resource.physical_id)
 
     def delete(self, resource: DeployedResource) -> None:
         """Delete a resource; one that is gone already is deleted."""
@@ -249,7 +252,15 @@ class StackOperation:
             if stack.disable_rollback:
                 stack.set_status("UPDATE_FAILED", reason)
                 return
-            self._roll_back_update(reason, before, journal)
+            # First the old settings, then what the update made: an endpoint must point at its old
+            # configuration again before the new one can be deleted.
+            after = stack.resources
+            made = [
+                after[name]
+                for name, what in journal.items()
+                if what != "updated" and name in after and after[name] is not before.get(name)
+            ]
+            self._go_back(reason, before, journal, made)
             return
         old_template, stack.submitted = stack.submitted.template, submitted
         stack.updated = now()
@@ -269,9 +280,6 @@ class StackOperation:
                 f"The following resource(s) failed to delete: [{', '.join(failed)}]. ",
             )
             return
-        stack.outputs, stack.imports = [], set()
-        stack.deleted = now()
-        stack.set_status("DELETE_COMPLETE")
         self._stacks.bury(stack)
 
     # ------------------------------------------------------------------------------------ steps
@@ -395,21 +403,9 @@ class StackOperation:
         if failed:
             stack.set_status("ROLLBACK_FAILED", f"failed to delete: [{', '.join(failed)}]")
         elif delete:
-            stack.deleted = now()
-            stack.set_status("DELETE_COMPLETE", reason)
-            self._stacks.bury(stack)
+            self._stacks.bury(stack, reason)
         else:
             stack.set_status("ROLLBACK_COMPLETE")
-
-    def _roll_back_update(
-        self, reason: str, before: dict[str, DeployedResource], journal: dict[str, str]
-    ) -> None:
-        """Go back: first re-apply the old settings in order, then delete what the update made."""
-        # An endpoint must point at its old configuration again before the new one can be deleted.
-        after = dict(self._stack.resources)
-        made = [after[n] for n in journal if after.get(n) is not before.get(n) and n in after]
-        made = [r for r in made if journal[r.logical_id] in ("created", "replaced")]
-        self._go_back(reason, before, dict(journal), made)
 
     def _go_back(
         self,
@@ -462,8 +458,5 @@ class StackOperation:
             if resource.logical_id not in before:
                 stack.resources.pop(resource.logical_id, None)
         for resource in reversed(made):
-            try:
-                self._work.delete(resource)
-            except ResourceFailed:
-                logger.warning("left behind by the rollback: %s", resource.physical_id)
+            self._work.delete_or_leave(resource)
         stack.set_status("UPDATE_ROLLBACK_COMPLETE")

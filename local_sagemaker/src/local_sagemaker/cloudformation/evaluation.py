@@ -12,7 +12,7 @@ from typing import Any
 from ..connections import local_client
 from ..protocols import ServiceError
 from ..resources.resource_type import Place
-from ..resources.table import TYPES, find_type
+from ..resources.table import TYPES, find_type, is_custom
 from ..schemas import violations
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
@@ -88,18 +88,13 @@ def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     free = [name for name in backwards if not users[name]]
     order: list[str] = []
     while free:
-        chosen = next((name for name in free if not _is_custom(resources[name])), free[0])
+        chosen = next((name for name in free if not is_custom(resources[name]["Type"])), free[0])
         free.remove(chosen)
         order.append(chosen)
         for name in needs[chosen]:
             users[name] -= 1
         free += [name for name in backwards if name in needs[chosen] and not users[name]]
     return order
-
-
-def _is_custom(resource: Mapping[str, Any]) -> bool:
-    kind = str(resource["Type"])
-    return kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"
 
 
 def check_references(template: Mapping[str, Any]) -> None:
@@ -277,7 +272,9 @@ class Evaluation:
             return NO_VALUE
         if name in self.values:
             return self.values[name]
-        return self._physical_id(name)
+        if name in self._pending:
+            return f"{PENDING}{name}\0"
+        return self._found(name).physical_id
 
     def _function(self, name: str, argument: Any) -> Any:
         method = _FUNCTIONS.get(name)
@@ -371,18 +368,13 @@ class Evaluation:
             )
         return outputs[output]
 
-    def _physical_id(self, logical_id: str) -> str:
-        if logical_id in self._pending:
-            return f"{PENDING}{logical_id}\0"
-        return self._found(logical_id).physical_id
-
     def _attribute(self, logical_id: str, name: str) -> Any:
         if logical_id in self._pending:
             return f"{PENDING}{logical_id}.{name}\0"
         resource = self._found(logical_id)
         if name in resource.attributes:
             return resource.attributes[name]
-        if resource.type.startswith("Custom::") or resource.type.endswith("::CustomResource"):
+        if is_custom(resource.type):
             raise ServiceError(
                 "CustomResource attribute error: Vendor response doesn't contain "
                 f"{name} attribute in object {resource.physical_id}"

@@ -138,8 +138,18 @@ class StackStore:
                 return self.deleted[name_or_id]
         raise ServiceError(f"Stack with id {name_or_id} does not exist")
 
-    def bury(self, stack: Stack) -> None:
-        """Move a stack to the deleted ones; a deleted stack is found by its id only."""
+    def named(self, name_or_id: str | None) -> list[Stack]:
+        """Give the stack of that name or ID, deleted ones by ID; without one all that there are."""
+        with self.lock:
+            return (
+                [self.find(name_or_id, or_deleted=True)] if name_or_id else [*self.alive.values()]
+            )
+
+    def bury(self, stack: Stack, reason: str | None = None) -> None:
+        """Note that a stack is deleted, after which it is found by its id only."""
+        stack.outputs, stack.imports = [], set()
+        stack.deleted = now()
+        stack.set_status("DELETE_COMPLETE", reason)
         with self.lock:
             self.alive.pop(stack.name, None)
             self.deleted[stack.id] = stack

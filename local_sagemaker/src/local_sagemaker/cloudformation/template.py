@@ -166,19 +166,20 @@ def _as_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _refusal(name: str, declaration: Mapping[str, Any], rule: str) -> ServiceError:
+    """Word what a parameter must be, as the template does if it says so."""
+    return ServiceError(
+        declaration.get("ConstraintDescription") or f"Parameter '{name}' must {rule}"
+    )
+
+
 def _check_parameter(name: str, declaration: Mapping[str, Any], value: str) -> None:
     allowed = declaration.get("AllowedValues")
     if allowed is not None and value not in [_as_text(choice) for choice in allowed]:
-        raise ServiceError(
-            declaration.get("ConstraintDescription")
-            or f"Parameter '{name}' must be one of AllowedValues"
-        )
+        raise _refusal(name, declaration, "be one of AllowedValues")
     pattern = declaration.get("AllowedPattern")
     if pattern is not None and not re.fullmatch(pattern, value):
-        raise ServiceError(
-            declaration.get("ConstraintDescription")
-            or f"Parameter '{name}' must match pattern {pattern}"
-        )
+        raise _refusal(name, declaration, f"match pattern {pattern}")
     _check_numbers(name, declaration, value)
     _check_size(name, declaration, len(value), "Length", "length")
 
@@ -204,10 +205,8 @@ def _check_size(
         limit = float(declaration[key])
         outside = size < limit if key.startswith("Min") else size > limit
         if outside:
-            raise ServiceError(
-                declaration.get("ConstraintDescription")
-                or f"Parameter '{name}' must have a {words} of {relation} {declaration[key]}"
-            )
+            rule = f"have a {words} of {relation} {declaration[key]}"
+            raise _refusal(name, declaration, rule)
 
 
 def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> ParameterValue:

@@ -17,6 +17,7 @@ from moto.cloudwatch.exceptions import (
 from ..protocols import ServiceError, check
 from . import metric_alarms, query_alarms
 from .composite_alarms import RuleError, parse_rule
+from .metric_api import paged
 from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
@@ -148,12 +149,6 @@ def _children(alarm: AlarmRecord | None) -> set[str]:
 
 def _acts_on(alarm: AlarmRecord, prefix: str) -> bool:
     return any(action.startswith(prefix) for action in alarm.settings.get("AlarmActions", []))
-
-
-def paged(found: list[Any], request: Request, size: int) -> tuple[list[Any], str | None]:
-    start = int(request.get("NextToken") or 0)
-    end = start + int(request.get("MaxRecords") or size)
-    return found[start:end], str(end) if end < len(found) else None
 
 
 def describe_alarms_for_metric(state: CloudWatchState, request: Request) -> dict[str, Any]:

@@ -157,11 +157,10 @@ def _judge(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> None:
         ]
     )
     change = change_state(state, alarm, new, reason, data, at)
-    if not alarm.settings.get("ActionsSuppressor"):
-        if change:
-            act(state, alarm, change, at)
-        return
-    _suppress(state, alarm, at, change)
+    if alarm.settings.get("ActionsSuppressor"):
+        _suppress(state, alarm, at, change)
+    elif change:
+        act(state, alarm, change, at)
 
 
 def _suppress(

@@ -22,7 +22,6 @@ def evaluate(
     *,
     since: datetime | None = None,
     step: timedelta = MINUTE,
-    account: str | None = None,
     region: str | None = None,
 ) -> int:
     """Evaluate all alarms on the data before a moment."""
@@ -33,7 +32,7 @@ def evaluate(
         moments = [since + step * number for number in range(1, steps + 1)] or [end]
     found = 0
     for state in all_states():
-        if account in (None, state.account) and region in (None, state.region):
+        if region in (None, state.region):
             found += len(state.alarms)
             for moment in moments:
                 _evaluate(state, moment)
@@ -46,7 +45,9 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
     with state.lock:
         for alarm in [a for a in state.alarms.values() if not a.composite]:
             if alarm.by_query:
-                _evaluate_query(state, alarm, at)
+                if query_alarms.is_due(alarm, at):
+                    new = query_alarms.judge(state, alarm, at)
+                    _move(state, alarm, new, query_alarms.state_reason(new), "{}", at)
                 continue
             try:
                 outcome = metric_alarms.evaluate(
@@ -59,13 +60,6 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
             if outcome.state is not None:
                 _move(state, alarm, outcome.state, outcome.reason, outcome.data, at)
         composite_alarms.settle(state, at)
-
-
-def _evaluate_query(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> None:
-    """Judge a PromQL alarm, when its interval has passed."""
-    if query_alarms.is_due(alarm, at):
-        new = query_alarms.judge(state, alarm, at)
-        _move(state, alarm, new, query_alarms.state_reason(new), "{}", at)
 
 
 def _move(

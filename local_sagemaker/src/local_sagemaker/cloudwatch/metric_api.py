@@ -168,9 +168,14 @@ def list_metrics(state: CloudWatchState, request: Request) -> dict[str, Any]:
     """ListMetrics, by namespace, name and dimensions."""
     with state.lock:
         found = list(_matching(_with_services(state), request))
+    page, token = paged(found, request, _PAGE)
+    return {"Metrics": page, "NextToken": token}
+
+
+def paged(found: list[Any], request: Request, size: int) -> tuple[list[Any], str | None]:
     start = int(request.get("NextToken") or 0)
-    token = str(start + _PAGE) if start + _PAGE < len(found) else None
-    return {"Metrics": found[start : start + _PAGE], "NextToken": token}
+    end = start + int(request.get("MaxRecords") or size)
+    return found[start:end], str(end) if end < len(found) else None
 
 
 def _matching(store: MetricStore, request: Request) -> Iterator[dict[str, Any]]:

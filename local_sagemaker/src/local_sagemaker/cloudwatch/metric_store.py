@@ -138,15 +138,12 @@ def _kept(statistic: Statistic, ordered: Weighted, count: float) -> Weighted:
 
 
 def _winsorized(statistic: Statistic, ordered: Weighted, count: float) -> float:
-    low, high = -math.inf, math.inf
-    if statistic.low is not None:
-        low = statistic.low
-        if statistic.percent:
-            low = _percentile(ordered, count, statistic.low)
-    if statistic.high is not None:
-        high = statistic.high
-        if statistic.percent:
-            high = _percentile(ordered, count, statistic.high)
+    def bound(stated: float | None, without: float) -> float:
+        if stated is None:
+            return without
+        return _percentile(ordered, count, stated) if statistic.percent else stated
+
+    low, high = bound(statistic.low, -math.inf), bound(statistic.high, math.inf)
     return sum(min(max(value, low), high) * weight for value, weight in ordered) / count
 
 

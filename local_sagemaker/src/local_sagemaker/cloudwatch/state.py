@@ -16,6 +16,7 @@ from moto.sns.models import sns_backends
 from ..permissions.evaluator import Principal
 from ..permissions.gate import is_enforced
 from ..permissions.judge import check_service
+from ..permissions.principals import each_backend
 from ..permissions.requests import Right
 from ..promql.series import SeriesStore
 from .metric_store import MetricStore, reason_data
@@ -143,11 +144,7 @@ def state_at(place: tuple[str, str]) -> CloudWatchState:
 
 
 def all_states() -> list[CloudWatchState]:
-    return [
-        state_of(backend)
-        for account in list(cloudwatch_backends.values())
-        for backend in list(account.values())
-    ]
+    return [state_of(backend) for backend in each_backend(cloudwatch_backends)]
 
 
 def now() -> datetime:
@@ -192,45 +189,30 @@ def act(
     state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
 ) -> None:
     """Take the actions of an alarm's present state."""
-    for action in _actions(alarm, alarm.state):
-        _act(state, alarm, alarm.state, change, action, at)
-
-
-def _actions(alarm: AlarmRecord, new: str) -> list[str]:
     enabled = alarm.settings["ActionsEnabled"]
-    return list(alarm.settings.get(_ACTIONS[new]) or []) if enabled else []
-
-
-def _act(
-    state: CloudWatchState,
-    alarm: AlarmRecord,
-    new: str,
-    change: Mapping[str, Any],
-    action: str,
-    at: datetime,
-) -> None:
-    problem = _publish(state, alarm, new, change, action)
-    state.published.append(
-        {
-            "AlarmName": alarm.name,
-            "Action": action,
-            "StateValue": new,
-            "Time": at,
-            "Problem": problem,
+    for action in (alarm.settings.get(_ACTIONS[alarm.state]) or ()) if enabled else ():
+        problem = _publish(state, alarm, change, action)
+        state.published.append(
+            {
+                "AlarmName": alarm.name,
+                "Action": action,
+                "StateValue": alarm.state,
+                "Time": at,
+                "Problem": problem,
+            }
+        )
+        done = "Failed to execute" if problem else "Successfully executed"
+        data = {
+            "actionState": "Failed" if problem else "Succeeded",
+            "stateUpdateTimestamp": at,
+            "notificationResource": action,
+            "error": problem,
         }
-    )
-    done = "Failed to execute" if problem else "Successfully executed"
-    data = {
-        "actionState": "Failed" if problem else "Succeeded",
-        "stateUpdateTimestamp": at,
-        "notificationResource": action,
-        "error": problem,
-    }
-    state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
+        state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
 
 
 def _publish(
-    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any], action: str
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], action: str
 ) -> str | None:
     """Send to an SNS topic; gives what went wrong."""
     if action.startswith("arn:aws:autoscaling:") and ":resource/sagemaker/" in action:
@@ -247,9 +229,9 @@ def _publish(
             return refused
     try:
         backend.publish(
-            reason_data(**_message(state, alarm, new, change)),
+            reason_data(**_message(state, alarm, change)),
             arn=action,
-            subject=f'{new}: "{alarm.name}" in {state.region}'[:100],
+            subject=f'{alarm.state}: "{alarm.name}" in {state.region}'[:100],
         )
     except Exception as error:
         logger.exception("publishing to %s failed", action)
@@ -258,7 +240,7 @@ def _publish(
 
 
 def _message(
-    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any]
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any]
 ) -> dict[str, Any]:
     settings = alarm.settings
     message = {
@@ -266,7 +248,7 @@ def _message(
         "AlarmDescription": settings.get("AlarmDescription"),
         "AWSAccountId": state.account,
         "AlarmConfigurationUpdatedTimestamp": settings["AlarmConfigurationUpdatedTimestamp"],
-        "NewStateValue": new,
+        "NewStateValue": alarm.state,
         **change,
         "Region": state.region,
         "AlarmArn": alarm.alarm_arn,

@@ -12,15 +12,7 @@ read_once()
 from moto.ec2.models import ec2_backends  # noqa: E402
 from moto.moto_api._internal.models import moto_api_backend  # noqa: E402
 
-from . import (  # noqa: E402, F401
-    cloudwatch_alarms,
-    ecs,
-    lambda_functions,
-    multipart_uploads,
-    networks,
-    policies,
-    unknown_operations,
-)
+from . import cloudwatch_alarms, ecs, lambda_functions, networks, storage, unknown_operations  # noqa: E402, F401
 
 
 def forget() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from flask import request
+from moto.ec2.models import ec2_backends
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
 from .. import task_runner
@@ -52,14 +53,8 @@ def run_task(
 def _start(backend: Any, task: Any, url: str) -> None:
     definition = backend.describe_task_definition(task.task_definition_arn)
     container = definition.container_definitions[0]
-    override: Mapping[str, Any] = next(
-        (
-            container_override
-            for container_override in (task.overrides or {}).get("containerOverrides", [])
-            if container_override.get("name") == container["name"]
-        ),
-        {},
-    )
+    overrides: list[dict[str, Any]] = (task.overrides or {}).get("containerOverrides", [])
+    override = next((each for each in overrides if each.get("name") == container["name"]), {})
     command = [
         *(container.get("entryPoint") or []),
         *(override.get("command") or container.get("command") or []),
@@ -79,27 +74,20 @@ def _start(backend: Any, task: Any, url: str) -> None:
     _address(task)
     task.running = None
     task.last_status = "PROVISIONING"
-    refused = task_runner.why_not(command)
-    if refused is not None:
-        _stopped(task, "TaskFailedToStart", f"CannotPullContainerError: {refused}", time.time())
-        return
     session = None
-    if is_enforced(url):
-        try:
+    try:
+        if refused := task_runner.why_not(command):
+            raise TaskRefused(f"CannotPullContainerError: {refused}")
+        if is_enforced(url):
             session = check_roles(
                 (backend.account_id, backend.region_name),
                 _roles_and_containers(definition, task.overrides or {}),
                 task.id,
                 _subnets(),
             )
-        except (TaskRefused, NotJudged) as reason:
-            _stopped(task, "TaskFailedToStart", str(reason), time.time())
-            return
-    try:
         log = _logging(container, task.id, backend.region_name, url)
-    except ClientError as error:
-        words = f"ResourceInitializationError: failed to validate logger args: {error}"
-        _stopped(task, "TaskFailedToStart", words, time.time())
+    except (TaskRefused, NotJudged) as reason:
+        _stopped(task, "TaskFailedToStart", str(reason), time.time())
         return
     task.running = task_runner.start(
         task_runner.Task(
@@ -158,7 +146,11 @@ def _logging(
         return lambda lines: None
     stream = f"{options.get('awslogs-stream-prefix', 'ecs')}/{container['name']}/{task_id}"
     logs = local_client("logs", region, url)
-    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    try:
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    except ClientError as error:
+        words = "ResourceInitializationError: failed to validate logger args"
+        raise TaskRefused(f"{words}: {error}") from None
 
     def write(lines: list[str]) -> None:
         now = int(time.time() * 1000)
@@ -199,8 +191,6 @@ def _stopped(task: Any, code: str, reason: str, at: float) -> None:
 
 def _release(task: Any) -> None:
     """Delete the task's network interface, which would keep its subnet from being deleted."""
-    from moto.ec2.models import ec2_backends
-
     ec2 = ec2_backends[task._account_id][task.region_name]
     for attachment in task.attachments:
         attachment["status"] = "DELETED"
@@ -215,14 +205,8 @@ def stop_task(
 ) -> Any:
     """Have a task end as ECS does: it is asked to, and then made to."""
     cluster = self._get_cluster(cluster_str)
-    task = next(
-        (
-            one
-            for arn, one in self.tasks.get(cluster.name, {}).items()
-            if arn.endswith(task_str.split("/")[-1])
-        ),
-        None,
-    )
+    there, name = self.tasks.get(cluster.name, {}), task_str.split("/")[-1]
+    task = next((one for arn, one in there.items() if arn.endswith(name)), None)
     if task is None or not hasattr(task, "running"):
         return original(self, cluster_str, task_str, reason)
     task.advance()

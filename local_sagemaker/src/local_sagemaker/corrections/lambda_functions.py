@@ -15,11 +15,11 @@ from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
 
 from .. import lambda_runner
-from ..admission import Session
+from ..admission import Session, runtime_at
 from ..archives import Unpackable, check_code
 from ..cloudwatch.embedded_metrics import put_embedded
 from ..cloudwatch.state import state_at
-from ..function_networks import network_of, runtime_at
+from ..function_networks import network_of
 from ..permissions import service_roles
 from ..permissions.evaluator import NotJudged
 from ..permissions.gate import is_enforced

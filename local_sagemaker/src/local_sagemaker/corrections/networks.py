@@ -215,14 +215,9 @@ def _create(
             _add_subnet(self, endpoint, subnet_id)
         _write_dns_entries(self, endpoint)
     else:
-        endpoint.destination_prefix_list_id = next(
-            (
-                prefix_list.id
-                for prefix_list in self.managed_prefix_lists.values()
-                if prefix_list.prefix_list_name == service_name
-            ),
-            None,
-        )
+        lists = self.managed_prefix_lists.values()
+        found = (each.id for each in lists if each.prefix_list_name == service_name)
+        endpoint.destination_prefix_list_id = next(found, None)
         # Registered first: a route is only accepted to an endpoint that exists.
         self.vpc_end_points[endpoint.id] = endpoint
         for route_table_id in route_table_ids or []:
@@ -327,11 +322,8 @@ def _modify(self: Any) -> ActionResult:
             backend.delete_route(route_table_id, endpoint.destination_prefix_list_id)
     for route_table_id in self._get_param("AddRouteTableIds", []):
         _add_route_table(backend, endpoint, route_table_id)
-    groups = [
-        group
-        for group in endpoint.security_group_ids
-        if group not in self._get_param("RemoveSecurityGroupIds", [])
-    ]
+    gone = self._get_param("RemoveSecurityGroupIds", [])
+    groups = [group for group in endpoint.security_group_ids if group not in gone]
     added = [g for g in self._get_param("AddSecurityGroupIds", []) if g not in groups]
     endpoint.security_group_ids = groups + added
     for interface_id in endpoint.network_interface_ids:

@@ -1,19 +1,18 @@
-"""What moto does not know it refuses as AWS would: operations, registries."""
+"""What moto does not know: operations, which are refused as at AWS, registries, AWS's policies."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from tempfile import gettempdir
 from typing import Any
 
 from moto.core.responses import BaseResponse
 from moto.ecr.models import ecr_backends
 from moto.ecr.responses import ECRResponse
-from moto.s3.responses import S3Response
+from moto.iam.models import IAMBackend
 
 from .. import protocols
-from ..admission import error_xml
+from ..permissions.principals import aws_managed_policy
 from ..protocols import ServiceError
 from .replacing import around
 
@@ -35,22 +34,18 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
         refusal = ServiceError(
             f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
         )
-    if self.headers.get("X-Amz-Target"):
-        body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
-    else:
-        body, kind = protocols.write_query_error(refusal), "text/xml"
-    return refusal.status, {"Content-Type": kind}, body
+    is_json = bool(self.headers.get("X-Amz-Target"))
+    headers = {"Content-Type": protocols.content_type(is_json)}
+    return refusal.status, headers, protocols.write_error(refusal, is_json)
 
 
-@around(S3Response)
-def key_response(original: Callable[..., Any], self: Any, *given: Any) -> Any:
-    """Say which error of this machine keeps an object from being stored: a full disk, mostly."""
-    try:
-        return original(self, *given)
-    except OSError as error:
-        logger.exception("s3: %s", self.path)
-        words = f"local AWS: {error.strerror or error} (objects lie in {gettempdir()})"
-        return 500, {"Content-Type": "application/xml"}, error_xml("s3", "InternalError", words)
+@around(IAMBackend, "attach_role_policy", "attach_user_policy")
+def load_before_attaching(
+    original: Callable[..., None], self: Any, policy_arn: str, name: str
+) -> None:
+    """Load an AWS-managed policy before it is attached."""
+    aws_managed_policy(policy_arn, self)
+    original(self, policy_arn, name)
 
 
 def _backend(self: Any) -> Any:

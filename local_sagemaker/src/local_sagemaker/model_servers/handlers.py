@@ -133,12 +133,9 @@ class _Server:
         if "transform_fn" in has:
             return _call(has["transform_fn"], model, body, content_type, accept)
         data = _call(has.get("input_fn", _read), body, content_type)
-        prediction = _call(has.get("predict_fn", _predict), data, model)
+        predict = has.get("predict_fn", lambda data, model: model(data))
+        prediction = _call(predict, data, model)
         return _call(has.get("output_fn", _write), prediction, accept)
-
-
-def _predict(data: Any, model: Any) -> Any:
-    return model(data)
 
 
 async def _run(path: Path) -> None:

@@ -96,7 +96,8 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
     ) -> None:
         super().__init__(settings, place, sleep)
         self._sessions = Sessions()
-        self._metrics = _Metrics()
+        self._first = _Histogram("vllm:time_to_first_token_seconds", _FIRST_TOKEN)
+        self._between = _Histogram("vllm:inter_token_latency_seconds", _BETWEEN_TOKENS)
         self._prefixes = Prefixes(settings.kv_tokens)
         self._calls: set[_Call] = set()
         self._queue: deque[_Call] = deque()
@@ -173,7 +174,10 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
                 due += self._seconds(len(asked.tokens) - cached, number)
                 await asyncio.sleep(due - loop.time())
                 now = loop.time()
-                self._metrics.observe(now - (last if number else call.arrived), first=not number)
+                if number:
+                    self._between.observe(now - last)
+                else:
+                    self._first.observe(now - call.arrived)
                 last = now
                 if number == call.fails_after:
                     await connection.send_chunk(answer.failing(_FAILURE))
@@ -241,12 +245,14 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
 
     def metrics(self) -> str:
         """Write its metrics as Prometheus reads them."""
-        running = len(self._running)
-        return self._metrics.text(
-            num_requests_running=running,
-            num_requests_waiting=len(self._calls) - running,
-            kv_cache_usage_perc=self._held / self._settings.kv_tokens,
-        )
+        running, lines = len(self._running), list[str]()
+        for name, value in (
+            ("num_requests_running", running),
+            ("num_requests_waiting", len(self._calls) - running),
+            ("kv_cache_usage_perc", self._held / self._settings.kv_tokens),
+        ):
+            lines += [f"# TYPE vllm:{name} gauge", f"vllm:{name}{{{_LABELS}}} {value}"]
+        return "\n".join([*lines, *self._first.lines(), *self._between.lines(), ""])
 
     def utilization(self) -> dict[str, float]:
         """Tell utilisation since the last time it was asked, in AWS's names and percent."""
@@ -285,22 +291,3 @@ class _Histogram:
             yield f'{self._name}_bucket{{{_LABELS},le="{limit}"}} {total}'
         yield f"{self._name}_count{{{_LABELS}}} {total}"
         yield f"{self._name}_sum{{{_LABELS}}} {self._sum}"
-
-
-class _Metrics:
-    """The times of all tokens, and what runs and waits now."""
-
-    def __init__(self) -> None:
-        self._first = _Histogram("vllm:time_to_first_token_seconds", _FIRST_TOKEN)
-        self._between = _Histogram("vllm:inter_token_latency_seconds", _BETWEEN_TOKENS)
-
-    def observe(self, seconds: float, *, first: bool) -> None:
-        """Count a token that came so long after the one before, the first after its request."""
-        (self._first if first else self._between).observe(seconds)
-
-    def text(self, **gauges: float) -> str:
-        """Write everything in Prometheus's text format."""
-        lines = []
-        for name, value in gauges.items():
-            lines += [f"# TYPE vllm:{name} gauge", f"vllm:{name}{{{_LABELS}}} {value}"]
-        return "\n".join([*lines, *self._first.lines(), *self._between.lines(), ""])

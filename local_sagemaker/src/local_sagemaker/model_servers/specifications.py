@@ -325,14 +325,8 @@ def handlers_model_server(script: str | Path) -> CommandModelServer:
 
 def to_document(server: ModelServer) -> dict[str, Any]:
     kind = next(name for name, cls in _KINDS.items() if isinstance(server, cls))
-    fields = {f.name: getattr(server, f.name) for f in dataclasses.fields(server) if f.init}
-    if isinstance(server, SimulatedModelServer):
-        fields["service_time"] = dataclasses.asdict(server.service_time)
-    if isinstance(server, (SimulatedModelServer, LanguageModelServer)):
-        fields["slow_instances"] = {str(n): f for n, f in server.slow_instances.items()}
-    elif isinstance(server, CommandModelServer):
-        fields["environment"] = dict(server.environment)
-    return {"kind": kind, **fields}
+    given = {f.name for f in dataclasses.fields(server) if f.init}
+    return {"kind": kind, **_adapter(kind).dump_python(server, mode="json", include=given)}
 
 
 def from_document(document: Mapping[str, Any]) -> ModelServer:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from ..admission import Credentials, error_xml
+from ..admission import SERVED, Credentials, error_xml, runtime_at
 from .evaluator import NotJudged
 from .judge import Denied, bucket_has_policy, check, check_call, check_role_exists, zonal_endpoints
 from .principals import ADMINISTRATOR, Identity, identify
-from .requests import Call, bucket_of_host, read_call, rights
+from .requests import Call, bucket_of_host, call_of, rights
 
 DENIED_OBJECTS = "local_sagemaker.denied_objects"
 """Where a DeleteObjects request has the ARNs of those that its caller may not delete."""
 
-_lenient: set[int] = set()
-
-
-def ignore_at(port: int, ignores: bool) -> None:
-    """Note whether the server at a port ignores permissions."""
-    (_lenient.add if ignores else _lenient.discard)(port)
-
 
 def is_enforced(url: str | None = None) -> bool:
     """Whether the server at a URL judges rights; without one, whether all of this process do."""
-    return not _lenient if url is None else (urlsplit(url).port or 80) not in _lenient
+    asked = list(SERVED.values()) if url is None else [runtime_at(url)]
+    return not any(each and each.options.permissions == "ignored" for each in asked)
 
 
 class Answer(NamedTuple):
@@ -45,17 +37,14 @@ def identity_of(key: str | None, credentials: Credentials) -> Identity:
 def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -> Answer | None:
     """Judge a WSGI request; gives the refusal, None for what is allowed."""
     # The administrator is asked only what a bucket's policy denies all, and whether a role exists.
-    target = environ.get("REQUEST_URI", environ.get("PATH_INFO", "/"))
     if who.administrator and (
         service not in ("s3", "sts")
         or (service == "s3" and not any(map(bucket_has_policy, _buckets(environ))))
     ):
         return None
-    body = environ["wsgi.input"].read()
-    environ["wsgi.input"] = io.BytesIO(body)
     call: Call | None = None
     try:
-        call = read_call(service, environ["REQUEST_METHOD"], target, _headers(environ), body)
+        call = call_of(environ, service)
         if call.operation == "AssumeRole":
             check_role_exists(who, call)
         if who.administrator and (service == "sts" or call.operation in _ALWAYS):
@@ -66,7 +55,8 @@ def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -
             check_call(who, call, region)
     except Denied as denied:
         protocol = call.protocol if call else "json"
-        return _written(service, protocol, _code(service, protocol), str(denied))
+        code = _CODES.get(service) or _CODES.get(protocol, "AccessDeniedException")
+        return _written(service, protocol, code, str(denied))
     except NotJudged as unknown:
         message = f"The local AWS cannot judge this request: it does not know {unknown}."
         protocol = call.protocol if call else _guessed(service, environ)
@@ -97,17 +87,6 @@ def _denied_objects(who: Identity, call: Call, region: str) -> set[str]:
     return denied
 
 
-def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
-    found = {
-        name[5:].replace("_", "-").lower(): str(value)
-        for name, value in environ.items()
-        if name.startswith("HTTP_")
-    }
-    if environ.get("CONTENT_TYPE"):
-        found["content-type"] = environ["CONTENT_TYPE"]
-    return found
-
-
 def _guessed(service: str, environ: Mapping[str, Any]) -> str:
     """Say how a request of an unknown operation is answered."""
     if environ.get("HTTP_X_AMZ_TARGET"):
@@ -115,15 +94,12 @@ def _guessed(service: str, environ: Mapping[str, Any]) -> str:
     return {"s3": "rest-xml", "ec2": "ec2", "lambda": "rest-json"}.get(service, "query")
 
 
-_CODES = {"ec2": "UnauthorizedOperation", "rest-xml": "AccessDenied", "query": "AccessDenied"}
-
-
-def _code(service: str, protocol: str) -> str:
-    if service == "sns":
-        return "AuthorizationError"
-    if service == "sqs":
-        return "AccessDenied"
-    return _CODES.get(protocol, "AccessDeniedException")
+_CODES = {
+    "sns": "AuthorizationError",
+    "ec2": "UnauthorizedOperation",
+    **dict.fromkeys(("sqs", "rest-xml", "query"), "AccessDenied"),
+}
+"""What a denial is called, by service or else by protocol."""
 
 
 def _written(service: str, protocol: str, code: str, message: str) -> Answer:

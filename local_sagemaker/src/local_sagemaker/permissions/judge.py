@@ -32,7 +32,7 @@ from .evaluator import (
     decide,
     read_policy,
 )
-from .principals import Identity, Origin, role_exists
+from .principals import Identity, Origin, each_backend, role_exists
 from .requests import Call, Right, known_keys, rights
 
 
@@ -44,7 +44,7 @@ class Denied(Exception):
         named = f'"{resource}"' if service == "s3" else resource
         on = "" if resource == "*" and service == "ec2" else f" on resource: {named}"
         super().__init__(f"User: {who} is not authorized to perform: {action}{on} {reason}")
-        self.action, self.resource, self.reason = action, resource, reason
+        self.resource = resource
 
 
 # ----------------------------------------------------------------------------- condition keys
@@ -146,11 +146,8 @@ _OPEN = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Res
 
 def _bucket(name: str) -> Any:
     """Give moto's bucket, of whatever account; None when there is none."""
-    for account in list(s3_backends.values()):
-        for backend in list(account.values()):
-            if name in backend.buckets:
-                return backend.buckets[name]
-    return None
+    found = (b.buckets[name] for b in each_backend(s3_backends) if name in b.buckets)
+    return next(found, None)
 
 
 def _policy_text(service: str, region: str, account: str, name: str) -> str | bytes | None:
@@ -230,10 +227,14 @@ _NAMES_OF_ENDPOINTS = {
 }
 
 
+def subnets_of(account: str, region: str) -> dict[str, Any]:
+    by_zones = list(ec2_backends[account][region].subnets.values())
+    return {subnet.id: subnet for by_id in by_zones for subnet in list(by_id.values())}
+
+
 def _endpoints(origin: Origin, service: str, region: str) -> list[Any]:
     """Give the VPC endpoints that a request to a service comes through; none is the internet."""
-    backend = ec2_backends[ACCOUNT][region]
-    known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
+    backend, known = ec2_backends[ACCOUNT][region], subnets_of(ACCOUNT, region)
     subnets = [known[subnet] for subnet in origin.subnets if subnet in known]
     if not subnets:
         return []
@@ -254,22 +255,17 @@ def _is_of(endpoint: Any, service: str, region: str) -> bool:
 
 
 def _route_table(backend: Any, subnet: str, vpc: str) -> str:
-    of_vpc = [
-        route_table
-        for route_table in list(backend.route_tables.values())
-        if route_table.vpc_id == vpc
-    ]
+    of_vpc = [each for each in list(backend.route_tables.values()) if each.vpc_id == vpc]
     own = [each.id for each in of_vpc if subnet in each._associations.values()]
     return str((own or [each.id for each in of_vpc if each.main_association_id] or [""])[0])
 
 
 def zonal_endpoints(zone: str, region: str) -> list[Any]:
     """Give the interface endpoints for SageMaker Runtime with an interface in a zone."""
-    backend = ec2_backends[ACCOUNT][region]
-    known = {s.id: s for by_zone in list(backend.subnets.values()) for s in by_zone.values()}
+    known = subnets_of(ACCOUNT, region)
     return [
         endpoint
-        for endpoint in list(backend.vpc_end_points.values())
+        for endpoint in list(ec2_backends[ACCOUNT][region].vpc_end_points.values())
         if _is_of(endpoint, "sagemaker-runtime", region)
         and any(
             s in known and known[s].availability_zone == zone for s in endpoint.subnet_ids or ()
@@ -378,7 +374,7 @@ def _vpc_of_request(call: Call, region: str) -> str | None:
 def _also_needed(right: Right, call: Call, region: str, account: str) -> Iterator[Right]:
     """Give what a request needs because of what its resource is."""
     if right.action in ("s3:GetObject", "s3:PutObject"):
-        yield from _object_key(right, call, region, account)
+        yield from _object_key(right, call, region)
     elif right.action in ("sqs:SendMessage", "sns:Publish"):
         yield from _message_key(right, region)
     elif right.action == "ecs:RunTask":
@@ -407,10 +403,8 @@ def objects_below(bucket_name: str, prefix: str) -> list[str]:
 
 def vpc_of(subnet: str, region: str) -> str | None:
     """Give the ARN of a subnet's VPC, which is what `ec2:Vpc` is; None for an unknown subnet."""
-    for by_zone in list(ec2_backends[ACCOUNT][region].subnets.values()):
-        if subnet in by_zone:
-            return f"arn:aws:ec2:{region}:{ACCOUNT}:vpc/{by_zone[subnet].vpc_id}"
-    return None
+    found = subnets_of(ACCOUNT, region).get(subnet)
+    return f"arn:aws:ec2:{region}:{ACCOUNT}:vpc/{found.vpc_id}" if found else None
 
 
 def default_key(bucket_name: str) -> str | None:
@@ -422,7 +416,7 @@ def default_key(bucket_name: str) -> str | None:
     return default.get("KMSMasterKeyID") or None
 
 
-def _object_key(right: Right, call: Call, region: str, account: str) -> Iterator[Right]:
+def _object_key(right: Right, call: Call, region: str) -> Iterator[Right]:
     """Give what S3 asks of KMS for the caller. Source: S3 user guide, "Using SSE-KMS"."""
     bucket, _, key = right.resource.removeprefix("arn:aws:s3:::").partition("/")
     reads = right.action == "s3:GetObject"
@@ -456,10 +450,9 @@ def _message_key(right: Right, region: str) -> Iterator[Right]:
     """Give what SQS and SNS ask of KMS for the sender. Source: their guides, "Key management"."""
     _, _, service, where, account, name = right.resource.split(":", 5)
     if service == "sqs":
-        queue = sqs_backends[account][where].queues.get(name)
-        key = queue.kms_master_key_id if queue else None
+        found = sqs_backends[account][where].queues.get(name)
     else:
-        topic = sns_backends[account][where].topics.get(right.resource)
-        key = topic.kms_master_key_id if topic else None
+        found = sns_backends[account][where].topics.get(right.resource)
+    key = found and found.kms_master_key_id
     if key and "alias/aws/" not in key:
         yield from key_rights(["kms:GenerateDataKey", "kms:Decrypt"], key, service, region, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -150,33 +150,37 @@ def _tags(tags: Any) -> dict[str, str]:
 # ------------------------------------------------------------------------------- sessions
 
 
+def each_backend(backends: Any) -> Iterator[Any]:
+    """Give moto's backends of a service, of all accounts and Regions; others may come meanwhile."""
+    for account in list(backends.values()):
+        yield from list(account.values())
+
+
 def session_of(key: str) -> Any:
     """Give moto's record of the session that an access key is of; None when it is none."""
-    for account in list(sts_backends.values()):
-        for backend in list(account.values()):
-            for assumed in reversed(backend.assumed_roles):
-                if assumed.access_key_id == key:
-                    return assumed
+    for backend in each_backend(sts_backends):
+        for assumed in reversed(backend.assumed_roles):
+            if assumed.access_key_id == key:
+                return assumed
     return None
 
 
 def identify(key: str) -> Identity:
     """Give who has an access key; a key that nobody here issued is the administrator's."""
-    for account in list(models.iam_backends.values()):
-        for backend in list(account.values()):
-            access_key = backend.access_keys.get(key)
-            if access_key is None:
-                continue
-            if access_key.user_name:
-                return _user_identity(backend, backend.get_user(access_key.user_name))
-            session = session_of(key)
-            if session is not None:
-                return role_identity(
-                    session.role_arn,
-                    session.session_name,
-                    origin=_origins.get(key, Origin()),
-                    policy=session.policy,
-                )
+    for backend in each_backend(models.iam_backends):
+        access_key = backend.access_keys.get(key)
+        if access_key is None:
+            continue
+        if access_key.user_name:
+            return _user_identity(backend, backend.get_user(access_key.user_name))
+        session = session_of(key)
+        if session is not None:
+            return role_identity(
+                session.role_arn,
+                session.session_name,
+                origin=_origins.get(key, Origin()),
+                policy=session.policy,
+            )
     return ADMINISTRATOR
 
 
@@ -184,10 +188,9 @@ def credentials_of(key: str) -> Session | None:
     """Give the credentials that an access key is part of, for what goes on with its owner's rights."""
     if session := session_of(key):
         return Session(key, session.secret_access_key, session.session_token)
-    for account in list(models.iam_backends.values()):
-        for backend in list(account.values()):
-            if key in backend.access_keys:
-                return Session(key, backend.access_keys[key].secret_access_key, "")
+    for backend in each_backend(models.iam_backends):
+        if key in backend.access_keys:
+            return Session(key, backend.access_keys[key].secret_access_key, "")
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from moto.core.parse import PROTOCOL_PARSERS
+from moto.kms.models import kms_backends
+from moto.secretsmanager.models import secretsmanager_backends
 from werkzeug.datastructures import Headers, MultiDict
 
 from ..protocols import service_model
@@ -156,8 +159,6 @@ _DEFAULTS = {"cluster": ["default"], "name": ["default"]}
 
 def _key_arn(value: str, place: Mapping[str, str]) -> str:
     """Give a key's ARN, whatever of KMS's four ways it is named by."""
-    from moto.kms.models import kms_backends
-
     if value.startswith("arn:aws:kms:") and ":alias/" not in value:
         return value
     name = value.rpartition(":")[2]
@@ -168,8 +169,6 @@ def _key_arn(value: str, place: Mapping[str, str]) -> str:
 
 
 def _secret_arn(value: str, place: Mapping[str, str]) -> str:
-    from moto.secretsmanager.models import secretsmanager_backends
-
     if value.startswith("arn:"):
         return value
     found = secretsmanager_backends[place["account"]][place["region"]].secrets
@@ -205,6 +204,32 @@ class Call:
     operation: str
     protocol: str
     request: dict[str, Any] = field(default_factory=dict)
+
+
+def body_of(environ: dict[str, Any]) -> bytes:
+    """Read the body of a WSGI request, and leave it to be read again."""
+    body: bytes = environ["wsgi.input"].read()
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
+def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
+    """Give the headers of a WSGI request, their names in lower case."""
+    found = {
+        name[5:].replace("_", "-").lower(): str(value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    if environ.get("CONTENT_TYPE"):
+        found["content-type"] = environ["CONTENT_TYPE"]
+    return found
+
+
+def call_of(environ: dict[str, Any], signed_for: str) -> Call:
+    """Read a WSGI request; NotJudged when it is none of the service's operations."""
+    target = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/"))
+    method, headers = environ["REQUEST_METHOD"], headers_of(environ)
+    return read_call(signed_for, method, target, headers, body_of(environ))
 
 
 def read_call(

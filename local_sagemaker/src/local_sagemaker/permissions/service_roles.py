@@ -95,14 +95,19 @@ def check_key(region: str, name: str, arn: str, role: str, key: str | None) -> N
 
 def may_log(region: str, name: str, role: str, group: str, *, group_exists: bool) -> bool:
     """Say whether a function's output reaches its log group; else it is lost, as at Lambda."""
-    operations = ["CreateLogStream", "PutLogEvents"]
-    if not group_exists:
-        operations.insert(0, "CreateLogGroup")
+    operations = ("CreateLogStream", "PutLogEvents")
+    return _may_log(role_identity(role, name), operations, group, group_exists, region)
+
+
+def _may_log(
+    who: Identity, operations: Sequence[str], group: str, group_exists: bool, region: str
+) -> bool:
     asked = {"logGroupName": group, "logStreamName": "*"}
-    return may(role_identity(role, name), "logs", operations, asked, region)
+    needed = operations if group_exists else ("CreateLogGroup", *operations)
+    return _may(who, "logs", needed, asked, region)
 
 
-def may(
+def _may(
     who: Identity, service: str, operations: Iterable[str], asked: Mapping[str, Any], region: str
 ) -> bool:
     wanted = [
@@ -154,10 +159,6 @@ class ModelRole:
     def _origin(self) -> Origin:
         return Origin(tuple((self.network or {}).get("Subnets") or ()))
 
-    @property
-    def _who(self) -> Identity:
-        return role_identity(self.arn, _SESSION, origin=self._origin)
-
     def check(self) -> None:
         """Refuse what the role lacks; RoleLacks has the reason."""
         try:
@@ -203,8 +204,9 @@ class ModelRole:
 
     def _check_data(self, uri: str, is_prefix: bool) -> None:
         _, region = self.place
+        who = role_identity(self.arn, _SESSION, origin=self._origin)
         try:
-            check(self._who, self._data_rights(uri, is_prefix), "s3", region)
+            check(who, self._data_rights(uri, is_prefix), "s3", region)
         except Denied as denied:
             logger.info("%s", denied)
             raise RoleLacks(
@@ -266,12 +268,10 @@ class ModelRole:
 
     def may_log(self, group: str, *, group_exists: bool) -> bool:
         """Say whether output reaches the log group; else it is lost."""
-        operations = ["CreateLogStream", "DescribeLogStreams", "PutLogEvents"]
-        if not group_exists:
-            operations.insert(0, "CreateLogGroup")
-        asked = {"logGroupName": group, "logStreamName": "*"}
+        operations = ("CreateLogStream", "DescribeLogStreams", "PutLogEvents")
+        who = role_identity(self.arn, _SESSION)
         try:
-            return may(role_identity(self.arn, _SESSION), "logs", operations, asked, self.place[1])
+            return _may_log(who, operations, group, group_exists, self.place[1])
         except NotJudged as unknown:
             logger.error("%s cannot be judged: %s", self.arn, unknown)
             return False
@@ -290,7 +290,7 @@ def may_delete_interfaces(place: tuple[str, str], role: str, subnets: Sequence[s
     except NotAssumable:
         return False
     asked = {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region) if subnets else None}
-    return may(role_identity(role, _SESSION), "ec2", ["DeleteNetworkInterface"], asked, region)
+    return _may(role_identity(role, _SESSION), "ec2", ["DeleteNetworkInterface"], asked, region)
 
 
 def _check_trust(place: tuple[str, str], role: str) -> None:

@@ -36,9 +36,11 @@ _RETRY_PAUSES = (0.1, 0.2)
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html"""
 
 
-def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
+def _send(
+    at: Place, kind: str, properties: Properties, existing: Existing | None = None, **more: Any
+) -> Created:
     """Send a request (Create, Update or Delete) to the resource's function and wait for the answer."""
-    token = details["ResourceProperties"]["ServiceToken"]
+    token = as_text(properties["ServiceToken"])
     event = {
         "RequestType": kind,
         "ServiceToken": token,
@@ -47,7 +49,9 @@ def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
         "RequestId": str(uuid.uuid4()),
         "LogicalResourceId": at.logical_id,
         "ResourceType": at.type_name,
-        **details,
+        "ResourceProperties": _texts(properties),
+        **({"PhysicalResourceId": existing.physical_id} if existing else {}),
+        **more,
     }
     return _answer(at, _invoked(at, token), event)
 
@@ -158,28 +162,14 @@ class CustomResource(ResourceType):
         return True
 
     def create(self, at: Place, properties: Properties) -> Created:
-        return send(at, "Create", {"ResourceProperties": _texts(properties)})
+        return _send(at, "Create", properties)
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
-        return send(
-            at,
-            "Update",
-            {
-                "ResourceProperties": _texts(properties),
-                "OldResourceProperties": _texts(existing.properties),
-                "PhysicalResourceId": existing.physical_id,
-            },
-        )
+        old = _texts(existing.properties)
+        return _send(at, "Update", properties, existing, OldResourceProperties=old)
 
     def delete(self, at: Place, existing: Existing) -> None:
-        send(
-            at,
-            "Delete",
-            {
-                "ResourceProperties": _texts(existing.properties),
-                "PhysicalResourceId": existing.physical_id,
-            },
-        )
+        _send(at, "Delete", existing.properties, existing)
 
 
 def _texts(value: Any) -> Any:

@@ -35,8 +35,8 @@ class Endpoint(ResourceType):
             raise ServiceError(f"{noun} {name} is {status}: {reason}")
 
     def describe(self, at: Place, name: str) -> dict[str, Any]:
-        endpoint: dict[str, Any] = at.client("sagemaker").describe_endpoint(EndpointName=name)
-        return endpoint
+        describe = getattr(at.client("sagemaker"), f"describe_{self.noun}")
+        return dict(describe(**{str(self.name): name}))
 
     def rolled_back(self, found: dict[str, Any], known: Known) -> bool:
         """Say whether it is as it was before the update."""
@@ -45,12 +45,6 @@ class Endpoint(ResourceType):
 
 class InferenceComponent(Endpoint):
     _FIXED = ("EndpointName", "InferenceComponentName", "VariantName")
-
-    def describe(self, at: Place, name: str) -> dict[str, Any]:
-        component: dict[str, Any] = at.client("sagemaker").describe_inference_component(
-            InferenceComponentName=name
-        )
-        return component
 
     def rolled_back(self, found: dict[str, Any], known: Known) -> bool:
         return bool(found.get("FailureReason"))

@@ -72,9 +72,7 @@ class PolicyResource(ResourceType):
 
     def create(self, at: Place, properties: Properties) -> Created:
         created = at.begin(at.generated_name(64))
-        for role, name in self._places(properties):
-            _put(at, role, name, properties["PolicyDocument"])
-        return created
+        return self.update(at, Existing(created.physical_id, {}, {}), properties)
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
         for role, name in self._places(properties):

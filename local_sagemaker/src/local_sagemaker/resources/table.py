@@ -195,7 +195,13 @@ TYPES = {name: _type(name, row) for name, row in _TABLE.items() if name.startswi
 """Every emulated type by name."""
 
 
+_CUSTOM = "AWS::CloudFormation::CustomResource"
+
+
+def is_custom(type_name: str) -> bool:
+    return type_name.startswith("Custom::") or type_name == _CUSTOM
+
+
 def find_type(type_name: str) -> ResourceType | None:
     """Give the type's handler, or None when the type is not emulated."""
-    custom = type_name.startswith("Custom::")
-    return TYPES.get("AWS::CloudFormation::CustomResource" if custom else type_name)
+    return TYPES.get(_CUSTOM if is_custom(type_name) else type_name)

@@ -23,12 +23,11 @@ from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, Variant
 from .http_client import Broken, Response
-from .http_server import Connection, Request
+from .http_server import Connection, Nobody, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Dimensions, Meter
 from .options import RuntimeOptions
 from .refusals import PREFIX, ModelFailed, Refusal, forwarded
-from .shadow import Nobody
 
 _STRING = 7
 

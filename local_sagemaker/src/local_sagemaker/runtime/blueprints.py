@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from ..hosting import Hosting, all_variants, hosts_components
+from ..hosting import Hosting, all_variants, containers_of, hosts_components
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
+from ..permissions.judge import subnets_of
 from ..permissions.service_roles import ModelRole
 from .clock import Clock
 from .containers import ModelData, Site
@@ -25,10 +25,7 @@ def _container(settings: Mapping[str, Any], hosting: Hosting) -> Mapping[str, An
     """Give the first container of a variant's model, or an inference component's own."""
     if own := settings.get("Container"):
         return {**own, "ModelDataUrl": own.get("ArtifactUrl")}
-    model = hosting.models.get(settings.get("ModelName", ""), {})
-    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
-    first: Mapping[str, Any] = containers[0]
-    return first
+    return containers_of(hosting.models.get(settings.get("ModelName", ""), {}))[0]
 
 
 def metrics_endpoint(
@@ -173,11 +170,10 @@ def role_of(
     arn = model.get("ExecutionRoleArn") or given.get("ExecutionRoleArn")
     if not arn:
         return None
-    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
     return ModelRole(
         place,
         arn,
-        [settings["Container"]] if settings.get("Container") else containers,
+        [settings["Container"]] if settings.get("Container") else containers_of(model),
         given.get("VpcConfig") or model.get("VpcConfig"),
         bool(model.get("EnableNetworkIsolation") or given.get("EnableNetworkIsolation")),
         given.get("KmsKeyId"),
@@ -194,14 +190,8 @@ def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:
 
 def _zones(place: Place, subnets: Sequence[str]) -> list[str]:
     """Give the zones of a model's subnets; without any, two of the Region's."""
-    account, region = place
-    known = ec2_backends[account][region].subnets
-    found = {
-        subnet.availability_zone
-        for by_zone in known.values()
-        for subnet in by_zone.values()
-        if subnet.id in subnets
-    }
+    known, region = subnets_of(*place), place[1]
+    found = {known[each].availability_zone for each in subnets if each in known}
     return sorted(found) or [f"{region}a", f"{region}b"]
 
 

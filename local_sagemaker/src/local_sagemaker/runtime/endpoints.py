@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..hosting import Hosting, all_variants
+from ..hosting import Hosting
+from .blueprints import desired_counts
 from .clock import Clock
 from .fleet import Fleet, FleetFailed, Room, Variant
 from .instances import Instance
@@ -189,9 +190,7 @@ class Deployment:
                 await self._roll(rolling)
             else:
                 await self._shift(blue_green)
-        except FleetFailed as error:
-            await self._back(str(error), rolling)
-        except _Alarmed as error:
+        except (FleetFailed, _Alarmed) as error:
             await self._back(str(error), rolling)
         else:
             old, self.endpoint.fleet = self.endpoint.fleet, self.new
@@ -310,8 +309,8 @@ class Deployment:
         """Bring the old fleet back, new instances ending as old ones serve."""
         # Without RollbackMaximumBatchSize all of it comes at once, before any new one ends. Source:
         # SageMaker API reference, "RollingUpdatePolicy".
-        record = self.endpoint.record or {}
-        wanted = {variant.name: _described_count(record, variant.name) for variant in old}
+        counts = desired_counts(self.endpoint.record or {})
+        wanted = {variant.name: counts.get(variant.name, 1) for variant in old}
         total = sum(wanted[variant.name] for variant in old.production)
         batch = _batch(policy.get("RollbackMaximumBatchSize") or _EVERYTHING, total)
         while any(len(variant.instances) < wanted[variant.name] for variant in old):
@@ -331,9 +330,3 @@ class _Alarmed(Exception):
 
 def _batch(size: Mapping[str, Any], total: int) -> int:
     return max(1, math.floor(canary_share(size, total) * total + 1e-9))
-
-
-def _described_count(record: Mapping[str, Any], name: str) -> int:
-    variants = all_variants(record)
-    counts = {v["VariantName"]: int(v.get("DesiredInstanceCount", 1)) for v in variants}
-    return counts.get(name, 1)

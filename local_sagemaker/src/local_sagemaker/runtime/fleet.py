@@ -67,10 +67,13 @@ class Variant:
     role: ModelRole | None = None  # the model's, when rights are judged
 
     @property
+    def in_service(self) -> list[Instance]:
+        return [instance for instance in self.instances if instance.in_service]
+
+    @property
     def ready(self) -> list[Instance]:
         """The instances that take requests."""
-        found = [instance for instance in self.instances if instance.in_service]
-        return found if self.opened is None else found[: self.opened]
+        return self.in_service[: self.opened]
 
     @property
     def kind(self) -> str:

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 
 import httptools
 
-# Windows has no poll; select takes no more than file descriptor 1023.
-_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
-
 
 class Unreachable(Exception):
     """Nothing listens there."""
@@ -136,7 +133,7 @@ class _Exchange(asyncio.Protocol):
         # Readable there is its end, or a stray answer, which the loop may not have come to yet.
         if self._lost or self.transport is None or self.transport.is_closing():
             return False
-        with _Selector() as selector:
+        with selectors.PollSelector() as selector:  # no limit of descriptors
             selector.register(self.transport.get_extra_info("socket"), selectors.EVENT_READ)
             return not selector.select(0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import sys
 import threading
 import time
@@ -29,7 +30,9 @@ class LoopThread:
     """Runs coroutines for other threads."""
 
     def __init__(
-        self, begin: Callable[[], Awaitable[None]], end: Callable[[], Awaitable[None]]
+        self,
+        begin: Callable[[], Coroutine[Any, Any, None]],
+        end: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._begin = begin
         self._end = end
@@ -50,7 +53,7 @@ class LoopThread:
                     target=self._serve, args=(loop,), name="local-runtime", daemon=True
                 )
                 self._thread.start()
-                asyncio.run_coroutine_threadsafe(self._first(), loop).result(30)
+                asyncio.run_coroutine_threadsafe(self._begin(), loop).result(30)
                 self._loop = loop
             return self._loop
 
@@ -58,9 +61,6 @@ class LoopThread:
     def _serve(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
-
-    async def _first(self) -> None:
-        await self._begin()
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
         """Run in the loop and wait; starts the thread when it does not run yet."""
@@ -106,10 +106,6 @@ _BODILESS = frozenset({204, 304})
 
 def _connections_of_the_files() -> int:
     """Raise this process's limit of open files where that helps; gives the connections it bears."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 1024
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS * _FILES_OF_A_REQUEST + _OTHER_FILES
     if files != resource.RLIM_INFINITY and files < wanted:
@@ -441,6 +437,26 @@ class Connection(asyncio.Protocol):
         self._keep = False
         if self._transport is not None:
             self._transport.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Where the answer to a copied request goes: it takes it like a connection, and drops it."""
+
+    number: int  # the connection's whose request was copied
+
+    def send(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> None:
+        """Drop a whole answer."""
+
+    def start_stream(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Drop the beginning of a stream."""
+
+    async def send_chunk(self, chunk: bytes) -> None:
+        """Drop a part of a stream; others have their turn, as a slow reader would let them."""
+        await asyncio.sleep(0)
+
+    def end_stream(self) -> None:
+        """Drop the end of a stream."""
 
 
 def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> bytes:

@@ -166,7 +166,9 @@ class Instance:
                 logger.warning("instance %s is out of service", self.id)
                 self.in_service = False
             if self._process is not None and self._process.exit_code is not None:
-                self._hang_up()
+                if self._connections is not None:
+                    self._connections.close()
+                self._process.hang_up()
                 with contextlib.suppress(StartupFailed):  # tried again, as long as it is wanted
                     await self._launch()
             await asyncio.sleep(0.2)
@@ -186,12 +188,6 @@ class Instance:
             self._listener.close()
         if self._process is not None:
             self._process.terminate()
-
-    def _hang_up(self) -> None:
-        if self._connections is not None:
-            self._connections.close()
-        if self._process is not None:
-            self._process.hang_up()
 
     def wait_stopped(self, timeout: float = _KILL_AFTER) -> None:
         """Wait for the end of its process and of all that came of it."""

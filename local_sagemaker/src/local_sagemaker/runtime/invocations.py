@@ -18,6 +18,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ..admission import Credentials, access_key
+from ..connections import ACCOUNT
 from ..permissions.evaluator import NotJudged
 from ..permissions.gate import check_invocation
 from ..permissions.judge import Denied
@@ -28,7 +29,7 @@ from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, Variant
 from .http_client import OutOfFiles, Unreachable
-from .http_server import Connection, Request
+from .http_server import Connection, Nobody, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
 from .options import LARGEST_PAYLOAD, LARGEST_SERVERLESS, RuntimeOptions
@@ -41,12 +42,11 @@ from .refusals import (
     Refusal,
     check_lengths,
     check_stream_session,
-    not_found,
+    invalid,
     refuse,
     region_of,
 )
 from .routing import choose_instance, prefix_key
-from .shadow import Nobody, is_copied
 
 _KINDS: dict[str, Kind] = {"invocations": "whole", "invocations-response-stream": "events"}
 _ACTIONS: dict[Kind, str] = {
@@ -102,16 +102,12 @@ class Invocations:
         """Give the handler of a zone's listener; None is the regional one."""
 
         async def answer(request: Request, connection: Connection) -> None:
-            await self.answer(request, connection, zone)
+            try:
+                await self._invoke(request, connection, zone)
+            except Refusal as refusal:
+                refuse(connection, refusal)
 
         return answer
-
-    async def answer(self, request: Request, connection: Connection, zone: str | None) -> None:
-        """Answer one request."""
-        try:
-            await self._invoke(request, connection, zone)
-        except Refusal as refusal:
-            refuse(connection, refusal)
 
     async def _invoke(self, request: Request, connection: Connection, zone: str | None) -> None:
         name, kind, component = _operation(request)
@@ -132,7 +128,7 @@ class Invocations:
         self._throttle()
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
-            raise Refusal(400, "ValidationError", not_found(name, endpoint))
+            raise invalid(f"Endpoint {name} of account {ACCOUNT} not found.")
         chosen = self._choose(endpoint, headers, component)
         call = RuntimeCall(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)
@@ -140,7 +136,7 @@ class Invocations:
         serverless = variant.settings.get("ServerlessConfig")
         if serverless and len(request.body) > LARGEST_SERVERLESS:
             # In AWS's words: sagemaker-python-sdk issue 4271.
-            raise Refusal(400, "ValidationError", f"Request {uuid.uuid4()} has oversize body.")
+            raise invalid(f"Request {uuid.uuid4()} has oversize body.")
         if serverless and variant.under_way >= serverless["MaxConcurrency"]:
             raise Refusal(400, "ThrottlingException", "Rate exceeded")
         variant.under_way += 1
@@ -181,8 +177,15 @@ class Invocations:
 
     def _copy(self, call: RuntimeCall) -> None:
         """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""
-        shadow = call.fleet.shadow
-        if shadow is None or not is_copied(call.variant, shadow, self._random):
+        # AWS: the shadow variant "receives a percentage of the incoming requests, replicated from
+        # the production variant, but does not return any responses" (SageMaker developer guide,
+        # "Create a shadow test"). How weights make that percentage it does not write down; its one
+        # example has equal weights ("Testing models with shadow variants"). Here it is the shadow's
+        # weight over the production variant's.
+        shadow, weight = call.fleet.shadow, call.variant.weight
+        if shadow is None or shadow.weight <= 0:
+            return
+        if shadow.weight < weight and self._random.random() * weight >= shadow.weight:
             return
         copy = replace(
             call, connection=Nobody(call.connection.number), variant=shadow, session=None
@@ -210,41 +213,34 @@ class Invocations:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
         header = "target-container-hostname"
         if PREFIX + header in headers:  # is not here; AWS refuses it on other endpoints
-            raise Refusal(
-                400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
-            )
+            raise invalid(f"Endpoint {endpoint.name} takes no {header} header.")
         fleet = endpoint.choose_fleet(self._random)
         if component is not None and not fleet.hosts_components:
-            raise Refusal(400, "ValidationError", COMPONENT_NOT_ALLOWED)
+            raise invalid(COMPONENT_NOT_ALLOWED)
         if component is None and fleet.hosts_components and not fleet.variants:
-            raise Refusal(400, "ValidationError", COMPONENT_REQUIRED)
+            raise invalid(COMPONENT_REQUIRED)
         session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
             session = endpoint.session(session_id)
             if session is None or component not in (None, session[1].name):
-                raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
+                raise invalid(f"Session {session_id} not found.")
             return session
         if component is not None:
             return *self._component(endpoint, component), None
         variant_name = headers.get(PREFIX + "target-variant")
         variant = endpoint.choose_variant(fleet, variant_name, self._random)
         if variant is None and variant_name is not None:
-            raise Refusal(
-                400,
-                "ValidationError",
-                f"Variant {variant_name} of endpoint {endpoint.name} of account {endpoint.place[0]} "
-                "not found.",
+            raise invalid(
+                f"Variant {variant_name} of endpoint {endpoint.name} of account {ACCOUNT} not found."
             )
         if variant is None:
             raise Refusal(503, "ServiceUnavailable", "No production variant has a weight above 0.")
         if (PREFIX + "target-model" in headers) != variant.multi_model:
             verb = "requires the" if variant.multi_model else "does not support"
             is_or_not = "a" if variant.multi_model else "not a"
-            raise Refusal(
-                400,
-                "ValidationError",
+            raise invalid(
                 f"Endpoint {endpoint.name} is {is_or_not} multi-model endpoint and {verb} target "
-                "model header.",
+                "model header."
             )
         return fleet, variant, None
 
@@ -252,10 +248,8 @@ class Invocations:
         """Find an inference component with a copy that serves."""
         record = endpoint.hosting.components.get(name)
         if record is None or record["EndpointName"] != endpoint.name:
-            raise Refusal(  # the words are ours
-                400,
-                "ValidationError",
-                f"Inference component {name} of endpoint {endpoint.name} not found.",
+            raise invalid(  # the words are ours
+                f"Inference component {name} of endpoint {endpoint.name} not found."
             )
         fleet = endpoint.components.get(name)
         if fleet is None or not fleet.variants[name].ready:
@@ -268,7 +262,7 @@ class Invocations:
         metric = {"MetricName": "NoCapacityInvocationFailures", "Unit": "None", "Value": 1.0}
         dimensions = (("InferenceComponentName", name),)
         self._meter.put(endpoint.place, INVOCATIONS, dimensions, self._clock.now(), [metric])
-        return Refusal(400, "ValidationError", NO_COPY)
+        return invalid(NO_COPY)
 
     def _instance(self, call: RuntimeCall, router: int) -> Instance:
         """Choose the instance; a session has its own."""
@@ -345,7 +339,7 @@ class Invocations:
             )
         model = None if model_seconds is None else round(model_seconds * 1e6)
         overhead = max(0, round((total - (model_seconds or 0.0)) * 1e6))
-        in_service = sum(instance.in_service for instance in variant.instances)
+        in_service = len(variant.in_service)
         self._meter.count(
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )

@@ -10,10 +10,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ..cloudwatch.metric_api import put_metric_data
+from ..cloudwatch.metric_store import as_moment
 from ..cloudwatch.state import state_at
 
 INVOCATIONS = "AWS/SageMaker"
@@ -152,10 +152,7 @@ class Meter:
             ready.append((place, INVOCATIONS, dimensions, at, counts.data(per_one(dimensions))))
         for place, namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
-            common: Mapping[str, Any] = {
-                "Dimensions": written,
-                "Timestamp": datetime.fromtimestamp(at, UTC),
-            }
+            common: Mapping[str, Any] = {"Dimensions": written, "Timestamp": as_moment(at)}
             put_metric_data(state_at(place), namespace, [{**datum, **common} for datum in data])
 
     def forget(self) -> None:

@@ -38,13 +38,8 @@ class Observation:
         for endpoint in endpoints:
             told: dict[Instance, dict[str, float]] = {}
             if at % endpoint.frequency < TICK:
-                instances = [
-                    instance
-                    for fleet in endpoint.fleets
-                    for variant in fleet
-                    for instance in variant.instances
-                    if instance.in_service
-                ]
+                variants = (variant for fleet in endpoint.fleets for variant in fleet)
+                instances = [instance for each in variants for instance in each.in_service]
                 answers = await asyncio.gather(*(instance.utilization() for instance in instances))
                 told = dict(zip(instances, answers, strict=True))
             if endpoint.detailed:
@@ -69,11 +64,7 @@ class Observation:
                 )
                 if at % frequency >= TICK:
                     continue
-                due += [
-                    (variant, instance, path)
-                    for instance in variant.instances
-                    if instance.in_service
-                ]
+                due += [(variant, instance, path) for instance in variant.in_service]
         pages = await asyncio.gather(*(self._page(one, path) for _, one, path in due))
         options = self._options()
         form = Form(options.metric_names, options.metric_histograms)
@@ -100,9 +91,7 @@ class Observation:
     ) -> None:
         """Tell each instance's most requests at a time in the last ten seconds."""
         begin = at - TICK
-        for instance in variant.instances:
-            if not instance.in_service:
-                continue
+        for instance in variant.in_service:
             peak, instance.peak = instance.peak, instance.under_way
             data = [
                 {

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -120,14 +120,9 @@ class RuntimeOptions:
         for name in ("invocation_timeout", "stream_timeout"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0: {getattr(self, name)}")
-        for name, choices in (
-            ("endpoint_handler", get_args(EndpointHandler)),
-            ("unchanged_configuration", get_args(UnchangedConfiguration)),
-            ("metric_names", get_args(Names)),
-            ("permissions", get_args(Permissions)),
-            ("metric_histograms", get_args(Histograms)),
-        ):
-            if getattr(self, name) not in choices:
+        for name, hint in get_type_hints(type(self)).items():
+            choices = get_args(hint) if get_origin(hint) is Literal else ()
+            if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
         for name in ("provision_time", "interfaces_stay", "optimization_time"):
             if (getattr(self, name) or 0) < 0:

@@ -7,8 +7,7 @@ import uuid
 
 from ..signatures import region_of_token
 from .endpoints import RuntimeEndpoint
-from .http_server import Connection
-from .shadow import Nobody
+from .http_server import Connection, Nobody
 
 
 class Refusal(Exception):
@@ -19,6 +18,10 @@ class Refusal(Exception):
         self.status = status
         self.code = code
         self.document = {"Message": message, **fields}
+
+
+def invalid(message: str) -> Refusal:
+    return Refusal(400, "ValidationError", message)
 
 
 class ModelFailed(Exception):
@@ -63,12 +66,6 @@ def refuse(connection: Connection | Nobody, refusal: Refusal) -> None:
     )
 
 
-def not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "123456789012") -> str:
-    """Write the message of an endpoint that does not exist, or does not serve yet."""
-    owner = endpoint.place[0] if endpoint is not None else account
-    return f"Endpoint {name} of account {owner} not found."
-
-
 COMPONENT_REQUIRED = (
     "Inference Component Name header is required for endpoints to which you plan to deploy "
     "inference components. Please include Inference Component Name header or consider using "
@@ -104,23 +101,19 @@ def check_lengths(headers: dict[str, str]) -> None:
     for name, (member, longest) in _LENGTHS.items():
         value = headers.get(PREFIX + name, "")
         if len(value) > longest:
-            raise Refusal(
-                400,
-                "ValidationError",
+            raise invalid(
                 f"1 validation error detected: Value '{value}' at '{member}' failed to satisfy "
-                f"constraint: Member must have length less than or equal to {longest}",
+                f"constraint: Member must have length less than or equal to {longest}"
             )
 
 
 def check_stream_session(headers: dict[str, str]) -> None:
     """Refuse to open a session with a stream: it "can't create a stateful session" (API reference)."""
     if headers.get(PREFIX + "session-id") == "NEW_SESSION":
-        raise Refusal(
-            400,
-            "ValidationError",
+        raise invalid(
             "1 validation error detected: Value 'NEW_SESSION' at 'sessionId' failed to satisfy "
             "constraint: Member must satisfy regular expression pattern: "
-            "^[a-zA-Z0-9](-*[a-zA-Z0-9])*$",
+            "^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
         )
 
 

@@ -6,12 +6,12 @@ import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ..cloudwatch.alarm_api import put_metric_alarm
 from ..cloudwatch.metric_alarms import alarm_queries, main_query
 from ..cloudwatch.metric_api import get_metric_data
+from ..cloudwatch.metric_store import as_moment
 from ..cloudwatch.state import CloudWatchState, state_at
 from ..hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .clock import TICK
@@ -327,7 +327,7 @@ class TargetTracking:
         out: bool,
     ) -> None:
         count, policy, alarm = wish
-        began = _moment(self.now())
+        began = as_moment(self.now())
         # Of copies the words are ours.
         what = "copy" if key[1].startswith("inference-component/") else "instance"
         text = f"Setting desired {what} count to {count}."
@@ -347,7 +347,7 @@ class TargetTracking:
 
         def ended(problem: str | None) -> None:
             cooling.moving = False
-            activity["EndTime"] = _moment(self.now())
+            activity["EndTime"] = as_moment(self.now())
             activity["StatusCode"] = "Failed" if problem else "Successful"
             activity["StatusMessage"] = problem or (
                 f"Successfully set desired {what} count to {count}. Change successfully "
@@ -409,7 +409,3 @@ def _values(state: CloudWatchState, settings: Mapping[str, Any], at: float) -> l
         if result["Id"] == main["Id"]:
             return [float(value) for value in result["Values"]]
     return []
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_at
+from ..connections import ACCOUNT
 from ..hosting import Hosting, all_variants, hosting, let_go
 from ..model_servers.specifications import ModelServer
 from ..processes import HeldFolder, aws_variables
@@ -33,9 +35,26 @@ from .statuses import failed, in_service, pending, set_status
 
 logger = logging.getLogger(__name__)
 
-ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
 _END_SECONDS = 5.0  # for model servers to end with the local AWS; then they are made to
+
+
+P = ParamSpec("P")
+
+
+def _in_loop(
+    method: Callable[Concatenate[Runtime, P], None],
+) -> Callable[Concatenate[Runtime, P], None]:
+    """Have a method called in the loop's thread, and wait for it."""
+
+    @functools.wraps(method)
+    def call(runtime: Runtime, /, *given: P.args, **named: P.kwargs) -> None:
+        async def work() -> None:
+            method(runtime, *given, **named)
+
+        runtime._thread.run(work())
+
+    return call
 
 
 class Runtime:
@@ -81,32 +100,26 @@ class Runtime:
             self._held.remove()
 
     async def _end(self) -> None:
-        for endpoint in self._endpoints.values():
-            endpoint.stop()
-        self._endpoints.clear()
+        self._stop_endpoints()
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
         await end_draining(_END_SECONDS)
         await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
 
-    def _in_loop(self, work: Callable[[], None]) -> None:
-        """Call something in the loop's thread, and wait for it."""
-
-        async def call() -> None:
-            work()
-
-        self._thread.run(call())
-
     def reset(self) -> None:
         self.paths = Paths(self._region)
         if self._thread.runs:
-            self._in_loop(self._forget)
+            self._forget()
 
-    def _forget(self) -> None:
+    def _stop_endpoints(self) -> None:
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
+
+    @_in_loop
+    def _forget(self) -> None:
+        self._stop_endpoints()
         self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
         self.meter.forget()
 
@@ -114,9 +127,7 @@ class Runtime:
 
     def url(self, zone: str | None = None) -> str:
         """Give the URL of the regional name, or of a zone's."""
-        name = None
-        if zone is not None:
-            name = self.paths.zone(zone)
+        name = None if zone is None else self.paths.zone(zone)
         listener = self._thread.run(self._listen(name))
         return f"http://{LOOPBACK}:{listener.port}"
 
@@ -212,13 +223,14 @@ class Runtime:
         """Take other model servers: new instances have them, simulated ones change at once."""
         if servers and not self.options.model_servers:
             evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
-        self._in_loop(lambda: self._set_model_servers(servers))
+        self._set_model_servers(servers)
 
     def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take more model servers; they go before those that are there."""
         others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
         self.set_model_servers({**servers, **others})
 
+    @_in_loop
     def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
         self._invocations.options = self.options
@@ -238,15 +250,12 @@ class Runtime:
         endpoint = self._endpoints.get((place, name))
         return endpoint is not None and endpoint.live
 
+    @_in_loop
     def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
         """Start a new endpoint, whose record says Creating."""
-
-        def begin() -> None:
-            endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
-            self._endpoints[place, name] = endpoint
-            endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
-
-        self._in_loop(begin)
+        endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
+        self._endpoints[place, name] = endpoint
+        endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
 
     async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
         fleet = self._fleet(endpoint, config)
@@ -262,6 +271,7 @@ class Runtime:
         endpoint.fleet, endpoint.new_fleet = fleet, None
         in_service(endpoint.hosting, record, self.clock.moment())
 
+    @_in_loop
     def update(
         self,
         place: Place,
@@ -272,13 +282,9 @@ class Runtime:
         done: Callable[[], None],
     ) -> None:
         """Replace an endpoint's fleet, whose record says Updating."""
-
-        def begin() -> None:
-            endpoint = self._endpoints[place, name]
-            work = self._deploy(endpoint, config, described, deployment or {}, done)
-            endpoint.work = asyncio.create_task(work)
-
-        self._in_loop(begin)
+        endpoint = self._endpoints[place, name]
+        work = self._deploy(endpoint, config, described, deployment or {}, done)
+        endpoint.work = asyncio.create_task(work)
 
     async def _deploy(
         self,
@@ -335,14 +341,11 @@ class Runtime:
                     but_for=record["EndpointConfigName"],
                 )
 
+    @_in_loop
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
-
-        def begin() -> None:
-            endpoint = self._endpoints[place, name]
-            endpoint.work = asyncio.create_task(self._resize(endpoint, None))
-
-        self._in_loop(begin)
+        endpoint = self._endpoints[place, name]
+        endpoint.work = asyncio.create_task(self._resize(endpoint, None))
 
     async def _resize(
         self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
@@ -393,19 +396,16 @@ class Runtime:
 
     # ------------------------------------------------------------------------ inference components
 
+    @_in_loop
     def place_copies(
         self, place: Place, component: dict[str, Any], specification: Mapping[str, Any]
     ) -> None:
         """Bring a component, which says Creating or Updating, to its specification and copies."""
         name = component["EndpointName"]
-
-        def begin() -> None:
-            endpoint = self._endpoints.setdefault(
-                (place, name), RuntimeEndpoint(place, name, hosting(*place), live=False)
-            )
-            endpoint.move(self._place_copies(endpoint, component, specification, None))
-
-        self._in_loop(begin)
+        endpoint = self._endpoints.setdefault(
+            (place, name), RuntimeEndpoint(place, name, hosting(*place), live=False)
+        )
+        endpoint.move(self._place_copies(endpoint, component, specification, None))
 
     async def _place_copies(
         self,
@@ -450,7 +450,7 @@ class Runtime:
         counts["CurrentCopyCount"] = fleet.size if fleet is not None else 0
         if fleet is not None:
             counts["DesiredCopyCount"] = fleet.size
-        self._set_component_status(endpoint, component, status, problem)
+        set_status(endpoint.hosting, component, self.clock.moment(), status, problem)
         if ended is not None:
             ended(problem)
 
@@ -472,16 +472,6 @@ class Runtime:
         take_room(endpoint.hosting, component, _host(endpoint.hosting, component), copies)
         endpoint.rooms = rooms
 
-    def _set_component_status(
-        self,
-        endpoint: RuntimeEndpoint,
-        component: dict[str, Any],
-        status: str,
-        reason: str | None = None,
-    ) -> None:
-        at = self.clock.moment()
-        set_status(endpoint.hosting, component, at, status, reason, kind="InferenceComponent")
-
     def _scale_component(
         self, place: Place, name: str, count: int, ended: Callable[[str | None], None]
     ) -> bool:
@@ -490,11 +480,11 @@ class Runtime:
         if component is None or endpoint is None:
             return False
         component["RuntimeConfig"]["DesiredCopyCount"] = count
-        self._set_component_status(endpoint, component, "Updating")
-        work = self._place_copies(endpoint, component, component["Specification"], ended)
-        endpoint.move(work)
+        set_status(endpoint.hosting, component, self.clock.moment(), "Updating")
+        endpoint.move(self._place_copies(endpoint, component, component["Specification"], ended))
         return True
 
+    @_in_loop
     def remove_copies(
         self, place: Place, component: Mapping[str, Any], done: Callable[[], None]
     ) -> None:
@@ -509,12 +499,16 @@ class Runtime:
                 self._take_room(endpoint, component, None)
             done()
 
-        self._in_loop(lambda: endpoint.move(remove()))
+        endpoint.move(remove())
 
     def delete(self, place: Place, name: str) -> None:
         """Stop a deleted endpoint's instances."""
         if self._thread.runs and (place, name) in self._endpoints:
-            self._in_loop(lambda: self._endpoints.pop((place, name)).stop())
+            self._drop(place, name)
+
+    @_in_loop
+    def _drop(self, place: Place, name: str) -> None:
+        self._endpoints.pop((place, name)).stop()
 
     # --------------------------------------------------------------------------- metrics and clock
 
@@ -561,9 +555,6 @@ class Runtime:
             # Deployments and cold starts that waited for this moment take their next step.
             await asyncio.sleep(0.002)
         return self.clock.now()
-
-    def set_speed(self, speed: float) -> None:
-        self.clock.set_speed(speed)
 
 
 def _host(hosting: Hosting, component: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,14 +10,10 @@ from ..hosting import Hosting, all_variants
 
 
 def set_status(
-    hosting: Hosting,
-    record: dict[str, Any],
-    at: datetime,
-    status: str,
-    reason: str | None = None,
-    kind: str = "Endpoint",
+    hosting: Hosting, record: dict[str, Any], at: datetime, status: str, reason: str | None = None
 ) -> None:
-    """Write an EndpointStatus or its like and, when there is one, its FailureReason."""
+    """Write the status of an endpoint or component and, when there is one, its FailureReason."""
+    kind = "InferenceComponent" if "InferenceComponentName" in record else "Endpoint"
     with hosting.lock:
         record[f"{kind}Status"] = status
         record["FailureReason"] = reason

@@ -1,21 +1,28 @@
-"""S3's multipart uploads: moto breaks on those that have ended, and lets two be the first.
+"""S3: who judges policies, full disks, and multipart uploads.
 
-See https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html and
+Moto breaks on uploads that have ended, and lets two be the first. See https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html and
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+from tempfile import gettempdir
 from typing import Any
 
 from flask import has_request_context, request
+from moto.iam.access_control import PermissionResult
 from moto.s3.exceptions import NoSuchUpload, PreconditionFailed
-from moto.s3.models import S3Backend
+from moto.s3.models import FakeBucket, S3Backend
+from moto.s3.responses import S3Response
 
+from ..admission import error_xml
+from ..permissions.gate import DENIED_OBJECTS
 from .replacing import around
 
+logger = logging.getLogger(__name__)
 _one_at_a_time = threading.Lock()
 
 
@@ -51,3 +58,21 @@ def complete_multipart_upload(
 def _check(backend: Any, bucket_name: str, multipart_id: str) -> None:
     if multipart_id not in backend.get_bucket(bucket_name).multiparts:
         raise NoSuchUpload(upload_id=multipart_id)
+
+
+@around(FakeBucket)
+def get_permission(_: Callable[..., Any], self: Any, action: str, resource: str) -> Any:
+    """Leave the bucket's policy to `permissions`, which has judged the request already."""
+    denied = resource in request.environ.get(DENIED_OBJECTS, ())
+    return PermissionResult.DENIED if denied else PermissionResult.NEUTRAL
+
+
+@around(S3Response)
+def key_response(original: Callable[..., Any], self: Any, *given: Any) -> Any:
+    """Say which error of this machine keeps an object from being stored: a full disk, mostly."""
+    try:
+        return original(self, *given)
+    except OSError as error:
+        logger.exception("s3: %s", self.path)
+        words = f"local AWS: {error.strerror or error} (objects lie in {gettempdir()})"
+        return 500, {"Content-Type": "application/xml"}, error_xml("s3", "InternalError", words)
