@@ -19,7 +19,7 @@ from ..facts.images import known_dlc_account
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..facts.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..facts.s3_names import check_bucket
+from ..facts.s3_names import bucket_of, check_bucket
 from ..facts.subnets import plan_subnets
 from ..facts.warm_up_rules import keep_warm_threshold
 from ..facts.zones import check_zones_in_region, region_of_zone
@@ -41,7 +41,7 @@ from ..options.safeguards import Safeguards
 from ..plan.hourly_cost import read_price_file
 from ..plan.published_metrics import METRICS_IN_ALARM
 from .endpoint import EndpointSettings, all_containers, container_id, further_variants
-from .model_base import BreachError
+from .model_base import BreachError, breach
 from .option_models import path_beside
 
 _FILE = "file"
@@ -50,9 +50,7 @@ _FILE = "file"
 def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
     """The prices of the file, and over them those that are stated here."""
     if not isinstance(given, Mapping):
-        raise BreachError(
-            [finding(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")]
-        )
+        raise breach(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")
     prices: dict[str, Price] = {}
     problems: list[Finding] = []
     for item, value in given.items():
@@ -65,8 +63,8 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
                 listed = read_price_file(path_beside(str(value), info)) if folder else {}
             except ConfigurationError as error:
                 problems.append(((item,), error))
-            except BreachError as breach:
-                problems += [((item,), error) for _, error in breach.findings]
+            except BreachError as outside:
+                problems += [((item,), error) for _, error in outside.findings]
             else:
                 prices = {**listed, **prices}
         elif isinstance(value, Price):
@@ -344,12 +342,8 @@ class Settings(Options):
                 if container.data is not None:
                     uris += [container.data.s3, container.data.s3_prefix]
                 uris += container.environment.values()
-        named = {
-            uri.removeprefix("s3://").partition("/")[0]
-            for uri in uris
-            if uri is not None and uri.startswith("s3://")
-        }
-        count = len((named - {""}) | {*self.network.s3_buckets})
+        named = {bucket_of(uri) for uri in uris if uri is not None}
+        count = len((named - {None, ""}) | {*self.network.s3_buckets})
         yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check, count)
 
     def _rules_of_tags(self) -> Iterator[Finding]:
