@@ -14,8 +14,7 @@ from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.plan.pinned_model import PinnedFile
 from low_latency_endpoint.plan.scaling_pace import FleetAlong
 from low_latency_endpoint.plan.traffic_shapes import shape
-from low_latency_endpoint.settings import explain_variants, parse_settings, stack_cost
-from low_latency_endpoint.settings.stack_parts import fleets_of_plans
+from low_latency_endpoint.settings import explain_variants, fleets_along, parse_settings, stack_cost
 from low_latency_endpoint.settings.variant_plans import planned_variants
 from tests.pinned_models import QWEN, written_lock
 
@@ -254,7 +253,7 @@ def test_the_plan_answers_as_by_hand(name: str, folder: Path) -> None:
         found["million"] = pytest.approx(cost.usd_per_million("e"), abs=0.005)
         assert not explained["e/candidate"].warnings
     if "mean" in answer:
-        along = fleets_of_plans(variants, shape("daily-wave"))["e"]
+        along = fleets_along(settings, shape("daily-wave"))["e"]
         assert isinstance(along, FleetAlong)
         assert answer["mean"][0] < along.mean < answer["mean"][1]
         found["mean"] = answer["mean"]

@@ -36,7 +36,7 @@ UNREACHABLE_MINUTES = 5
 """So many minutes in a row without an answer, or without a canary, are an alarm. Metrics that are
 printed reach CloudWatch a minute or two later, which is no silence."""
 PATH_MINUTES = 2
-OUT_OF_ZONE_MINUTES = (3, 5)  # of how many
+OUT_OF_ZONE_MINUTES = (5, 3)  # of five, three are an alarm
 DIFFERENCE_MINUTES = 5  # of one median
 DIFFERENCE_PERIODS = 3
 

@@ -95,7 +95,7 @@ def check_fleets_fit(
 ) -> None:
     """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them."""
     smallest = max(prefix_lengths)
-    needed = _of_instances(in_update) + _IN_EACH_SUBNET + SPARE_ADDRESSES
+    needed = in_update * ADDRESSES_PER_INSTANCE + _IN_EACH_SUBNET + SPARE_ADDRESSES
     there = 2 ** (32 - smallest)
     if needed > there:
         raise FLEETS_SHARE_SUBNETS.error(
@@ -114,7 +114,7 @@ def check_fleets_fit_existing(
     Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
     subnets are as they are: only what does not fit at all is refused.
     """
-    needed = _of_instances(in_update)
+    needed = in_update * ADDRESSES_PER_INSTANCE
     free = [2 ** (32 - length) - _IN_EACH_SUBNET for length in prefix_lengths]
     blocks = ", ".join(f"/{length}" for length in prefix_lengths)
     if needed > sum(free):
@@ -131,10 +131,6 @@ def check_fleets_fit_existing(
         f"the subnets ({blocks}) have room for all instances in an update only when SageMaker "
         "spreads them, which it does not promise: an update may find no address"
     )
-
-
-def _of_instances(count: int) -> int:
-    return count * ADDRESSES_PER_INSTANCE
 
 
 def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:

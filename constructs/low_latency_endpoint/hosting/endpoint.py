@@ -103,15 +103,7 @@ class Endpoint(IEndpoint):
         self._keep_counts = keep_instance_counts
         self._after_scaling()
         self.confirmation: Construct | None = (
-            _ServingCheck(
-                self,
-                "ServingCheck",
-                endpoint_name=self.endpoint_name,
-                name_at_synth=self.name_at_synth,
-                configuration_name=configuration.endpoint_config_name,
-            )
-            if confirm_updates
-            else None
+            _ServingCheck(self, "ServingCheck") if confirm_updates else None
         )
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
@@ -121,9 +113,7 @@ class Endpoint(IEndpoint):
         make none that does.
         """
         self._rollback_alarms += alarms
-        self.cfn_endpoint.deployment_config = _deployment_property(
-            self._deployment, self.variants, self._rollback_alarms, self._path, shadow=self.shadow
-        )
+        self.cfn_endpoint.deployment_config = self._deployment_property()
 
     @classmethod
     def from_endpoint_name(cls, scope: Construct, id: str, endpoint_name: str) -> IEndpoint:
@@ -236,64 +226,57 @@ class Endpoint(IEndpoint):
     def _instances_in_update(self, instances: int) -> int:
         return self._deployment.instances_in_update(instances)
 
+    def _deployment_property(self) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """Errors: LLE508, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails."""
+        policy, alarms, where = self._deployment, self._rollback_alarms, self._path
+        kind = policy.kind
+        if kind == "ROLLING" and len(self.variants) > 1:
+            raise ROLLING_NEEDS_ONE_VARIANT.error(
+                got=f"{len(self.variants)} variants", allowed="1", where=where
+            )
+        types = _types_of(self.all_variants)
+        check_guardrails(kind, types, rolls_back=bool(alarms), where=where)
+        wait = in_seconds(policy.wait, where)
+        termination, maximum = (
+            None if stated is None else in_seconds(stated, where)
+            for stated in (policy.termination_wait, policy.maximum_execution)
+        )
+        endpoint = sagemaker.CfnEndpoint
+        size = endpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=policy.percent)
+        properties: dict[str, Any] = {}
+        if kind == "ROLLING":
+            properties["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
+                maximum_batch_size=size,
+                rollback_maximum_batch_size=size,  # see facts.deployments.instances_in_update
+                wait_interval_in_seconds=wait,
+                maximum_execution_timeout_in_seconds=maximum,
+            )
+        else:
+            part = {"CANARY": "canary_size", "LINEAR": "linear_step_size"}.get(kind)
+            properties["blue_green_update_policy"] = endpoint.BlueGreenUpdatePolicyProperty(
+                traffic_routing_configuration=endpoint.TrafficRoutingConfigProperty(
+                    type=kind, wait_interval_in_seconds=wait, **({part: size} if part else {})
+                ),
+                termination_wait_in_seconds=termination,
+                maximum_execution_timeout_in_seconds=maximum,
+            )
+        if alarms:
+            ROLLBACK_ALARM_COUNT.check(len(alarms), where)
+            properties["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
+                alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
+            )
+        return endpoint.DeploymentConfigProperty(**properties)
+
+
+def _types_of(variants: Sequence[VariantAttributes]) -> list[str]:
+    return [instance_type.name for variant in variants for instance_type in variant.instance_types]
+
 
 def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPolicy:
     """All at once with inference components too, of which nothing is known."""
     if any(variant.shape == "inference-component" for variant in variants):
         return DeploymentPolicy.all_at_once()
-    types = [instance_type.name for variant in variants for instance_type in variant.instance_types]
-    return default_deployment(types)
-
-
-def _deployment_property(
-    policy: DeploymentPolicy,
-    variants: Sequence[VariantAttributes],
-    alarms: Sequence[cloudwatch.IAlarm],
-    where: str = "",
-    *,
-    shadow: VariantAttributes | None = None,
-) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-    """Errors: LLE508, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails."""
-    kind = policy.kind
-    if kind == "ROLLING" and len(variants) > 1:
-        raise ROLLING_NEEDS_ONE_VARIANT.error(
-            got=f"{len(variants)} variants", allowed="1", where=where
-        )
-    everything = [*variants, *([shadow] if shadow else [])]
-    types = [
-        instance_type.name for variant in everything for instance_type in variant.instance_types
-    ]
-    check_guardrails(kind, types, rolls_back=bool(alarms), where=where)
-    wait = in_seconds(policy.wait, where)
-    termination, maximum = (
-        None if stated is None else in_seconds(stated, where)
-        for stated in (policy.termination_wait, policy.maximum_execution)
-    )
-    endpoint = sagemaker.CfnEndpoint
-    size = endpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=policy.percent)
-    properties: dict[str, Any] = {}
-    if kind == "ROLLING":
-        properties["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
-            maximum_batch_size=size,
-            rollback_maximum_batch_size=size,  # see facts.deployments.instances_in_update
-            wait_interval_in_seconds=wait,
-            maximum_execution_timeout_in_seconds=maximum,
-        )
-    else:
-        part = {"CANARY": "canary_size", "LINEAR": "linear_step_size"}.get(kind)
-        properties["blue_green_update_policy"] = endpoint.BlueGreenUpdatePolicyProperty(
-            traffic_routing_configuration=endpoint.TrafficRoutingConfigProperty(
-                type=kind, wait_interval_in_seconds=wait, **({part: size} if part else {})
-            ),
-            termination_wait_in_seconds=termination,
-            maximum_execution_timeout_in_seconds=maximum,
-        )
-    if alarms:
-        ROLLBACK_ALARM_COUNT.check(len(alarms), where)
-        properties["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
-            alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
-        )
-    return endpoint.DeploymentConfigProperty(**properties)
+    return default_deployment(_types_of(variants))
 
 
 class _ServingCheck(TreePart):
@@ -305,16 +288,8 @@ class _ServingCheck(TreePart):
     # (hashicorp/terraform-provider-aws#46663, #48997), and deleted the configuration that served.
     # This resource comes before CloudFormation's clean-up: the stack goes back while that exists.
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        endpoint_name: str,
-        name_at_synth: str,
-        configuration_name: str,
-    ) -> None:
-        super().__init__(scope, id)
+    def __init__(self, endpoint: Endpoint, id: str) -> None:
+        super().__init__(endpoint, id)
         function = shared_function(
             self,
             "EndpointServingCheck",
@@ -324,7 +299,7 @@ class _ServingCheck(TreePart):
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         rights = function.role.also(
-            "Policy", looking_at_endpoint(endpoint_arn(self, name_at_synth)), scope=self
+            "Policy", looking_at_endpoint(endpoint_arn(self, endpoint.name_at_synth)), scope=self
         )
         resource = CustomResource(
             self,
@@ -333,6 +308,9 @@ class _ServingCheck(TreePart):
             service_token=function.arn,
             # A function that dies must not hold the stack for CloudFormation's hour.
             service_timeout=Duration.seconds(_TIMEOUT_SECONDS + 60),
-            properties={"EndpointName": endpoint_name, "EndpointConfigName": configuration_name},
+            properties={
+                "EndpointName": endpoint.endpoint_name,
+                "EndpointConfigName": endpoint.configuration.endpoint_config_name,
+            },
         )
         resource.node.add_dependency(rights)

@@ -121,35 +121,36 @@ def groups_in(
     return Groups(groups, [group.security_group_id for group in groups], network.subnet_ids)
 
 
-class ExecutionRole:
-    """A role that may make network interfaces in these subnets, and what else is stated."""
+@checked_arguments
+@jsii.implements(iam.IGrantable, ec2.IConnectable)
+class HostedInNetwork(IModel):
+    """What has an execution role, and security groups in the network's subnets."""
 
-    # A policy's name follows its content: an update adds the new version's and takes the old one's
-    # away after the endpoint has changed. All that SageMaker asks for is in ``needed``. With the
-    # role of a ComponentHost nothing waits for interfaces: they are the host's.
+    role: iam.IRole
+    network: ZoneAlignedNetwork
 
-    def __init__(
+    def _host(
         self,
-        scope: Construct,
-        *,
         network: ZoneAlignedNetwork,
         placed: Groups,
         role: iam.IRole | None,
         statements: Sequence[Mapping[str, Any]],
     ) -> None:
-        self._scope, self._network = scope, network
+        """Take a role that may make network interfaces in these subnets, and what else is stated."""
+        # A policy's name follows its content: an update adds the new version's and takes the old
+        # one's away after the endpoint has changed. All that SageMaker asks for is in ``_needed``.
+        # With the role of a ComponentHost nothing waits for interfaces: they are the host's.
+        self.network = network
         self.role = role or iam.Role(
-            scope,
+            self,
             "Role",
             assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
         )
-        self.connections = ec2.Connections(security_groups=placed.groups)
-        self._rights = (
-            RoleRights(scope, self.role) if role is None else RoleRights.given(scope, role)
-        )
+        self._connections = ec2.Connections(security_groups=placed.groups)
+        self._rights = RoleRights(self, self.role) if role is None else RoleRights.given(self, role)
         own = Own(*pseudo_parameters())
         interfaces = making_interfaces(own, network.vpc_id, placed.subnet_ids, placed.group_ids)
-        self.needed: list[IDependable] = (
+        self._needed: list[IDependable] = (
             [
                 self._allowed("Policy", hosting(own), fixed=True),
                 self._allowed("Version", [*interfaces, *statements]),
@@ -160,33 +161,51 @@ class ExecutionRole:
                 self._allowed("Interfaces", interfaces),
                 *(self._allowed("Version", part) for part in by_service(statements)),
                 role,
-                RightsBefore.of(scope, role),
+                RightsBefore.of(self, role),
             ]
         )
-        self.needed += network.data_path
+        self._needed += network.data_path
         self._waiting: list[Construct] = []
         if role is None or getattr(role.node.scope, "shape", "") != "inference-component":
             drained = _DrainedInterfaces(
-                scope,
+                self,
                 "Drained",
                 security_groups=placed.groups,
                 subnets=() if network.own_vpc else network.subnets,  # what it needs is data_path
-                needed=[self.role, *self.needed],
+                needed=[self.role, *self._needed],
             )
-            self.needed.append(drained)
+            self._needed.append(drained)
 
-    def before(self, hosted: Construct) -> None:
+    def _before(self, hosted: Construct) -> None:
         """Have all of it there before this is made, also what is granted later."""
-        hosted.node.add_dependency(*self.needed)
+        hosted.node.add_dependency(*self._needed)
         self._waiting.append(hosted)
 
-    def grant_write(self, s3_uri: str, key: kms.IKey | None) -> list[IDependable]:
-        """Let the role write objects under an S3 URI; warn where the bucket is not known."""
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role: pass the model to any ``grant_*`` method."""
+        return self.role
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The security groups: pass the model to any ``allow_*`` method."""
+        return self._connections
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
+        """Let the role write objects under an S3 URI: captured data, core dumps.
+
+        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
+        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
+        leave the decision to IAM policies of the account, or name the role. What returns is the
+        policy: whatever writes has to depend on it.
+        """
         resource = written_objects(s3_uri)
         statements = [] if key is None else [writing_with(key.key_arn)]
         if resource is None:
             warn(
-                self._scope,
+                self,
                 "writeRights",
                 "The bucket that the model writes to is not known at synth. Allow the "
                 "model's role s3:PutObject there with bucket.grant_put(model), or give an "
@@ -194,11 +213,15 @@ class ExecutionRole:
             )
         else:
             statements.insert(0, allow(["s3:PutObject"], resource))
-            self._network.let_into_s3(statements)
+            self.network.let_into_s3(statements)
         return self._grant("Writing", statements)
 
     def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
-        """Let the role hand a key on to the storage volumes."""
+        """Let the role hand a key on to the storage volumes of its instances.
+
+        The key's own policy must leave the decision to IAM policies of the account, or name the
+        role. What returns is the policy: whatever has volumes has to depend on it.
+        """
         return self._grant("Volumes", encrypting_volumes(key.key_arn))
 
     def _grant(self, kind: str, statements: Sequence[Mapping[str, Any]]) -> list[IDependable]:
@@ -212,47 +235,9 @@ class ExecutionRole:
     def _allowed(
         self, kind: str, statements: Sequence[Mapping[str, Any]], *, fixed: bool = False
     ) -> Construct:
-        policy = self._rights.allow(kind, *statements, owner=self._scope, fixed=fixed)
+        policy = self._rights.allow(kind, *statements, owner=self, fixed=fixed)
         _acknowledge_wildcards(policy, statements)
         return policy
-
-
-@checked_arguments
-@jsii.implements(iam.IGrantable, ec2.IConnectable)
-class HostedInNetwork(IModel):
-    """What has an execution role, and security groups in the network's subnets."""
-
-    _execution: ExecutionRole
-
-    @property
-    @jsii.member(jsii_name="grantPrincipal")
-    def grant_principal(self) -> iam.IPrincipal:
-        """The role: pass the model to any ``grant_*`` method."""
-        return self._execution.role
-
-    @property
-    @jsii.member(jsii_name="connections")
-    def connections(self) -> ec2.Connections:
-        """The security groups: pass the model to any ``allow_*`` method."""
-        return self._execution.connections
-
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
-        """Let the role write objects under an S3 URI: captured data, core dumps.
-
-        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
-        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
-        leave the decision to IAM policies of the account, or name the role. What returns is the
-        policy: whatever writes has to depend on it.
-        """
-        return self._execution.grant_write(s3_uri, key)
-
-    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
-        """Let the role hand a key on to the storage volumes of its instances.
-
-        The key's own policy must leave the decision to IAM policies of the account, or name the
-        role. What returns is the policy: whatever has volumes has to depend on it.
-        """
-        return self._execution.grant_volume_key(key)
 
 
 def _acknowledge_wildcards(policy: Construct, statements: Sequence[Mapping[str, Any]]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from aws_cdk import Duration, Resource, Size
-from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -21,7 +20,6 @@ from ..facts.limits import (
     COMPONENT_MEMORY,
     COMPONENT_NAME,
     CONTAINER_STARTUP_SECONDS,
-    COOLDOWN_SECONDS,
     COPIES,
     MANAGED_INSTANCES,
     MAX_INSTANCES,
@@ -30,12 +28,7 @@ from ..facts.limits import (
     SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts
-from ..facts.rules import (
-    COMPONENTS_NEED_A_HOST,
-    COPIES_DO_NOT_FIT,
-    INITIAL_OUTSIDE_RANGE,
-    METRIC_NOT_PUBLISHED,
-)
+from ..facts.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
 from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
@@ -48,10 +41,10 @@ from .endpoint import Endpoint
 from .endpoint_configuration import EndpointConfiguration, check_images
 from .endpoint_interface import IEndpoint
 from .endpoint_metrics import checked_period
-from .execution_role import ExecutionRole, HostedInNetwork, groups_in
+from .execution_role import HostedInNetwork, groups_in
 from .images import ContainerImage
 from .model_interface import IModel
-from .scaling import ScalingStep, check_order, step_policy, tracking_policy
+from .scaling import ScalableTarget, ScalingStep, check_range
 from .variant import ProductionVariant, VariantAttributes
 
 _DESIRED_COPIES = "sagemaker:inference-component:DesiredCopyCount"
@@ -100,8 +93,6 @@ class ComponentHost(HostedInNetwork):
     ...     max_concurrency_per_copy=4)
     """
 
-    role: iam.IRole
-    network: ZoneAlignedNetwork
     max_instances: int
     images: Sequence[ContainerImage] = ()
     shape: str = "inference-component"
@@ -138,7 +129,7 @@ class ComponentHost(HostedInNetwork):
         path = path_below(self, scope, id)
         check(MANAGED_INSTANCES, min_instances, path)
         check(MAX_INSTANCES, max_instances, path)
-        check_order(min_instances, max_instances, path)
+        check_range(min_instances, max_instances, path)
         if not is_token(min_instances) and min_instances == 0:
             warn(
                 self,
@@ -147,13 +138,9 @@ class ComponentHost(HostedInNetwork):
                 "for several minutes until an instance is back, so no latency target is met.",
             )
         placed = groups_in(network, security_groups, path)
-        self._execution = ExecutionRole(
-            self, network=network, placed=placed, role=role, statements=[]
-        )
-        self.role = self._execution.role
-        self.needed = self._execution.needed
+        self._host(network, placed, role, statements=[])
+        self.needed = self._needed
         self.min_instances, self.max_instances = min_instances, max_instances
-        self.network = network
         self.model_name = None
         self.configuration_properties = {
             "ExecutionRoleArn": self.role.role_arn,
@@ -170,7 +157,7 @@ class ComponentHost(HostedInNetwork):
 
 
 @checked_arguments
-class CopyScaling(Construct):
+class CopyScaling(ScalableTarget):
     """An inference component as a scalable target; what :meth:`InferenceComponent.scale` returns.
 
     Attributes
@@ -196,26 +183,17 @@ class CopyScaling(Construct):
         check(COPIES, initial_copies, path)
         check(SCALED_COPIES, min_copies, path)
         check(SCALED_COPIES, max_copies, path)
-        check_order(min_copies, max_copies, path)
-        counts = (min_copies, initial_copies, max_copies)
-        if not any(map(is_token, counts)) and sorted(counts) != list(counts):
-            raise INITIAL_OUTSIDE_RANGE.error(
-                got=f"{initial_copies} copies", allowed=f"{min_copies} to {max_copies}", where=path
-            )
+        check_range(min_copies, max_copies, path, initial=initial_copies, unit=" copies")
         self._no_capacity = no_capacity
-        self._of = component_name
-        self.cfn_scalable_target = appscaling.CfnScalableTarget(
-            self,
-            "Target",
-            service_namespace="sagemaker",
-            scalable_dimension=_DESIRED_COPIES,
-            resource_id=f"inference-component/{component_name}",
-            min_capacity=min_copies,
-            max_capacity=max_copies,
+        self._register(
+            _DESIRED_COPIES,
+            f"inference-component/{component_name}",
+            min_copies,
+            max_copies,
+            of=component_name,
         )
         # CloudFormation has no attribute with the component's name that would order the two.
         self.cfn_scalable_target.node.add_dependency(component)
-        self.node.default_child = self.cfn_scalable_target
 
     def track_invocations(
         self,
@@ -234,13 +212,14 @@ class CopyScaling(Construct):
             disable_scale_in: Only ever add copies; by default they are removed again.
 
         Raises:
-            ConfigurationError: LLE602, LLE605.
+            ConfigurationError: LLE602, LLE605, LLE626.
         """
         return self._track(
             "Invocations",
             _INVOCATIONS,
-            target_invocations_per_copy,
-            (scale_in_cooldown, scale_out_cooldown),
+            check(SCALING_TARGET, target_invocations_per_copy, path_of(self)),
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
             disable_scale_in,
         )
 
@@ -261,13 +240,14 @@ class CopyScaling(Construct):
             disable_scale_in: As for :meth:`track_invocations`.
 
         Raises:
-            ConfigurationError: LLE602, LLE605.
+            ConfigurationError: LLE602, LLE605, LLE626.
         """
         return self._track(
             "Concurrency",
             _CONCURRENCY,
-            max_concurrency_per_copy,
-            (scale_in_cooldown, scale_out_cooldown),
+            check(SCALING_TARGET, max_concurrency_per_copy, path_of(self)),
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
             disable_scale_in,
         )
 
@@ -283,47 +263,16 @@ class CopyScaling(Construct):
             cooldown: By default 60 seconds.
 
         Raises:
-            ConfigurationError: LLE605.
+            ConfigurationError: LLE605, LLE626.
         """
-        path = path_of(self)
-        return step_policy(
-            self,
+        return self._step(
             "FromZero",
-            self.cfn_scalable_target,
-            of=self._of,
             metric=self._no_capacity,
             threshold=1,
             steps=[ScalingStep(lower=0, change=copies)],
-            evaluation_periods=1,
-            cooldown_seconds=check_seconds(
-                COOLDOWN_SECONDS, cooldown or Duration.seconds(60), path
-            ),
-            scale_in=False,
+            cooldown=cooldown or Duration.seconds(60),
             description="A request found no copy of the inference component",
         )
-
-    def _track(
-        self,
-        policy_name: str,
-        metric: str,
-        target: float,
-        cooldowns: tuple[Duration | None, Duration | None],
-        disable_scale_in: bool,
-    ) -> CopyScaling:
-        path = path_of(self)
-        inward, outward = (check_seconds(COOLDOWN_SECONDS, wait, path) for wait in cooldowns)
-        tracking_policy(
-            self,
-            policy_name,
-            self.cfn_scalable_target,
-            of=self._of,
-            metric=metric,
-            target=check(SCALING_TARGET, target, path),
-            scale_in_seconds=inward,
-            scale_out_seconds=outward,
-            disable_scale_in=disable_scale_in,
-        )
-        return self
 
 
 @checked_arguments

@@ -26,7 +26,7 @@ from .container import (
     container_on,
     warn_of_secrets,
 )
-from .execution_role import ExecutionRole, HostedInNetwork, groups_in
+from .execution_role import HostedInNetwork, groups_in
 from .images import ContainerImage
 from .model_interface import IModel, ImportedModel, model_of_cfn
 
@@ -72,9 +72,6 @@ class Model(HostedInNetwork):
     ...     data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"),
     ...     environment={"HF_TASK": "text-classification"})])
     """
-
-    role: iam.IRole
-    network: ZoneAlignedNetwork
 
     def __init__(
         self,
@@ -128,10 +125,7 @@ class Model(HostedInNetwork):
             definitions.append(definition)
             statements += [statement for statement in needed if statement not in statements]
         network.let_into_s3([*statements, *_named_in_environments(containers)])
-        self._execution = ExecutionRole(
-            self, network=network, placed=placed, role=role, statements=statements
-        )
-        self.role = self._execution.role
+        self._host(network, placed, role, statements)
 
         several = len(definitions) > 1
         self.cfn_model = sagemaker.CfnModel(
@@ -157,7 +151,7 @@ class Model(HostedInNetwork):
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
         # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.
-        self._execution.before(self.cfn_model)
+        self._before(self.cfn_model)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self.containers = tuple(containers)
@@ -172,7 +166,6 @@ class Model(HostedInNetwork):
         self.shape = endpoint_shape(
             len(containers), multi_model=any(container.multi_model for container in containers)
         )
-        self.network = network
 
     @classmethod
     def from_model_name(cls, scope: Construct, id: str, model_name: str) -> IModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Self, cast
 
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
@@ -65,119 +65,150 @@ class ScalingStep:
         check(STEP_CHANGE, self.change)
 
 
-def tracking_policy(
-    scope: Construct,
-    policy_name: str,
-    target_of: appscaling.CfnScalableTarget,
+class ScalableTarget(Construct):
+    """What Application Auto Scaling keeps within a range, and the policies that move it there."""
+
+    def _register(
+        self, dimension: str, resource_id: str, lowest: int, highest: int, *, of: str
+    ) -> None:
+        """Make the target; the names of its policies end with what they are of."""
+        self._of = of
+        self._names: set[str] = set()
+        self.cfn_scalable_target = appscaling.CfnScalableTarget(
+            self,
+            "Target",
+            service_namespace="sagemaker",
+            scalable_dimension=dimension,
+            resource_id=resource_id,
+            min_capacity=lowest,
+            max_capacity=highest,
+        )
+        self.node.default_child = self.cfn_scalable_target
+
+    def _track(
+        self,
+        policy_name: str,
+        metric: str,
+        target: float,
+        scale_in_seconds: int | None,
+        scale_out_seconds: int | None,
+        disable_scale_in: bool,
+    ) -> Self:
+        """Make a policy that holds a predefined metric at a target."""
+        policy = appscaling.CfnScalingPolicy
+        policy(
+            self,
+            policy_name,
+            policy_name=self._claimed(policy_name),
+            policy_type="TargetTrackingScaling",
+            scaling_target_id=self.cfn_scalable_target.ref,
+            target_tracking_scaling_policy_configuration=(
+                policy.TargetTrackingScalingPolicyConfigurationProperty(
+                    target_value=target,
+                    predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
+                        predefined_metric_type=metric
+                    ),
+                    scale_in_cooldown=scale_in_seconds,
+                    scale_out_cooldown=scale_out_seconds,
+                    disable_scale_in=True if disable_scale_in else None,
+                )
+            ),
+        )
+        return self
+
+    def _step(
+        self,
+        policy_name: str,
+        *,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        steps: Sequence[ScalingStep],
+        evaluation_periods: int = 1,
+        cooldown: Duration | None,
+        scale_in: bool = False,
+        description: str,
+    ) -> cloudwatch.Alarm:
+        """Make a policy of steps, and the alarm that sets it off."""
+        policy = appscaling.CfnScalingPolicy(
+            self,
+            policy_name,
+            policy_name=self._claimed(policy_name),
+            policy_type="StepScaling",
+            scaling_target_id=self.cfn_scalable_target.ref,
+            step_scaling_policy_configuration=(
+                appscaling.CfnScalingPolicy.StepScalingPolicyConfigurationProperty(
+                    adjustment_type="ChangeInCapacity",
+                    cooldown=self._cooldown(cooldown),
+                    metric_aggregation_type="Maximum",
+                    step_adjustments=[
+                        appscaling.CfnScalingPolicy.StepAdjustmentProperty(
+                            metric_interval_lower_bound=step.lower,
+                            metric_interval_upper_bound=step.upper,
+                            scaling_adjustment=step.change,
+                        )
+                        for step in steps
+                    ],
+                )
+            ),
+        )
+        operator = cloudwatch.ComparisonOperator
+        alarm = cloudwatch.Alarm(
+            self,
+            f"{policy_name}Alarm",
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=evaluation_periods,
+            comparison_operator=(
+                operator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
+                if scale_in
+                else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=description,
+        )
+        cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
+        return alarm
+
+    def _cooldown(self, cooldown: Duration | None) -> int | None:
+        return check_seconds(COOLDOWN_SECONDS, cooldown, path_of(self))
+
+    def _claimed(self, name: str) -> str:
+        """A name that follows what is scaled: a renamed endpoint's policy is another policy."""
+        # CloudFormation's update fails where only a target-tracking policy's name changes:
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-applicationautoscaling-scalingpolicy.html
+        if name in self._names:
+            raise POLICY_NAMED_TWICE.error(
+                got=name, allowed=f"none of {', '.join(sorted(self._names))}", where=path_of(self)
+            )
+        self._names.add(name)
+        return f"{name}-{self._of}"
+
+
+def check_range(
+    lowest: int | None,
+    highest: int | None,
+    where: str,
     *,
-    of: str,
-    metric: str,
-    target: float,
-    scale_in_seconds: int | None,
-    scale_out_seconds: int | None,
-    disable_scale_in: bool,
+    initial: int | None = None,
+    unit: str = "",
 ) -> None:
-    """Make a policy that holds a predefined metric at a target."""
-    policy = appscaling.CfnScalingPolicy
-    policy(
-        scope,
-        policy_name,
-        policy_name=_named(policy_name, of),
-        policy_type="TargetTrackingScaling",
-        scaling_target_id=target_of.ref,
-        target_tracking_scaling_policy_configuration=(
-            policy.TargetTrackingScalingPolicyConfigurationProperty(
-                target_value=target,
-                predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
-                    predefined_metric_type=metric
-                ),
-                scale_in_cooldown=scale_in_seconds,
-                scale_out_cooldown=scale_out_seconds,
-                disable_scale_in=True if disable_scale_in else None,
-            )
-        ),
-    )
-
-
-def step_policy(
-    scope: Construct,
-    policy_name: str,
-    target_of: appscaling.CfnScalableTarget,
-    *,
-    of: str,
-    metric: cloudwatch.IMetric,
-    threshold: float,
-    steps: Sequence[ScalingStep],
-    evaluation_periods: int,
-    cooldown_seconds: int | None,
-    scale_in: bool,
-    description: str,
-) -> cloudwatch.Alarm:
-    """Make a policy of steps, and the alarm that sets it off."""
-    policy = appscaling.CfnScalingPolicy(
-        scope,
-        policy_name,
-        policy_name=_named(policy_name, of),
-        policy_type="StepScaling",
-        scaling_target_id=target_of.ref,
-        step_scaling_policy_configuration=(
-            appscaling.CfnScalingPolicy.StepScalingPolicyConfigurationProperty(
-                adjustment_type="ChangeInCapacity",
-                cooldown=cooldown_seconds,
-                metric_aggregation_type="Maximum",
-                step_adjustments=[
-                    appscaling.CfnScalingPolicy.StepAdjustmentProperty(
-                        metric_interval_lower_bound=step.lower,
-                        metric_interval_upper_bound=step.upper,
-                        scaling_adjustment=step.change,
-                    )
-                    for step in steps
-                ],
-            )
-        ),
-    )
-    operator = cloudwatch.ComparisonOperator
-    alarm = cloudwatch.Alarm(
-        scope,
-        f"{policy_name}Alarm",
-        metric=metric,
-        threshold=threshold,
-        evaluation_periods=evaluation_periods,
-        comparison_operator=(
-            operator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
-            if scale_in
-            else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-        ),
-        treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        alarm_description=description,
-    )
-    cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
-    return alarm
-
-
-def _named(policy_name: str, of: str) -> str:
-    """A name that follows what is scaled: a renamed endpoint's policy is another policy."""
-    # CloudFormation's update fails where only a target-tracking policy's name changes:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-applicationautoscaling-scalingpolicy.html
-    return f"{policy_name}-{of}"
-
-
-def check_order(min_instances: int | None, max_instances: int | None, where: str) -> None:
-    """Refuse a minimum above the maximum: LLE621."""
-    if min_instances is None or max_instances is None:
+    """Refuse a minimum above the maximum, LLE621, and an initial number outside the two, LLE625."""
+    if lowest is None or highest is None or is_token(lowest) or is_token(highest):
         return
-    if is_token(min_instances) or is_token(max_instances):
-        return
-    if min_instances > max_instances:
+    if lowest > highest:
         raise MIN_ABOVE_MAX.error(
-            got=f"min_instances={min_instances}, max_instances={max_instances}",
-            allowed=f"a minimum of at most {max_instances}",
+            got=f"min_instances={lowest}, max_instances={highest}",
+            allowed=f"a minimum of at most {highest}",
             where=where,
+        )
+    if initial is not None and not is_token(initial) and not lowest <= initial <= highest:
+        raise INITIAL_OUTSIDE_RANGE.error(
+            got=f"{initial}{unit}", allowed=f"{lowest} to {highest}", where=where
         )
 
 
 @checked_arguments
-class InvocationScaling(Construct):
+class InvocationScaling(ScalableTarget):
     """A variant as a scalable target; what :meth:`Endpoint.scale` returns.
 
     The target is registered after the endpoint is in service, under Application Auto Scaling's
@@ -221,21 +252,16 @@ class InvocationScaling(Construct):
         self.variant_name = variant.name
         self.min_instances = min_instances
         self.max_instances = self.highest_maximum = max_instances
-        self._of = f"{name_at_synth}-{variant.name}"
         self._name_at_synth = name_at_synth
         self._hold_room = hold_room
-        self.cfn_scalable_target = appscaling.CfnScalableTarget(
-            self,
-            "Target",
-            service_namespace="sagemaker",
-            scalable_dimension=_DIMENSION,
-            resource_id=f"endpoint/{endpoint_name}/variant/{variant.name}",
-            min_capacity=min_instances,
-            max_capacity=max_instances,
+        self._register(
+            _DIMENSION,
+            f"endpoint/{endpoint_name}/variant/{variant.name}",
+            min_instances,
+            max_instances,
+            of=f"{name_at_synth}-{variant.name}",
         )
-        self.node.default_child = self.cfn_scalable_target
         self.target_invocations: float | None = None
-        self._names: set[str] = set()
         self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
 
     def track_invocations(
@@ -366,23 +392,19 @@ class InvocationScaling(Construct):
             ConfigurationError: LLE605, LLE626, LLE628, LLE630, LLE702.
         """
         path = path_of(self)
-        self._claim(policy_name)
         check(EVALUATION_PERIODS, evaluation_periods, path)
         if not steps:
             raise SCALING_STEPS.error(got="no steps", allowed="at least one step", where=path)
         bounds = [(step.lower, step.upper) for step in steps]
         if not any(is_token(bound) for step in bounds for bound in step):
             check_steps(bounds, path)
-        return step_policy(
-            self,
+        return self._step(
             policy_name,
-            self.cfn_scalable_target,
-            of=self._of,
             metric=metric,
             threshold=threshold,
             steps=steps,
             evaluation_periods=evaluation_periods,
-            cooldown_seconds=check_seconds(COOLDOWN_SECONDS, cooldown, path),
+            cooldown=cooldown,
             scale_in=scale_in,
             description=f"Steps instances of {self._name_at_synth}/{self.variant_name}",
         )
@@ -409,12 +431,12 @@ class InvocationScaling(Construct):
             ConfigurationError: LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
         """
         path = path_of(self)
-        self._claim(name)
+        self._claimed(name)
         if min_instances is None and max_instances is None:
             raise CAPACITY_CHANGE.error(got="neither", allowed="one or both", where=path)
         check(MIN_CAPACITY, min_instances, path)
         check(MAX_INSTANCES, max_instances, path)
-        check_order(min_instances, max_instances, path)
+        check_range(min_instances, max_instances, path)
         if max_instances is not None and self._hold_room is not None:
             self._hold_room(max_instances)
         if max_instances is not None and not is_token(max_instances):
@@ -433,54 +455,14 @@ class InvocationScaling(Construct):
         self.cfn_scalable_target.scheduled_actions = [*self._actions]
         return self
 
-    def _track(
-        self,
-        policy_name: str,
-        metric: str,
-        target: float,
-        scale_in_seconds: int | None,
-        scale_out_seconds: int | None,
-        disable_scale_in: bool,
-    ) -> InvocationScaling:
-        self._claim(policy_name)
-        tracking_policy(
-            self,
-            policy_name,
-            self.cfn_scalable_target,
-            of=self._of,
-            metric=metric,
-            target=target,
-            scale_in_seconds=scale_in_seconds,
-            scale_out_seconds=scale_out_seconds,
-            disable_scale_in=disable_scale_in,
-        )
-        return self
-
-    def _cooldown(self, cooldown: Duration | None) -> int | None:
-        return check_seconds(COOLDOWN_SECONDS, cooldown, path_of(self))
-
-    def _claim(self, name: str) -> None:
-        if name in self._names:
-            raise POLICY_NAMED_TWICE.error(
-                got=name, allowed=f"none of {', '.join(sorted(self._names))}", where=path_of(self)
-            )
-        self._names.add(name)
-
 
 def _check_range(
     variant: VariantAttributes, min_instances: int, max_instances: int, where: str
 ) -> None:
-    check_order(min_instances, max_instances, where)
+    check_range(min_instances, max_instances, where, initial=variant.instance_count)
     for instance_type in variant.instance_types:
         facts = instance_type.facts
         if facts is not None and facts.burstable:
             raise BURSTABLE.error(
                 got=instance_type.name, allowed="types that are not burstable", where=where
             )
-    if variant.instance_count is None:
-        return
-    counts = (min_instances, variant.instance_count, max_instances)
-    if not any(is_token(count) for count in counts) and list(counts) != sorted(counts):
-        raise INITIAL_OUTSIDE_RANGE.error(
-            got=variant.instance_count, allowed=f"{min_instances} to {max_instances}", where=where
-        )

@@ -29,6 +29,7 @@ from ..synthesis.construct_tree import TreePart, only_child, path_below, stack_o
 from ..synthesis.lambda_functions import function_runtime, package_asset
 from ..synthesis.safeguards import (
     FunctionRole,
+    key_arn_of,
     log_group,
     private_bucket,
     safeguards_of,
@@ -150,7 +151,7 @@ class StagedModel(Construct):
     def reading(self) -> list[dict[str, Any]]:
         """What a role needs to read the files."""
         statements = reading(self.bucket.bucket_arn, self.pinned.prefix)
-        key_arn = _key_arn(self.bucket)
+        key_arn = key_arn_of(self.bucket)
         return [*statements, decrypting(key_arn)] if key_arn else statements
 
     def _resource(
@@ -171,7 +172,7 @@ class StagedModel(Construct):
         )
 
     def _rights(self, token: secretsmanager.ISecret | None) -> list[IDependable]:
-        rights = self._function.also(*staging(self.bucket.bucket_arn, _key_arn(self.bucket)))
+        rights = self._function.also(*staging(self.bucket.bucket_arn, key_arn_of(self.bucket)))
         acknowledge_wildcard_resources(
             rights,
             [f"{self.bucket.bucket_arn}/{prefix}" for prefix in STAGED_PREFIXES],
@@ -183,7 +184,7 @@ class StagedModel(Construct):
     def _reading(self, token: secretsmanager.ISecret) -> IDependable:
         # An ARN without the six characters at its end is of a secret that is known by name.
         secret = token.secret_full_arn or f"{token.secret_arn}-??????"
-        rights = self._function.also(*reading_secret(secret, _key_arn(token)))
+        rights = self._function.also(*reading_secret(secret, key_arn_of(token)))
         if secret.endswith("?"):
             acknowledge_wildcard_resources(
                 rights,
@@ -191,10 +192,6 @@ class StagedModel(Construct):
                 reason="The ARN of a secret that is known by its name ends at random.",
             )
         return rights
-
-
-def _key_arn(encrypted: s3.IBucket | secretsmanager.ISecret) -> str | None:
-    return encrypted.encryption_key.key_arn if encrypted.encryption_key else None
 
 
 def staged_for(

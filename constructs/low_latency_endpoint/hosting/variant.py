@@ -27,7 +27,6 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..options.variant import VariantOptions
-from ..options.written_to_s3 import CoreDump
 from ..synthesis.template_values import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
@@ -261,7 +260,8 @@ class ProductionVariant(VariantOptions):
                 "MlReservationArn": self.capacity_reservation_arn,
             }
         if dump is not None:
-            properties["CoreDumpConfig"] = _core_dump_property(dump)
+            key = {"KmsKeyId": dump.key.key_arn} if dump.key else {}
+            properties["CoreDumpConfig"] = {"DestinationS3Uri": dump.s3, **key}
         return {name: value for name, value in properties.items() if value is not None}
 
 
@@ -272,9 +272,3 @@ def _pool(pool: InstancePool) -> dict[str, Any]:
         if pool.model is None
         else {**properties, "ModelNameOverride": pool.model.model_name}
     )
-
-
-def _core_dump_property(dump: CoreDump) -> dict[str, Any]:
-    """As CloudFormation has it: older releases of aws-cdk-lib do not know it."""
-    key = {"KmsKeyId": dump.key.key_arn} if dump.key else {}
-    return {"DestinationS3Uri": dump.s3, **key}

@@ -9,6 +9,7 @@ from typing import Literal
 
 from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
 
 from ..errors.frozen import dataclass
 from ..facts.durations import milliseconds_of, seconds_of
@@ -72,22 +73,49 @@ ERROR_TEXTS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlarmSpecification:
-    """One alarm to make."""
+class DescribedAlarm:
+    """What an alarm says to people."""
 
     key: str  # ``<metric>/<statistic>`` and, with severities, ``/<severity>``
-    metric: cloudwatch.IMetric
-    threshold: float  # in the metric's own unit
     when: str  # the condition in words, with the unit that people use
     means: str  # what it means
     look_first: str  # what to look at first
     severity: str = ""  # empty without severities
+
+    def text(self, of: str) -> str:
+        """Its description."""
+        return f"{of}: {self.when}. Means: {self.means}. Look first at: {self.look_first}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmSpecification(DescribedAlarm):
+    """One alarm to make."""
+
+    metric: cloudwatch.IMetric
+    threshold: float  # in the metric's own unit
     group: str = ""  # alarms of one group alarm together, all of them: the windows of a burn rate
     operator: cloudwatch.ComparisonOperator = ABOVE
     missing: cloudwatch.TreatMissingData = MISSING_IS_FINE
     # evaluation periods and datapoints to alarm; by default those of the construct
     periods: tuple[int, int] | None = None
     unknown: tuple[str, ...] = field(default=())
+
+    def made(
+        self, scope: Construct, key: str, description: str, periods: tuple[int, int] = (1, 1)
+    ) -> cloudwatch.Alarm:
+        """The alarm, below a construct."""
+        evaluation_periods, datapoints = self.periods or periods
+        return cloudwatch.Alarm(
+            scope,
+            key.replace("/", "-"),
+            metric=self.metric,
+            threshold=self.threshold,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints,
+            comparison_operator=self.operator,
+            treat_missing_data=self.missing,
+            alarm_description=description,
+        )
 
 
 def specifications(

@@ -21,7 +21,7 @@ from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, region_of, stack_of
 from ..synthesis.policy_documents import least_stack_name
 from ..synthesis.template_values import masked, tokens
-from .alarm_specifications import AlarmSpecification, specifications
+from .alarm_specifications import AlarmSpecification, DescribedAlarm, specifications
 
 if TYPE_CHECKING:
     from aws_cdk.aws_applicationsignals import CfnServiceLevelObjective
@@ -190,32 +190,25 @@ class LatencyAlarms(Construct):
                 f"unknownInstanceType:{metric}",
                 f"{metric}: the instance type is not known, so one vCPU or GPU was assumed.",
             )
-        evaluation_periods, datapoints = specification.periods or self._periods
         key = f"{variant.name}/{specification.key}"
-        alarm = cloudwatch.Alarm(
-            self,
-            key.replace("/", "-"),
-            metric=specification.metric,
-            threshold=specification.threshold,
-            evaluation_periods=evaluation_periods,
-            datapoints_to_alarm=datapoints,
-            comparison_operator=specification.operator,
-            treat_missing_data=specification.missing,
-            alarm_description=self._description(
-                variant, specification.when, specification.means, specification.look_first
-            ),
-        )
-        self.alarms[key] = alarm
-        return alarm
+        text = self._description(variant, specification)
+        self.alarms[key] = specification.made(self, key, text, self._periods)
+        return self.alarms[key]
 
     def _anomaly(self, variant: EndpointVariant, name: str, statistic: str) -> cloudwatch.Alarm:
         """What CDK's AnomalyDetectionAlarm makes, which aws-cdk-lib 2.180 does not have."""
+        described = DescribedAlarm(
+            key=f"{name}/{statistic}/Anomaly",
+            when=f"{name} {statistic} leaves the band it usually keeps",
+            means="traffic or behaviour is unlike other days",
+            look_first="callers' releases and campaigns",
+        )
         evaluation_periods, _ = self._periods
         period = checked_period(self.options.period, 60, self._path)
         metric = variant.metric(name, statistic=statistic, period=self.options.period)
         alarm = cloudwatch.Alarm(
             self,
-            f"{variant.name}-{name}-{statistic}-Anomaly",
+            f"{variant.name}-{described.key.replace('/', '-')}",
             metric=cloudwatch.MathExpression(
                 expression="ANOMALY_DETECTION_BAND(m0, 2)",
                 using_metrics={"m0": metric},
@@ -226,12 +219,7 @@ class LatencyAlarms(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_LOWER_OR_GREATER_THAN_UPPER_THRESHOLD,
             evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=self._description(
-                variant,
-                f"{name} {statistic} leaves the band it usually keeps",
-                "traffic or behaviour is unlike other days",
-                "callers' releases and campaigns",
-            ),
+            alarm_description=self._description(variant, described),
         )
         resource = cast(CfnResource, alarm.node.default_child)
         resource.add_property_deletion_override("Threshold")
@@ -240,13 +228,10 @@ class LatencyAlarms(Construct):
             resource.add_property_override(f"Metrics.{index}.ReturnData", True)
         return alarm
 
-    def _description(self, variant: EndpointVariant, when: str, means: str, look_first: str) -> str:
-        fleet = "new fleet of " if self._new_fleet else ""
+    def _description(self, variant: EndpointVariant, described: DescribedAlarm) -> str:
         name = self._endpoint.name_at_synth
-        return (
-            f"{fleet}{name}/{variant.name}: {when}. Means: {means}. Look first at: {look_first}. "
-            f"Run: low-latency diagnose {name}"
-        )
+        of = f"{'new fleet of ' if self._new_fleet else ''}{name}/{variant.name}"
+        return f"{described.text(of)} Run: low-latency diagnose {name}"
 
     def _compose(self, rules: dict[str, list[str]]) -> None:
         held_back = ""

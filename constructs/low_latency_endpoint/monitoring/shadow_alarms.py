@@ -17,6 +17,7 @@ from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..synthesis.construct_tree import path_below
 from ..synthesis.template_values import check
+from .alarm_specifications import AlarmSpecification
 
 
 @checked_arguments
@@ -145,21 +146,15 @@ class ShadowAlarms(Construct):
     def _alarm(
         self, key: str, metric: cloudwatch.IMetric, threshold: float, when: str, look_first: str
     ) -> None:
-        evaluation_periods, datapoints = self._periods
-        alarm = cloudwatch.Alarm(
-            self,
-            key.replace("/", "-"),
+        specification = AlarmSpecification(
+            key=key,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=evaluation_periods,
-            datapoints_to_alarm=datapoints,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=(
-                f"{self._endpoint_name}/{self._shadow.name} (shadow): {when}. Means: callers see "
-                f"nothing of it, and would once it is promoted. Look first at: {look_first}."
-            ),
+            when=when,
+            means="callers see nothing of it, and would once it is promoted",
+            look_first=look_first,
         )
+        text = specification.text(f"{self._endpoint_name}/{self._shadow.name} (shadow)")
+        self.alarms[key] = specification.made(self, key, text, self._periods)
         for action in self._actions:
-            alarm.add_alarm_action(action)
-        self.alarms[key] = alarm
+            self.alarms[key].add_alarm_action(action)

@@ -34,7 +34,7 @@ from ..plan.dashboard_panels import TokenPanels
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
 from ..synthesis.template_values import is_token
-from .alarm_specifications import flattened
+from .alarm_specifications import DescribedAlarm, flattened
 from .alarms import is_on, paging_alarms
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
@@ -55,16 +55,11 @@ _MEANINGS = {
 }
 
 
-@dataclass(frozen=True)
-class _Watched:
-    """One alarm to make; ``severity`` is empty without severities."""
+@dataclass(frozen=True, kw_only=True)
+class _Watched(DescribedAlarm):
+    """One alarm to make."""
 
-    key: str
     query: str
-    when: str
-    means: str
-    look_first: str
-    severity: str = ""
 
 
 @checked_arguments
@@ -251,11 +246,8 @@ class TokenLatencyAlarms(Construct):
             interval=self._interval,
             pending=self._pending,
             recovery=self._recovery,
-            description=(
-                f"{name}/{variant}: {watched.when}. Means: {watched.means}. Look first at: "
-                f"{watched.look_first}. No data is OK: see that low-latency verify finds some. "
-                f"Run: low-latency diagnose {name}"
-            ),
+            description=f"{watched.text(f'{name}/{variant}')} No data is OK: see that low-latency "
+            f"verify finds some. Run: low-latency diagnose {name}",
         )
         self.alarms[key], self.queries[key] = alarm, watched.query
         return alarm

@@ -20,7 +20,7 @@ from ..facts.rules import (
 from ..options.argument_kinds import checked_arguments
 from ..options.network import PrivateLinkOptions
 from ..options.option import made_at
-from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.construct_tree import outermost_stack, path_below, path_of, stack_of
 from ..synthesis.template_values import is_token
 from .private_dns import (
     FIPS_LABEL,
@@ -239,18 +239,37 @@ class RuntimePrivateLink(Construct):
                 ``private_dns=False`` without the endpoint's DNS name, LLE363 for another
                 one.
         """
-        return _AdoptedPrivateLink(
-            scope,
-            id,
-            network=network,
-            interface_endpoint=interface_endpoint,
-            regional_dns_name=regional_dns_name,
-            hosted_zone_id=hosted_zone_id,
-            fips=fips,
-            private_dns=private_dns,
-            bidirectional_streaming=bidirectional_streaming,
-            hosted_zone_vpcs=hosted_zone_vpcs,
+        link = _AdoptedPrivateLink(scope, id)
+        if isinstance(interface_endpoint, ec2.InterfaceVpcEndpoint):  # made in the app
+            known_zone, known_name = dns_entry(interface_endpoint)
+            regional_dns_name = regional_dns_name or known_name
+            hosted_zone_id = hosted_zone_id or known_zone
+        if hosted_zone_vpcs and not (regional_dns_name and hosted_zone_id):
+            raise HOSTED_ZONE_NEEDS_DNS_NAME.error(
+                got="hosted_zone_vpcs without regional_dns_name and hosted_zone_id",
+                allowed="all three",
+                where=path_of(link),
+            )
+        link.private_dns = (
+            has_private_dns(interface_endpoint) if private_dns is None else private_dns
         )
+        if not link.private_dns and regional_dns_name is None:
+            raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
+                got="private_dns=False without regional_dns_name",
+                allowed="both",
+                where=path_of(link),
+            )
+        link.network = network
+        link.interface_endpoint = interface_endpoint
+        link._connections = interface_endpoint.connections
+        link.ports = _ports(bidirectional_streaming)
+        link.regional_dns_name = regional_dns_name
+        link.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
+        link.zonal_dns_names  # noqa: B018  # refuses a name that is of no such endpoint
+        link._policy = None
+        if hosted_zone_vpcs:
+            link._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))
+        return link
 
     @property
     @jsii.member(jsii_name="connections")
@@ -350,50 +369,8 @@ class RuntimePrivateLink(Construct):
 class _AdoptedPrivateLink(RuntimePrivateLink):
     """What :meth:`RuntimePrivateLink.from_interface_endpoint` returns."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        network: ZoneAlignedNetwork,
-        interface_endpoint: ec2.IInterfaceVpcEndpoint,
-        regional_dns_name: str | None,
-        hosted_zone_id: str | None,
-        fips: bool | None,
-        private_dns: bool | None,
-        bidirectional_streaming: bool,
-        hosted_zone_vpcs: Sequence[ec2.IVpc],
-    ) -> None:
+    def __init__(self, scope: Construct, id: str) -> None:
         Construct.__init__(self, scope, id)
-        if isinstance(interface_endpoint, ec2.InterfaceVpcEndpoint):  # made in the app
-            known_zone, known_name = dns_entry(interface_endpoint)
-            regional_dns_name = regional_dns_name or known_name
-            hosted_zone_id = hosted_zone_id or known_zone
-        if hosted_zone_vpcs and not (regional_dns_name and hosted_zone_id):
-            raise HOSTED_ZONE_NEEDS_DNS_NAME.error(
-                got="hosted_zone_vpcs without regional_dns_name and hosted_zone_id",
-                allowed="all three",
-                where=path_of(self),
-            )
-        self.private_dns = (
-            has_private_dns(interface_endpoint) if private_dns is None else private_dns
-        )
-        if not self.private_dns and regional_dns_name is None:
-            raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
-                got="private_dns=False without regional_dns_name",
-                allowed="both",
-                where=path_of(self),
-            )
-        self.network = network
-        self.interface_endpoint = interface_endpoint
-        self._connections = interface_endpoint.connections
-        self.ports = _ports(bidirectional_streaming)
-        self.regional_dns_name = regional_dns_name
-        self.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
-        self.zonal_dns_names  # noqa: B018  # refuses a name that is of no such endpoint
-        self._policy = None
-        if hosted_zone_vpcs:
-            self._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))
 
 
 def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
@@ -426,12 +403,12 @@ def _rules_stand_with(
     others = {path_of(stack): stack for stack in bound if path_of(stack) != path_of(link_stack)}
     if not others:
         return False
-    own = path_of(_outermost(link_stack))
+    own = path_of(outermost_stack(link_stack))
     vpc_stack = vpc_stack_of(network) if is_token(network.vpc_id) else link_stack
-    needed = _needed_by(_outermost(link_stack), _outermost(vpc_stack))
+    needed = _needed_by(outermost_stack(link_stack), outermost_stack(vpc_stack))
     return not any(
         path == path_of(vpc_stack)
-        if (family := path_of(_outermost(stack))) == own  # nested in the same stack
+        if (family := path_of(outermost_stack(stack))) == own  # nested in the same stack
         else family in needed
         for path, stack in others.items()
     )
@@ -446,10 +423,3 @@ def _needed_by(*stacks: Stack) -> set[str]:
             needed.add(path_of(stack))
             waiting += stack.dependencies
     return needed
-
-
-def _outermost(stack: Stack) -> Stack:
-    """The stack itself, or the one that it is nested in."""
-    while (parent := stack.nested_stack_parent) is not None:
-        stack = parent
-    return stack

@@ -219,15 +219,22 @@ class ZoneAlignedNetwork(Construct):
                 ``subnets`` names other zones, LLE158 when ``subnet_selection`` is given
                 beside it, LLE159 for one subnet in two zones.
         """
-        return _NetworkInVpc(
-            scope,
-            id,
-            vpc=vpc,
-            client_zones=client_zones,
-            subnets=subnets,
-            subnet_selection=subnet_selection,
-            s3_prefix_list=s3_prefix_list,
+        network = _NetworkInVpc(scope, id)
+        _check_region(network, client_zones)
+        network.vpc_id, network._refer = vpc.vpc_id, lambda: vpc
+        network.client_zones = client_zones
+        network.subnets = choose_subnets(network, vpc, client_zones, subnets, subnet_selection)
+        network.subnet_ids = [subnet.subnet_id for subnet in network.subnets]
+        network.zone_names = [zone_name_of(subnet) for subnet in network.subnets]
+        network.fleet_room = shared_room(vpc, network.subnets)
+        # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
+        network.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
+            vpc.dns_support_enabled and vpc.dns_hostnames_enabled
         )
+        network.data_path = []
+        network.s3_prefix_list = s3_prefix_list
+        network.model_security_group = _model_security_group(network)
+        return network
 
     def allow_s3(self, bucket: s3.IBucket | str, *, write: bool = False) -> None:
         """Let a bucket through the S3 gateway endpoint, whosever it is.
@@ -385,34 +392,10 @@ class _NetworkInVpc(ZoneAlignedNetwork):
     """What :meth:`ZoneAlignedNetwork.in_vpc` returns; makes nothing but the model's group."""
 
     own_vpc = False
+    _expects_way_to_s3 = False
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        vpc: ec2.IVpc,
-        client_zones: ClientZones,
-        subnets: Mapping[str, ec2.ISubnet] | None,
-        subnet_selection: ec2.SubnetSelection | None,
-        s3_prefix_list: ec2.IPrefixList | None,
-    ) -> None:
+    def __init__(self, scope: Construct, id: str) -> None:
         Construct.__init__(self, scope, id)
-        _check_region(self, client_zones)
-        self.vpc_id, self._refer = vpc.vpc_id, lambda: vpc
-        self.client_zones = client_zones
-        self.subnets = choose_subnets(self, vpc, client_zones, subnets, subnet_selection)
-        self.subnet_ids = [subnet.subnet_id for subnet in self.subnets]
-        self.zone_names = [zone_name_of(subnet) for subnet in self.subnets]
-        self.fleet_room = shared_room(vpc, self.subnets)
-        # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
-        self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
-            vpc.dns_support_enabled and vpc.dns_hostnames_enabled
-        )
-        self.data_path = []
-        self.s3_prefix_list = s3_prefix_list
-        self.model_security_group = _model_security_group(self)
-        self._expects_way_to_s3 = False
 
     def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
         """Its endpoints stay as they are; what is read from S3 needs one, or another way."""

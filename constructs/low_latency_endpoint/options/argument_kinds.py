@@ -28,6 +28,7 @@ from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
 from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
+from .option import alternatives
 
 OPTIONS = rule(
     "LLE360",
@@ -143,7 +144,7 @@ class _Misfit(NamedTuple):
 
     def error(self, owner: str, name: str) -> ConfigurationError:
         where = f"{owner}, {name}{self.path}"
-        kinds = _alternatives(self.kind)
+        kinds = alternatives(self.kind)
         if (
             any(map(_is_duration, kinds))
             and isinstance(self.value, (int, float, str))
@@ -202,7 +203,7 @@ def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationE
     places = [
         f"{parameter}={kind.__name__}({name}=...)"
         for parameter, of in groups.items()
-        for kind in _alternatives(of)
+        for kind in alternatives(of)
         if kind in public.values() and name in _options(kind)
     ] or [each for each, kind in public.items() if name in _options(kind)]
     error = UNKNOWN_ARGUMENT.error(
@@ -451,10 +452,6 @@ def _mapping_for_options(
         allowed=f"{parameter}={options.__name__}({stated}), with {', '.join(known)}",
         fix=f"Pass {' or '.join(_examples(options, value))} as {parameter}.",
     )
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _in_words(kind: Any) -> str:

@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
-from ..facts.metrics import MICROSECONDS_PER_MILLISECOND
 from ..report.numbers import milliseconds, readable
 from .dashboard_panels import (
     PERIOD,
@@ -139,9 +138,7 @@ def dashboard_body(
             )
         )
         top += height
-    for index, graph in enumerate(graphs):
-        x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
-        widgets.append(_widget("metric", x, y, _HALF, _HEIGHT, graph))
+    widgets += _in_pairs("metric", graphs, top)
     top += (len(graphs) + 1) // 2 * _HEIGHT
     charts = [
         chart
@@ -150,10 +147,14 @@ def dashboard_body(
             endpoint_name, region, f" · {token.variant}" if len(variants) > 1 else ""
         )
     ]
-    for index, chart in enumerate(charts):
-        x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
-        widgets.append(_widget("chart", x, y, _HALF, _HEIGHT, chart))
+    widgets += _in_pairs("chart", charts, top)
     return {"start": "-PT3H", "periodOverride": "inherit", "widgets": widgets}
+
+
+def _in_pairs(kind: str, graphs: Sequence[dict[str, Any]], top: int) -> Iterator[dict[str, Any]]:
+    for index, graph in enumerate(graphs):
+        x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
+        yield _widget(kind, x, y, _HALF, _HEIGHT, graph)
 
 
 def _widget(
@@ -211,14 +212,8 @@ class _Panels:
         for statistic in dict.fromkeys(
             ["p50", "p90", "p99", *(limit.statistic for limit in limits), *targets]
         ):
-            key = statistic.lower().replace(".", "_")
-            panel.raw(self._dimensions, "ModelLatency", statistic, f"{key}_us")
-            panel.formula(
-                f"{key}_us / {MICROSECONDS_PER_MILLISECOND}",
-                key,
-                statistic,
-                _BLUE.get(statistic, ""),
-            )
+            key, color = statistic.lower().replace(".", "_"), _BLUE.get(statistic, "")
+            panel.latency(self._dimensions, "ModelLatency", statistic, key, statistic, color)
         for limit in limits:
             panel.line(limit.value, limit.label)
         for statistic, value in targets.items():
@@ -235,8 +230,7 @@ class _Panels:
             ("ModelLatency", "model", _MODEL),
             ("OverheadLatency", "overhead", _OVERHEAD),
         ):
-            panel.raw(self._dimensions, name, "Average", f"{key}_us")
-            panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, name, color)
+            panel.latency(self._dimensions, name, "Average", key, name, color)
         return panel.properties()
 
     def traffic(self) -> dict[str, Any]:
@@ -334,14 +328,8 @@ class _Panels:
     def latency_by_type(self, limits: Sequence[_Limit]) -> dict[str, Any]:
         panel = self._panel("How fast is each instance type?", "ModelLatency p99 in ms")
         for number, pool in enumerate(self._variant.pools):
-            dimensions = (*self._dimensions, "InstanceType", pool.name)
-            panel.raw(dimensions, "ModelLatency", "p99", f"type{number}_us")
-            panel.formula(
-                f"type{number}_us / {MICROSECONDS_PER_MILLISECOND}",
-                f"type{number}",
-                pool.name,
-                _POOLS[0][number],
-            )
+            dimensions, color = (*self._dimensions, "InstanceType", pool.name), _POOLS[0][number]
+            panel.latency(dimensions, "ModelLatency", "p99", f"type{number}", pool.name, color)
         for limit in limits:
             if limit.statistic == "p99":
                 panel.line(limit.value, limit.label)
@@ -361,8 +349,7 @@ class _Panels:
             ("ModelDownloadingTime", "download", "download"),
             ("ModelLoadingTime", "load", "load"),
         ):
-            panel.raw(self._dimensions, name, "Average", f"{key}_us")
-            panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, label)
+            panel.latency(self._dimensions, name, "Average", key, label)
         panel.raw(self._dimensions, "ModelCacheHit", "Average", "hit_share")
         panel.formula(
             "hit_share * 100", "hits", "requests with a loaded model, percent", "#2ca02c", "right"

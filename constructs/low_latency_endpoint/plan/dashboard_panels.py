@@ -75,6 +75,19 @@ class DashboardPanel:
             options["color"] = color
         self.metrics.append([options])
 
+    def latency(
+        self,
+        dimensions: Sequence[str],
+        name: str,
+        statistic: str,
+        key: str,
+        label: str,
+        color: str = "",
+    ) -> None:
+        """A latency in milliseconds."""
+        self.raw(dimensions, name, statistic, f"{key}_us")
+        self.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, label, color)
+
     def line(self, value: float, label: str, color: str = _LIMIT) -> None:
         """A horizontal line."""
         self.annotations.append({"value": value, "label": label, "color": color})
@@ -252,11 +265,8 @@ def _latencies(endpoint_name: str, region: str, roles: dict[str, str]) -> Dashbo
     for role, variant in roles.items():
         dimensions = ("EndpointName", endpoint_name, "VariantName", variant)
         for statistic, color in _COLORS[role].items():
-            key = f"{role}_{statistic}"
-            panel.raw(dimensions, "ModelLatency", statistic, f"{key}_us")
-            panel.formula(
-                f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, f"{variant} {statistic}", color
-            )
+            key, label = f"{role}_{statistic}", f"{variant} {statistic}"
+            panel.latency(dimensions, "ModelLatency", statistic, key, label, color)
     return panel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
@@ -81,16 +81,7 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as JSON-safe data, keys always in the same order."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "rule": self.rule,
-            "inputs": dict(self.inputs),
-            "source": self.source,
-            "overridden": self.overridden,
-            "note": self.note,
-        }
+        return asdict(self)
 
 
 def alarm_name(metric: str, statistic: str) -> str:

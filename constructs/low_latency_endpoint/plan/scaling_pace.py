@@ -89,7 +89,6 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
 
 
 MINUTE = 60.0
-_IN_MINUTES = 15
 _IN_BELOW = 0.9
 
 
@@ -121,14 +120,14 @@ def fleet_along(
     rates = list(_minutes(levels))
     # The day repeats: it begins with the fleet with which the one before it ended.
     fleet, rest = minimum, 0.0
-    back: deque[float] = deque(maxlen=_IN_MINUTES)
+    back: deque[float] = deque(maxlen=IN_DATAPOINTS)
     counts: list[int] = []
     for rate in rates * 2:
         back.append(rate)
         rest -= MINUTE
         fleet = max(fleet, min(_needed(rate, target_tps), maximum))
         counts.append(fleet)
-        if len(back) == _IN_MINUTES and rest <= 0 and max(back) < _IN_BELOW * target_tps * fleet:
+        if len(back) == IN_DATAPOINTS and rest <= 0 and max(back) < _IN_BELOW * target_tps * fleet:
             kept = max(_needed(max(back), target_tps), minimum)
             if kept < fleet:
                 fleet, rest = kept, scale_in_seconds

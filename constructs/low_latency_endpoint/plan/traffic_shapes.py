@@ -27,34 +27,14 @@ SHAPES = Path(__file__).parent / "traffic_shapes.json"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How traffic runs over time, as shares of the peak, and what befalls the fleet meanwhile.
-
-    Attributes
-    ----------
-    name, description : str
-        What it is called and what it stands for.
-    levels : tuple of (float, float)
-        End in seconds and share of the peak rate up to there, constant in between.
-    deploy_at : float or None
-        When a new version is deployed, in seconds.
-    zone_lost_at : float or None
-        When the first zone fails, in seconds.
-    recorded_peak : float or None
-        Requests per second that were recorded at the share of 1.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS131`` for levels that do not rise in time, for negative shares, and without traffic;
-        ``LLS111`` for times out of range.
-    """
+    """How traffic runs over time, as shares of the peak, and what befalls the fleet meanwhile."""
 
     name: str
     description: str
-    levels: tuple[tuple[float, float], ...]
-    deploy_at: float | None = None
-    zone_lost_at: float | None = None
-    recorded_peak: float | None = None
+    levels: tuple[tuple[float, float], ...]  # end in seconds, and the peak's share up to there
+    deploy_at: float | None = None  # when a new version is deployed, in seconds
+    zone_lost_at: float | None = None  # when the first zone fails, in seconds
+    recorded_peak: float | None = None  # requests per second that were recorded at the share of 1
 
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
@@ -136,13 +116,7 @@ def shapes() -> dict[str, Shape]:
 
 
 def shape(name: str) -> Shape:
-    """One of the shapes that ship.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS122`` for a name that is not there.
-    """
+    """One of the shapes that ship."""
     if name not in shapes():
         raise SHAPE.error(got=repr(name), allowed=", ".join(shapes()))
     return shapes()[name]

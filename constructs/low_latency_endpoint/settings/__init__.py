@@ -16,14 +16,12 @@ from .plan_report import (
     SharedResources,
     explain_endpoint,
     explain_variants,
-    fleets_along,
     largest_fleet,
     shared_resources,
-    stack_cost,
 )
 from .schema import settings_json_schema
 from .stack import Settings, region_of
-from .stack_parts import instances_in_update
+from .stack_parts import fleets_along, instances_in_update, stack_cost
 from .variant_plans import (
     PlannedVariant,
     environment_place,

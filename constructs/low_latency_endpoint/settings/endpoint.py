@@ -185,151 +185,6 @@ def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
             yield variant.place, own.containers or first, own.instance_type or name
 
 
-def rules_of_pools(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """One to five pools, each with a type and a priority of its own."""
-    pools = endpoint.instance_pools
-    if endpoint._states("instance_pools"):
-        yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
-    for part in ("instance_type", "priority"):
-        values = [getattr(pool, part) for pool in pools]
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield finding(
-                    POOL_TYPE_TWICE,
-                    *("instance_pools", index, part),
-                    got=value,
-                    allowed=f"another {part.replace('_', ' ')} than that of the pools before",
-                )
-
-
-def rules_of_metrics(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Alarms watch what such an endpoint publishes."""
-    stated, known = endpoint.alarms, {metric.name for metric in metrics()}
-    watched: dict[Place, str] = {
-        (option,): metric for option, metric in METRIC_OF_ALARM.items() if stated._states(option)
-    }
-    watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
-    for _, containers, name in variants_and_first(endpoint):
-        multi_model = any(container.multi_model for container in containers)
-        shape = endpoint_shape(len(containers), multi_model=multi_model)
-        for place, metric in watched.items():
-            yield from breaches(
-                ("alarms", *place),
-                lambda metric=metric, shape=shape, name=name: check_published(
-                    metric_facts(metric), shape=shape, instance_types=[name]
-                ),
-            )
-
-
-def rules_of_guardrails(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """A deployment with guardrails suits each type."""
-    stated = endpoint.deployment
-    if stated is None:
-        return
-    back = stated.rollback_on_alarms is True
-    for _, _, name in variants_and_first(endpoint) if any(stated.ways) else ():
-        yield from breaches(
-            ("deployment",),
-            lambda name=name: check_guardrails(stated.kind, [name], rolls_back=back),
-        )
-
-
-def rules_of_platforms(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Images are built for the instances' processors."""
-    own = {variant.place for variant in further_variants(endpoint) if variant.settings.containers}
-    for place, containers, name in variants_and_first(endpoint):
-        for index, container in enumerate(containers):
-            image = container.image
-            if image.asset is not None and image.platform is not None:
-                stands = not place or place in own
-                yield from breaches(
-                    (*place, "containers", index, "image", "platform")
-                    if stands
-                    else (*place, "instance_type"),
-                    check_built_image_runs_on,
-                    ARCHITECTURE_OF_PLATFORM[image.platform],
-                    name,
-                )
-
-
-def rules_of_rollback_alarms(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
-    stated = endpoint.alarms.model_latency
-    deployment = endpoint.deployment
-    back = deployment.rollback_on_alarms if deployment else None
-    types = [name for _, _, name in variants_and_first(endpoint)]
-    if isinstance(stated, dict) and rolls_back(back, types):
-        yield from breaches(
-            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
-        )
-
-
-def rules_of_volume_keys(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """A key for volumes on types that have storage of their own."""
-    if endpoint.kms_key_arn is None or endpoint.kms_key_with_local_storage:
-        return
-    for place, _, name in variants_and_first(endpoint):
-        facts = instance_facts(name)
-        if facts and facts.local_storage_gb:
-            yield finding(
-                KMS_WITH_LOCAL_STORAGE,
-                *(place or ("kms_key_arn",)),
-                got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
-                allowed="no key, or a type without local storage",
-                fix="Remove kms_key_arn, choose another type, or set "
-                "kms_key_with_local_storage: true if your account accepts it.",
-            )
-
-
-def rules_of_names(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Names of variants differ."""
-    for variant in further_variants(endpoint):
-        if variant.name == endpoint.variant_name:
-            yield finding(
-                VARIANT_NAMED_TWICE,
-                *(("shadow", "name") if variant.shadow else variant.place),
-                got=variant.name,
-                allowed=f"another name than {endpoint.variant_name}",
-            )
-
-
-def rules_of_shadow(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """A shadow stands beside one variant."""
-    if endpoint.variants and endpoint.shadow is not None:
-        names = ", ".join([endpoint.variant_name, *endpoint.variants])
-        yield finding(
-            SHADOW_OF_ONE_VARIANT,
-            "shadow",
-            got=f"{endpoint.shadow.name} beside {names}",
-            allowed="variants, or a shadow",
-        )
-
-
-def rules_of_weights(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Somebody gets the requests."""
-    if not any(
-        [endpoint.variant_weight, *(variant.weight for variant in endpoint.variants.values())]
-    ):
-        yield finding(
-            ALL_WEIGHTS_ZERO, "variant_weight", got="0 of all", allowed="one weight above 0"
-        )
-
-
-def rules_of_rolling(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """A rolling update is of one variant."""
-    if (
-        endpoint.variants
-        and endpoint.deployment
-        and endpoint.deployment.rolling_percent is not None
-    ):
-        yield finding(
-            ROLLING_NEEDS_ONE_VARIANT,
-            *("deployment", "rolling"),
-            got=f"{1 + len(endpoint.variants)} variants",
-            allowed="1",
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class EndpointSettings(
     InstanceOptions, ModelOptions, ConfigurationOptions, EndpointOptions, LoadOptions
@@ -462,13 +317,133 @@ class EndpointSettings(
                 silence_beside_canary("expect_traffic beside a canary"),
             )
 
-    _rules_of_pools = rules_of_pools
-    _rules_of_metrics = rules_of_metrics
-    _rules_of_guardrails = rules_of_guardrails
-    _rules_of_platforms = rules_of_platforms
-    _rules_of_rollback_alarms = rules_of_rollback_alarms
-    _rules_of_volume_keys = rules_of_volume_keys
-    _rules_of_names = rules_of_names
-    _rules_of_shadow = rules_of_shadow
-    _rules_of_weights = rules_of_weights
-    _rules_of_rolling = rules_of_rolling
+    def _rules_of_pools(self) -> Iterator[Finding]:
+        """One to five pools, each with a type and a priority of its own."""
+        pools = self.instance_pools
+        if self._states("instance_pools"):
+            yield from breaches(("instance_pools",), limits.INSTANCE_POOL_COUNT.check, len(pools))
+        for part in ("instance_type", "priority"):
+            values = [getattr(pool, part) for pool in pools]
+            for index, value in enumerate(values):
+                if value in values[:index]:
+                    yield finding(
+                        POOL_TYPE_TWICE,
+                        *("instance_pools", index, part),
+                        got=value,
+                        allowed=f"another {part.replace('_', ' ')} than that of the pools before",
+                    )
+
+    def _rules_of_metrics(self) -> Iterator[Finding]:
+        """Alarms watch what such an endpoint publishes."""
+        stated, known = self.alarms, {metric.name for metric in metrics()}
+        watched: dict[Place, str] = {
+            (option,): metric
+            for option, metric in METRIC_OF_ALARM.items()
+            if stated._states(option)
+        }
+        watched |= {("anomalies", metric): metric for metric in stated.anomalies if metric in known}
+        for _, containers, name in variants_and_first(self):
+            multi_model = any(container.multi_model for container in containers)
+            shape = endpoint_shape(len(containers), multi_model=multi_model)
+            for place, metric in watched.items():
+                yield from breaches(
+                    ("alarms", *place),
+                    lambda metric=metric, shape=shape, name=name: check_published(
+                        metric_facts(metric), shape=shape, instance_types=[name]
+                    ),
+                )
+
+    def _rules_of_guardrails(self) -> Iterator[Finding]:
+        """A deployment with guardrails suits each type."""
+        stated = self.deployment
+        if stated is None:
+            return
+        back = stated.rollback_on_alarms is True
+        for _, _, name in variants_and_first(self) if any(stated.ways) else ():
+            yield from breaches(
+                ("deployment",),
+                lambda name=name: check_guardrails(stated.kind, [name], rolls_back=back),
+            )
+
+    def _rules_of_platforms(self) -> Iterator[Finding]:
+        """Images are built for the instances' processors."""
+        own = {variant.place for variant in further_variants(self) if variant.settings.containers}
+        for place, containers, name in variants_and_first(self):
+            for index, container in enumerate(containers):
+                image = container.image
+                if image.asset is not None and image.platform is not None:
+                    stands = not place or place in own
+                    yield from breaches(
+                        (*place, "containers", index, "image", "platform")
+                        if stands
+                        else (*place, "instance_type"),
+                        check_built_image_runs_on,
+                        ARCHITECTURE_OF_PLATFORM[image.platform],
+                        name,
+                    )
+
+    def _rules_of_rollback_alarms(self) -> Iterator[Finding]:
+        """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
+        stated = self.alarms.model_latency
+        deployment = self.deployment
+        back = deployment.rollback_on_alarms if deployment else None
+        types = [name for _, _, name in variants_and_first(self)]
+        if isinstance(stated, dict) and rolls_back(back, types):
+            yield from breaches(
+                ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
+            )
+
+    def _rules_of_volume_keys(self) -> Iterator[Finding]:
+        """A key for volumes on types that have storage of their own."""
+        if self.kms_key_arn is None or self.kms_key_with_local_storage:
+            return
+        for place, _, name in variants_and_first(self):
+            facts = instance_facts(name)
+            if facts and facts.local_storage_gb:
+                yield finding(
+                    KMS_WITH_LOCAL_STORAGE,
+                    *(place or ("kms_key_arn",)),
+                    got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
+                    allowed="no key, or a type without local storage",
+                    fix="Remove kms_key_arn, choose another type, or set "
+                    "kms_key_with_local_storage: true if your account accepts it.",
+                )
+
+    def _rules_of_names(self) -> Iterator[Finding]:
+        """Names of variants differ."""
+        for variant in further_variants(self):
+            if variant.name == self.variant_name:
+                yield finding(
+                    VARIANT_NAMED_TWICE,
+                    *(("shadow", "name") if variant.shadow else variant.place),
+                    got=variant.name,
+                    allowed=f"another name than {self.variant_name}",
+                )
+
+    def _rules_of_shadow(self) -> Iterator[Finding]:
+        """A shadow stands beside one variant."""
+        if self.variants and self.shadow is not None:
+            names = ", ".join([self.variant_name, *self.variants])
+            yield finding(
+                SHADOW_OF_ONE_VARIANT,
+                "shadow",
+                got=f"{self.shadow.name} beside {names}",
+                allowed="variants, or a shadow",
+            )
+
+    def _rules_of_weights(self) -> Iterator[Finding]:
+        """Somebody gets the requests."""
+        if not any([self.variant_weight, *(variant.weight for variant in self.variants.values())]):
+            yield finding(
+                ALL_WEIGHTS_ZERO, "variant_weight", got="0 of all", allowed="one weight above 0"
+            )
+
+    def _rules_of_rolling(self) -> Iterator[Finding]:
+        """A rolling update is of one variant."""
+        if self.variants and self.deployment and self.deployment.rolling_percent is not None:
+            yield finding(
+                ROLLING_NEEDS_ONE_VARIANT,
+                *("deployment", "rolling"),
+                got=f"{1 + len(self.variants)} variants",
+                allowed="1",
+            )

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
-from ..errors import MOST_SHOWN, ConfigurationError, did_you_mean
+from ..errors import MOST_SHOWN, ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
 from ..options.option import Options, read
 from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
@@ -29,10 +29,10 @@ class BreachError(ValueError):
         self.sound_part = sound_part  # options without the values that are wrong
         super().__init__("\n".join(str(error) for _, error in self.findings))
 
-    @classmethod
-    def of(cls, error: ConfigurationError, *place: str | int) -> BreachError:
-        """One error at a place below the value."""
-        return cls([(place, error)])
+
+def breach(rule: ErrorRule, *, got: object, allowed: str, fix: str = "") -> BreachError:
+    """One breach of a rule."""
+    return BreachError([finding(rule, got=got, allowed=allowed, fix=fix)])
 
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
@@ -80,15 +80,11 @@ class SettingsModel(BaseModel):
         if isinstance(given, cls.makes):
             return given  # type: ignore[return-value]
         if not isinstance(given, Mapping):
-            raise BreachError(
-                [
-                    finding(
-                        WRONG_KIND,
-                        got=given,
-                        allowed="a mapping with " + ", ".join(cls.model_fields),
-                        fix=_as_mapping(cls, given),
-                    )
-                ]
+            raise breach(
+                WRONG_KIND,
+                got=given,
+                allowed="a mapping with " + ", ".join(cls.model_fields),
+                fix=_as_mapping(cls, given),
             )
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []

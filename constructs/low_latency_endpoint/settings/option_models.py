@@ -26,12 +26,11 @@ from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
-from ..errors.findings import finding, shown
 from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
 from ..facts.limit_kinds import Choice, Limit, Pattern
 from ..options.option import Declared, Lasting, Option, Options, alternatives, options_of
 from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
-from .model_base import BreachError, SettingsModel
+from .model_base import BreachError, SettingsModel, breach
 from .yaml_source import WrittenFloat, WrittenInt
 
 
@@ -48,28 +47,20 @@ def parse_duration(value: Any) -> timedelta:
     try:
         duration = duration_of_text(text) if isinstance(text, str) else None
     except OverflowError:
-        raise BreachError(
-            [
-                finding(
-                    DURATION_FORM,
-                    got=value,
-                    allowed="a duration that a clock can measure",
-                    fix="Shorten it.",
-                )
-            ]
+        raise breach(
+            DURATION_FORM,
+            got=value,
+            allowed="a duration that a clock can measure",
+            fix="Shorten it.",
         ) from None
     if duration is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
         fix = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
-        raise BreachError(
-            [
-                finding(
-                    DURATION_FORM,
-                    got=value if not bare else str(text),
-                    fix=fix,
-                    allowed="a number and ms, s, m or h, such as 200ms or 5m",
-                )
-            ]
+        raise breach(
+            DURATION_FORM,
+            got=value if not bare else str(text),
+            allowed="a number and ms, s, m or h, such as 200ms or 5m",
+            fix=fix,
         )
     return duration
 
@@ -96,7 +87,7 @@ def checked(limit: Limit, value: Any) -> Any:
     try:
         return limit.check(value)
     except ConfigurationError as error:
-        raise BreachError.of(error) from None
+        raise BreachError([((), error)]) from None
 
 
 class Limited:
@@ -106,9 +97,8 @@ class Limited:
     limit applies to seconds, or to milliseconds when the limit says so.
     """
 
-    def __init__(self, limit: Limit, note: str = "") -> None:
+    def __init__(self, limit: Limit) -> None:
         self.limit = limit
-        self.note = note
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -140,11 +130,10 @@ class Limited:
         duration = parse_duration(value)
         in_unit = in_unit_of(self.limit, duration)
         if isinstance(self.limit, Choice) and not self.limit.holds(in_unit):
-            raise BreachError.of(
-                self.limit.rule.error(
-                    got=f"{in_unit:g}s",
-                    allowed=", ".join(f"{value}s" for value in self.limit.values),
-                )
+            raise breach(
+                self.limit.rule,
+                got=f"{in_unit:g}s",
+                allowed=", ".join(f"{value}s" for value in self.limit.values),
             )
         checked(self.limit, in_unit)
         return duration
@@ -181,9 +170,7 @@ def path_beside(value: str | Path, info: ValidationInfo) -> Path:
     path = Path(context.get("folder") or "", value)
     within = context.get("within")
     if within is not None and not is_within(path, within):
-        raise BreachError(
-            [finding(OUTSIDE, got=shown(str(value)), allowed="a path within the repository")]
-        )
+        raise breach(OUTSIDE, got=str(value), allowed="a path within the repository")
     return path
 
 
@@ -198,7 +185,7 @@ def is_within(path: Path, folder: Path) -> bool:
 
 def _path(value: Any, info: ValidationInfo) -> Path:
     if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
-        raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
+        raise breach(NO_SUCH_ASSET, got=value, allowed="a path")
     return path_beside(value, info)
 
 
@@ -211,13 +198,7 @@ def _asset(value: Any, info: ValidationInfo) -> Path:
     except OSError:  # the name is too long for the file system
         there = False
     if folder and not there:
-        raise BreachError(
-            [
-                finding(
-                    NO_SUCH_ASSET, got=shown(str(value)), allowed=f"a file or folder below {folder}"
-                )
-            ]
-        )
+        raise breach(NO_SUCH_ASSET, got=str(value), allowed=f"a file or folder below {folder}")
     return path
 
 

@@ -20,24 +20,15 @@ from ..options.alarms import TokenAlarmOptions
 from ..options.throughput import counted_instances
 from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
-from ..plan.hourly_cost import StackCost
 from ..plan.plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
-from ..plan.scaling_pace import FleetAlong
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_explanations import NO_TOKEN_ALARMS
-from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
 from .endpoint import EndpointSettings, all_containers
 from .stack import Settings, region_of
-from .stack_parts import (
-    cost_of_plans,
-    fleets_of_plans,
-    instances_in_update,
-    variant_cost,
-    watching_alarms,
-)
+from .stack_parts import instances_in_update, variant_cost, watching_alarms
 from .variant_plans import (
     PlannedVariant,
     plan_endpoint,
@@ -226,16 +217,6 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
 def largest_fleet(settings: Settings) -> int:
     """The most instances that all endpoints of a settings file have together, outside of updates."""
     return sum(variant.plan.largest_fleet for variant in planned_variants(settings))
-
-
-def stack_cost(settings: Settings) -> StackCost:
-    """What the stack of a settings file costs, as far as the prices are known."""
-    return cost_of_plans(settings, list(planned_variants(settings)))
-
-
-def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:
-    """The fleet of each variant along a day; ``None`` if it follows requests in flight."""
-    return fleets_of_plans(list(planned_variants(settings)), shape)
 
 
 class QuotaNeed(NamedTuple):

@@ -19,7 +19,7 @@ from ..facts.images import known_dlc_account
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..facts.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..facts.s3_names import check_bucket
+from ..facts.s3_names import bucket_of, check_bucket
 from ..facts.subnets import plan_subnets
 from ..facts.warm_up_rules import keep_warm_threshold
 from ..facts.zones import check_zones_in_region, region_of_zone
@@ -41,7 +41,7 @@ from ..options.safeguards import Safeguards
 from ..plan.hourly_cost import read_price_file
 from ..plan.published_metrics import METRICS_IN_ALARM
 from .endpoint import EndpointSettings, all_containers, container_id, further_variants
-from .model_base import BreachError
+from .model_base import BreachError, breach
 from .option_models import path_beside
 
 _FILE = "file"
@@ -50,9 +50,7 @@ _FILE = "file"
 def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
     """The prices of the file, and over them those that are stated here."""
     if not isinstance(given, Mapping):
-        raise BreachError(
-            [finding(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")]
-        )
+        raise breach(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")
     prices: dict[str, Price] = {}
     problems: list[Finding] = []
     for item, value in given.items():
@@ -65,8 +63,8 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
                 listed = read_price_file(path_beside(str(value), info)) if folder else {}
             except ConfigurationError as error:
                 problems.append(((item,), error))
-            except BreachError as breach:
-                problems += [((item,), error) for _, error in breach.findings]
+            except BreachError as outside:
+                problems += [((item,), error) for _, error in outside.findings]
             else:
                 prices = {**listed, **prices}
         elif isinstance(value, Price):
@@ -137,155 +135,6 @@ def region_of(settings: Settings) -> str | None:
     return settings.region or (region_of_zone(zones[0]) if zones else None)
 
 
-def rules_of_region(settings: Settings) -> Iterator[Finding]:
-    """All client zones lie in the stack's region; without one, in that of the first zone."""
-    stated, region = settings.client_zones, region_of(settings)
-    for index, zone in enumerate(stated.zones if region else ()):
-        place = ("client_zones", "ids" if stated.ids else "names", index)
-        yield from breaches(place, check_zones_in_region, [zone], region)
-
-
-def rules_of_subnets(settings: Settings) -> Iterator[Finding]:
-    """One subnet per client zone; with zone IDs they cannot be found by lookup."""
-    zones, subnets = settings.client_zones.zones, settings.network.subnets
-    if not zones:  # that fault is found with the zones
-        return
-    if subnets is None:
-        if settings.network.vpc_id is not None and settings.client_zones.ids:
-            yield finding(
-                NEEDS_ANOTHER,
-                *("network", "vpc_id"),
-                got="vpc_id with zone IDs, no subnets",
-                allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
-                what="zones given by ID need the existing VPC's subnet for each",
-                fix="Add network.subnets, or give client_zones by names: a lookup finds "
-                "subnets by zone name only.",
-            )
-        return
-    if set(subnets) != set(zones):
-        missing = [zone for zone in zones if zone not in subnets]
-        foreign = [zone for zone in subnets if zone not in zones]
-        parts = [f"none for {', '.join(missing)}"] * bool(missing)
-        parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
-        yield finding(
-            SUBNETS_OF_OTHER_ZONES,
-            *("network", "subnets"),
-            got="; ".join(parts),
-            allowed=", ".join(zones),
-        )
-    zone_of: dict[str, str] = {}
-    for zone, subnet in subnets.items():
-        if zone_of.setdefault(subnet, zone) != zone:
-            yield finding(
-                SUBNET_OF_TWO_ZONES,
-                *("network", "subnets", zone),
-                got=f"{subnet}, that of {zone_of[subnet]}",
-                allowed="a subnet for each zone",
-            )
-
-
-def rules_of_room(settings: Settings) -> Iterator[Finding]:
-    """The new VPC has room for a subnet of the wanted size in each client zone."""
-    network, zones = settings.network, settings.client_zones.zones
-    if network.subnet_prefix_length is not None:
-        yield from breaches(
-            ("network", "subnet_prefix_length"),
-            *(plan_subnets, network.cidr, zones, network.subnet_prefix_length),
-        )
-
-
-def rules_of_link(settings: Settings) -> Iterator[Finding]:
-    """An interface endpoint that exists lies in a VPC that exists."""
-    adopted = settings.private_link.interface_endpoint_id is not None
-    if adopted and not settings.network._states("vpc_id"):
-        yield finding(
-            NEEDS_ANOTHER,
-            *("private_link", "interface_endpoint_id"),
-            got="interface_endpoint_id with a new VPC",
-            allowed="interface_endpoint_id with network.vpc_id",
-            what="an interface endpoint that exists lies in a VPC that exists",
-            fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
-        )
-
-
-def rules_of_hosted_zones(settings: Settings) -> Iterator[Finding]:
-    """Other VPCs get a hosted zone, each once."""
-    own, others = settings.network.vpc_id, settings.private_link.hosted_zone_vpc_ids
-    for index, vpc in enumerate(others):
-        place = ("private_link", "hosted_zone_vpc_ids", index)
-        if vpc == own:
-            yield finding(HOSTED_ZONE_IN_OWN_VPC, *place, got=vpc, allowed="other VPCs")
-        elif vpc in others[:index]:
-            yield finding(VPC_TWICE, *place, got=vpc, allowed="each VPC once")
-
-
-def rules_of_buckets(settings: Settings) -> Iterator[Finding]:
-    """The new VPC's S3 endpoint names so many buckets."""
-    if settings.network._states("vpc_id"):
-        return
-    uris: list[str | None] = []
-    for endpoint in settings.endpoints.values():
-        uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
-        for _, container in all_containers(endpoint):
-            if container.data is not None:
-                uris += [container.data.s3, container.data.s3_prefix]
-            uris += container.environment.values()
-    named = {
-        uri.removeprefix("s3://").partition("/")[0]
-        for uri in uris
-        if uri is not None and uri.startswith("s3://")
-    }
-    count = len((named - {""}) | {*settings.network.s3_buckets})
-    yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check, count)
-
-
-def rules_of_tags(settings: Settings) -> Iterator[Finding]:
-    """There are so many tags of the stack, and of each endpoint with these."""
-    yield from breaches(("tags",), limits.TAG_COUNT.check, len(settings.tags))
-    for key, endpoint in settings.endpoints.items():
-        if endpoint.tags:
-            count = len({*settings.tags, *endpoint.tags})
-            yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check, count)
-
-
-def rules_of_stack_name(settings: Settings) -> Iterator[Finding]:
-    """The stack's name is not what the CDK calls a part of the app."""
-    if settings.stack_name in NAMES_IN_APP:
-        yield finding(
-            STACK_HAS_THE_NAME,
-            "stack_name",
-            got=settings.stack_name,
-            allowed="another name",
-            what="the CDK has a part of this name",
-        )
-
-
-def rules_of_keys(settings: Settings) -> Iterator[Finding]:
-    """There are endpoints, and no key is what something else is called."""
-    if not settings.endpoints:
-        yield finding(
-            AT_LEAST_ONE,
-            "endpoints",
-            got="none",
-            allowed="one or several endpoints",
-            what="the stack has no endpoint",
-            fix="Add one under endpoints, by a key of your choice.",
-        )
-    network = settings.network
-    vpcs = [network.vpc_id, *settings.private_link.hosted_zone_vpc_ids]
-    taken = {
-        *NAMES_OF_PARTS,
-        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
-        *(f"Subnet-{zone}" for zone in network.subnets or ()),
-    }
-    for key, endpoint in settings.endpoints.items():
-        with suppress(Unsound):
-            taken.update(_beside(key, endpoint))
-    for key in settings.endpoints:
-        if key in taken:
-            yield finding(STACK_HAS_THE_NAME, "endpoints", key, got=key, allowed="another key")
-
-
 def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
     """Resources that the stack creates beside an endpoint, by the endpoint's key."""
     if endpoint.role_arn is not None:
@@ -305,20 +154,6 @@ def _beside(key: str, endpoint: EndpointSettings) -> Iterator[str]:
     for place, hub in {(): endpoint.hugging_face, **hubs}.items():
         for name in ("Bucket", "Token") if hub is not None else ():
             yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
-
-
-def rules_of_endpoint_names(settings: Settings) -> Iterator[Finding]:
-    """Names of endpoints differ, as SageMaker compares them."""
-    names: dict[str, str] = {}
-    for key, endpoint in settings.endpoints.items():
-        name = endpoint.endpoint_name
-        if name is not None and names.setdefault(name.lower(), key) != key:
-            yield finding(
-                ENDPOINT_NAME_TWICE,
-                *("endpoints", key, "endpoint_name"),
-                got=name,
-                allowed=f"another name than that of {names[name.lower()]}",
-            )
 
 
 def _images(settings: Settings, endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -366,18 +201,6 @@ def _keep_warm(settings: Settings, endpoint: EndpointSettings) -> Iterator[Findi
                 below_tps=stated.below_tps,
             ),
         )
-
-
-def rules_of_endpoints(settings: Settings) -> Iterator[Finding]:
-    """What each endpoint demands of what is shared."""
-    rules: tuple[Callable[[Settings, EndpointSettings], Iterator[Finding]], ...]
-    rules = (_images, _buckets, _zone_imbalance, _keep_warm)
-    endpoints: Mapping[str, EndpointSettings] = settings.endpoints
-    for key, endpoint in endpoints.items():
-        for rule in rules:
-            with suppress(Unsound):
-                for place, error in rule(settings, endpoint):
-                    yield ("endpoints", key, *place), error
 
 
 __all__ = ["Settings", "region_of"]
@@ -431,17 +254,165 @@ class Settings(Options):
         Mapping[str, EndpointSettings], Option(example={"sentiment": "..."}, keys=ENDPOINT_KEY)
     ]
 
-    _rules_of_region = rules_of_region
-    _rules_of_subnets = rules_of_subnets
-    _rules_of_room = rules_of_room
-    _rules_of_link = rules_of_link
-    _rules_of_hosted_zones = rules_of_hosted_zones
-    _rules_of_buckets = rules_of_buckets
-    _rules_of_tags = rules_of_tags
-    _rules_of_stack_name = rules_of_stack_name
-    _rules_of_keys = rules_of_keys
-    _rules_of_endpoint_names = rules_of_endpoint_names
-    _rules_of_endpoints = rules_of_endpoints
+    def _rules_of_region(self) -> Iterator[Finding]:
+        """All client zones lie in the stack's region; without one, in that of the first zone."""
+        stated, region = self.client_zones, region_of(self)
+        for index, zone in enumerate(stated.zones if region else ()):
+            place = ("client_zones", "ids" if stated.ids else "names", index)
+            yield from breaches(place, check_zones_in_region, [zone], region)
+
+    def _rules_of_subnets(self) -> Iterator[Finding]:
+        """One subnet per client zone; with zone IDs they cannot be found by lookup."""
+        zones, subnets = self.client_zones.zones, self.network.subnets
+        if not zones:  # that fault is found with the zones
+            return
+        if subnets is None:
+            if self.network.vpc_id is not None and self.client_zones.ids:
+                yield finding(
+                    NEEDS_ANOTHER,
+                    *("network", "vpc_id"),
+                    got="vpc_id with zone IDs, no subnets",
+                    allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
+                    what="zones given by ID need the existing VPC's subnet for each",
+                    fix="Add network.subnets, or give client_zones by names: a lookup finds "
+                    "subnets by zone name only.",
+                )
+            return
+        if set(subnets) != set(zones):
+            missing = [zone for zone in zones if zone not in subnets]
+            foreign = [zone for zone in subnets if zone not in zones]
+            parts = [f"none for {', '.join(missing)}"] * bool(missing)
+            parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
+            yield finding(
+                SUBNETS_OF_OTHER_ZONES,
+                *("network", "subnets"),
+                got="; ".join(parts),
+                allowed=", ".join(zones),
+            )
+        zone_of: dict[str, str] = {}
+        for zone, subnet in subnets.items():
+            if zone_of.setdefault(subnet, zone) != zone:
+                yield finding(
+                    SUBNET_OF_TWO_ZONES,
+                    *("network", "subnets", zone),
+                    got=f"{subnet}, that of {zone_of[subnet]}",
+                    allowed="a subnet for each zone",
+                )
+
+    def _rules_of_room(self) -> Iterator[Finding]:
+        """The new VPC has room for a subnet of the wanted size in each client zone."""
+        network, zones = self.network, self.client_zones.zones
+        if network.subnet_prefix_length is not None:
+            yield from breaches(
+                ("network", "subnet_prefix_length"),
+                *(plan_subnets, network.cidr, zones, network.subnet_prefix_length),
+            )
+
+    def _rules_of_link(self) -> Iterator[Finding]:
+        """An interface endpoint that exists lies in a VPC that exists."""
+        adopted = self.private_link.interface_endpoint_id is not None
+        if adopted and not self.network._states("vpc_id"):
+            yield finding(
+                NEEDS_ANOTHER,
+                *("private_link", "interface_endpoint_id"),
+                got="interface_endpoint_id with a new VPC",
+                allowed="interface_endpoint_id with network.vpc_id",
+                what="an interface endpoint that exists lies in a VPC that exists",
+                fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+            )
+
+    def _rules_of_hosted_zones(self) -> Iterator[Finding]:
+        """Other VPCs get a hosted zone, each once."""
+        own, others = self.network.vpc_id, self.private_link.hosted_zone_vpc_ids
+        for index, vpc in enumerate(others):
+            place = ("private_link", "hosted_zone_vpc_ids", index)
+            if vpc == own:
+                yield finding(HOSTED_ZONE_IN_OWN_VPC, *place, got=vpc, allowed="other VPCs")
+            elif vpc in others[:index]:
+                yield finding(VPC_TWICE, *place, got=vpc, allowed="each VPC once")
+
+    def _rules_of_buckets(self) -> Iterator[Finding]:
+        """The new VPC's S3 endpoint names so many buckets."""
+        if self.network._states("vpc_id"):
+            return
+        uris: list[str | None] = []
+        for endpoint in self.endpoints.values():
+            uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
+            for _, container in all_containers(endpoint):
+                if container.data is not None:
+                    uris += [container.data.s3, container.data.s3_prefix]
+                uris += container.environment.values()
+        named = {bucket_of(uri) for uri in uris if uri is not None}
+        count = len((named - {None, ""}) | {*self.network.s3_buckets})
+        yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check, count)
+
+    def _rules_of_tags(self) -> Iterator[Finding]:
+        """There are so many tags of the stack, and of each endpoint with these."""
+        yield from breaches(("tags",), limits.TAG_COUNT.check, len(self.tags))
+        for key, endpoint in self.endpoints.items():
+            if endpoint.tags:
+                count = len({*self.tags, *endpoint.tags})
+                yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check, count)
+
+    def _rules_of_stack_name(self) -> Iterator[Finding]:
+        """The stack's name is not what the CDK calls a part of the app."""
+        if self.stack_name in NAMES_IN_APP:
+            yield finding(
+                STACK_HAS_THE_NAME,
+                "stack_name",
+                got=self.stack_name,
+                allowed="another name",
+                what="the CDK has a part of this name",
+            )
+
+    def _rules_of_keys(self) -> Iterator[Finding]:
+        """There are endpoints, and no key is what something else is called."""
+        if not self.endpoints:
+            yield finding(
+                AT_LEAST_ONE,
+                "endpoints",
+                got="none",
+                allowed="one or several endpoints",
+                what="the stack has no endpoint",
+                fix="Add one under endpoints, by a key of your choice.",
+            )
+        network = self.network
+        vpcs = [network.vpc_id, *self.private_link.hosted_zone_vpc_ids]
+        taken = {
+            *NAMES_OF_PARTS,
+            *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
+            *(f"Subnet-{zone}" for zone in network.subnets or ()),
+        }
+        for key, endpoint in self.endpoints.items():
+            with suppress(Unsound):
+                taken.update(_beside(key, endpoint))
+        for key in self.endpoints:
+            if key in taken:
+                yield finding(STACK_HAS_THE_NAME, "endpoints", key, got=key, allowed="another key")
+
+    def _rules_of_endpoint_names(self) -> Iterator[Finding]:
+        """Names of endpoints differ, as SageMaker compares them."""
+        names: dict[str, str] = {}
+        for key, endpoint in self.endpoints.items():
+            name = endpoint.endpoint_name
+            if name is not None and names.setdefault(name.lower(), key) != key:
+                yield finding(
+                    ENDPOINT_NAME_TWICE,
+                    *("endpoints", key, "endpoint_name"),
+                    got=name,
+                    allowed=f"another name than that of {names[name.lower()]}",
+                )
+
+    def _rules_of_endpoints(self) -> Iterator[Finding]:
+        """What each endpoint demands of what is shared."""
+        rules: tuple[Callable[[Settings, EndpointSettings], Iterator[Finding]], ...]
+        rules = (_images, _buckets, _zone_imbalance, _keep_warm)
+        endpoints: Mapping[str, EndpointSettings] = self.endpoints
+        for key, endpoint in endpoints.items():
+            for rule in rules:
+                with suppress(Unsound):
+                    for place, error in rule(self, endpoint):
+                        yield ("endpoints", key, *place), error
 
     def key_of(self, name: str) -> str:
         """The key of an endpoint, by that key or by its name at AWS."""

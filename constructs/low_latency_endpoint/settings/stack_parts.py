@@ -263,18 +263,16 @@ _CANARY_LOG_BYTES = 1500  # its line of 1,100 bytes, and Lambda's own
 _ASSUMED_SECONDS = f"each invocation takes {readable(_FUNCTION_SECONDS)} s"
 
 
-def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> StackCost:
-    """What the stack of a settings file costs."""
+def stack_cost(settings: Settings) -> StackCost:
+    """What the stack of a settings file costs, as far as the prices are known."""
     link, zones = settings.private_link, len(settings.client_zones.zones)
     made = [] if link.interface_endpoint_id else ["runtime", *["API"] * link.sagemaker_api]
-    shared = BilledItem(
-        what=f"interface endpoint{'s' * (len(made) > 1)} in {zones} zones",
-        item=INTERFACE_ENDPOINT,
-        per_hour=len(made) * zones,
-        price=_price(settings, INTERFACE_ENDPOINT),
-    )
+    what = f"interface endpoint{'s' * (len(made) > 1)} in {zones} zones"
+    shared = _billed(settings, INTERFACE_ENDPOINT, len(made) * zones, what)
     return StackCost(
-        endpoints={variant.label: variant_cost(settings, variant) for variant in variants},
+        endpoints={
+            variant.label: variant_cost(settings, variant) for variant in planned_variants(settings)
+        },
         shared=(shared,) if made else (),
     )
 
@@ -308,10 +306,9 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     )
 
 
-def fleets_of_plans(
-    variants: Sequence[PlannedVariant], shape: Shape
-) -> dict[str, FleetAlong | None]:
+def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:
     """The fleet of each variant along a day; ``None`` if it follows requests in flight."""
+    variants = list(planned_variants(settings))
     found = {variant.label: _fleet_along(variant.plan, shape) for variant in variants}
     for variant in variants:
         fleet = found[variant.label]
@@ -358,12 +355,7 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[BilledItem]:
         (alarms.composites, "composite_alarm", "composite alarm" + "s" * (alarms.composites > 1)),
     ):
         if count:
-            yield BilledItem(
-                what=f"{count} {what}",
-                item=item,
-                per_hour=count / HOURS_PER_MONTH,
-                price=_price(settings, item),
-            )
+            yield _billed(settings, item, count / HOURS_PER_MONTH, f"{count} {what}")
 
 
 def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:

@@ -30,15 +30,9 @@ from ruamel.yaml.tokens import CommentToken
 
 from ..errors import ConfigurationError, SettingsError
 from ..errors.findings import Place, path_of
-from ..options.rules import (
-    CHANGED_MEANWHILE,
-    CHANGED_VALUE_TOO_ODD,
-    LAYOUT_NOT_KEPT,
-    UNREADABLE,
-    UNWRITABLE,
-)
+from ..options.rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, LAYOUT_NOT_KEPT, UNWRITABLE
 from .loading import check_text
-from .yaml_source import parse_yaml, scalar
+from .yaml_source import parse_yaml, scalar, unreadable
 
 if TYPE_CHECKING:
     from .stack import Settings
@@ -363,15 +357,8 @@ def _read(path: str | Path) -> str:
     """The text with its line ends; unlike open(), which makes them all ``\\n``."""
     try:
         return Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise UNREADABLE.error(
-            got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8", where=str(path)
-        ) from error
-    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UNREADABLE.error(
-            got=reason or "an error", allowed="a readable file", where=str(path)
-        ) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where=str(path)) from error
 
 
 def _flattened(
@@ -386,7 +373,6 @@ def _flattened(
 
 
 def _changed(text: str, changes: Mapping[Place, Value | YamlEntry], path: str) -> str:
-
     newline, where = "\r\n" if "\r\n" in text else "\n", path
     bare = text.replace("\r\n", "\n")
     if bare.replace("\n", newline) != text:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import ConfigurationError, did_you_mean
+from ..errors import ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Place, path_of
 from ..options.rules import (
     KEY_TWICE,
@@ -88,20 +88,26 @@ def read_yaml(path: str | Path) -> YamlSource:
         if len(content) > _MOST_BYTES:
             return _too_large()
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return _failed(
-            1, UNREADABLE.error(got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8")
-        )
-    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+    except (OSError, ValueError) as error:
         fix = "Run it beside the settings file, or give --settings FILE. `low-latency init` starts anew."
         if isinstance(error, FileNotFoundError) and str(path) != "endpoint.yaml":
             beside = [each.name for each in Path(path).parent.glob("*.y*ml")]
             fix = did_you_mean(Path(path).name, beside)
-        return _failed(
-            1, UNREADABLE.error(got=reason or "an error", allowed="a readable file", fix=fix)
-        )
+        return _failed(1, unreadable(error, fix=fix))
     return parse_yaml(text)
+
+
+def unreadable(
+    problem: OSError | ValueError, *, where: str = "", fix: str = ""
+) -> ConfigurationError:
+    """Why a file has no text: by the file system, its bytes, or a NUL character in its path."""
+    if isinstance(problem, UnicodeDecodeError):
+        got, allowed = f"byte {problem.start} is not UTF-8", "text in UTF-8"
+        return UNREADABLE.error(got=got, allowed=allowed, where=where)
+    reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+    return UNREADABLE.error(
+        got=reason or "an error", allowed="a readable file", where=where, fix=fix
+    )
 
 
 def parse_yaml(text: str) -> YamlSource:
@@ -248,15 +254,12 @@ class _Reader:
                 continue
             key = key_node.value
             if key in first_line:
-                self._source.problems.append(
-                    (
-                        line,
-                        KEY_TWICE.error(
-                            got=f"{key} again (first at line {first_line[key]})",
-                            allowed="each setting once",
-                            where=path_of((*place, key)),
-                        ),
-                    )
+                self._problem(
+                    KEY_TWICE,
+                    key_node,
+                    (*place, key),
+                    got=f"{key} again (first at line {first_line[key]})",
+                    allowed="each setting once",
                 )
                 continue
             first_line[key] = line
@@ -296,27 +299,25 @@ class _Reader:
         )
         if broken is None:
             return False
-        self._source.problems.append(
-            (
-                self._lines.of(node.start_mark),
-                broken.error(
-                    got=escaped(text[:120]),
-                    allowed="text without CDK tokens"
-                    if broken is TEXT_WITH_TOKEN
-                    else "text without control characters other than tab and line ends",
-                    where=path_of(place),
-                ),
-            )
+        self._problem(
+            broken,
+            node,
+            place,
+            got=escaped(text[:120]),
+            allowed="text without CDK tokens"
+            if broken is TEXT_WITH_TOKEN
+            else "text without control characters other than tab and line ends",
         )
         return True
 
     def _unusual(self, node: yaml.Node, place: Place, got: str) -> None:
-        self._source.problems.append(
-            (
-                self._lines.of(node.start_mark),
-                UNUSUAL_YAML.error(got=got, allowed="plain keys and values", where=path_of(place)),
-            )
-        )
+        self._problem(UNUSUAL_YAML, node, place, got=got, allowed="plain keys and values")
+
+    def _problem(
+        self, rule: ErrorRule, node: yaml.Node, place: Place, *, got: str, allowed: str
+    ) -> None:
+        error = rule.error(got=got, allowed=allowed, where=path_of(place))
+        self._source.problems.append((self._lines.of(node.start_mark), error))
 
 
 def escaped(text: str) -> str:

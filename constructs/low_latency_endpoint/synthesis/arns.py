@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from constructs import Construct, IConstruct
 
+from ..plan.rights import Own
 from .annotations import warn
 from .template_values import is_token, masked, pseudo_parameters
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
 def arn(service: str, resource: str) -> str:
     """ARN of a resource in the stack's own partition, region and account."""
-    partition, region, account = pseudo_parameters()
-    return f"arn:{partition}:{service}:{region}:{account}:{resource}"
+    return Own(*pseudo_parameters()).arn(service, resource)
 
 
 def endpoint_arn(construct: IConstruct, name: str) -> str:

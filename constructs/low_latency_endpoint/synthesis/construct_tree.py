@@ -111,14 +111,15 @@ def name_of(construct: Construct) -> str:
     """A name in lower case, of 63 characters at most, that follows the construct's path."""
     # A stack that is not called as its path says (stack_name=) is one of several that an app may
     # make of the same constructs: there the name follows the stack's name too.
-    stack = _outermost_stack(stack_of(construct))
+    stack = outermost_stack(stack_of(construct))
     name = stack_name_of(stack)
     end = "" if is_token(name) or _follows(name, path_of(stack)) else f"-{digest(stack, name)}"
     path = Names.unique_resource_name(construct, max_length=_LONGEST - len(end), separator="-")
     return f"{path.lower()}{end}"
 
 
-def _outermost_stack(stack: Stack) -> Stack:
+def outermost_stack(stack: Stack) -> Stack:
+    """The stack itself, or the one that it is nested in."""
     while (parent := stack.nested_stack_parent) is not None:
         stack = parent
     return stack

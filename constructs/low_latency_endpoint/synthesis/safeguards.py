@@ -23,6 +23,7 @@ from .role_rights import RightsBefore, RoleRights
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_secretsmanager as secretsmanager
 
 
 def writing_logs(
@@ -33,9 +34,9 @@ def writing_logs(
     return writing_log(group.attr_arn, *further, key_arn=key_arn, service=_logs_service())
 
 
-def key_arn_of(safeguards: Safeguards) -> str | None:
+def key_arn_of(encrypted: Safeguards | s3.IBucket | secretsmanager.ISecret) -> str | None:
     """The key's ARN, if there is a key."""
-    return safeguards.encryption_key.key_arn if safeguards.encryption_key else None
+    return encrypted.encryption_key.key_arn if encrypted.encryption_key else None
 
 
 @cache
@@ -78,7 +79,7 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
         scope,
         "Logs",
         retention_in_days=safeguards.log_retention_days or days,
-        kms_key_id=key.key_arn if key else None,
+        kms_key_id=key_arn_of(safeguards),
     )
     group.apply_removal_policy(RemovalPolicy.DESTROY)
     if key is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aws_cdk import Aws, CfnTag
 
-from ..facts.durations import DURATION, milliseconds_of, seconds_of
+from ..facts.durations import DURATION, is_unresolved, milliseconds_of, seconds_of
 from ..facts.limit_kinds import Limit
 from ..facts.limits import TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..facts.token_values import is_token as is_token
@@ -31,7 +31,7 @@ def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
 
 def in_seconds(duration: Any, where: str = "") -> float:
     """Seconds of a duration; of a token a token."""
-    if not _unresolved(duration):
+    if not is_unresolved(duration):
         seconds = seconds_of(duration, where)
         return int(seconds) if seconds == int(seconds) else seconds
     try:
@@ -60,11 +60,6 @@ def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
             where=where,
         )
     return float(limit.check(milliseconds, where))
-
-
-def _unresolved(duration: Any) -> bool:
-    ask = getattr(duration, "is_unresolved", None)
-    return bool(ask and ask())
 
 
 def masked(text: str) -> tuple[str, Callable[[str], str]]:

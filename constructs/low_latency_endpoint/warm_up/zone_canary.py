@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -26,7 +26,7 @@ from ..facts.canary_metrics import (
 )
 from ..facts.durations import milliseconds_of
 from ..hosting.endpoint_interface import IEndpoint
-from ..monitoring.alarm_specifications import MISSING_IS_FINE
+from ..monitoring.alarm_specifications import AlarmSpecification
 from ..monitoring.alarms import is_on, paging_alarms
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
@@ -164,10 +164,13 @@ class ZoneCanary(Construct):
             minute.node.add_dependency(endpoint, group, *private_link.connections.security_groups)
             self.functions[zone] = made
         self.alarms: dict[str, cloudwatch.Alarm] = {}
-        for zone in zones:
-            self._watch(zone)
+        watched = [each for zone in zones for each in self._watched(zone)]
         if options.zone_difference is not None:
-            self._watch_difference(zones, milliseconds_of(options.zone_difference))
+            watched.append(self._difference(zones, milliseconds_of(options.zone_difference)))
+        for each in watched:
+            name = endpoint.name_at_synth
+            text = f"{each.text(name)} Run: low-latency diagnose {name}"
+            self.alarms[each.key] = each.made(self, each.key, text)
         self.composites = paging_alarms(
             self,
             {"": [is_on(alarm) for key, alarm in self.alarms.items() if not _silent(key)]},
@@ -201,92 +204,65 @@ class ZoneCanary(Construct):
             period=Duration.minutes(minutes),
         )
 
-    def _watch(self, zone: str) -> None:
+    def _watched(self, zone: str) -> Iterator[AlarmSpecification]:
         connect = milliseconds_of(self._options.longest_connect)
-        self._alarm(
-            f"path/{zone}",
-            self._metric(CONNECT, zone, "Maximum"),
-            connect,
-            (PATH_MINUTES, PATH_MINUTES),
+        yield AlarmSpecification(
+            key=f"path/{zone}",
+            metric=self._metric(CONNECT, zone, "Maximum"),
+            threshold=connect,
+            periods=(PATH_MINUTES, PATH_MINUTES),
             when=f"connecting from {zone} takes more than {connect:g} ms",
             means=f"the path from {zone} is slow, not the model: callers there wait this much longer "
             "for each round trip",
             look_first=f"AWS Health for {zone}; lead its callers to another zone's name meanwhile",
         )
-        self._alarm(
-            f"unreachable/{zone}",
+        yield AlarmSpecification(
+            key=f"unreachable/{zone}",
             # Where the canary itself is silent, the minute counts as one without an answer.
-            cloudwatch.MathExpression(
+            metric=cloudwatch.MathExpression(
                 expression="FILL(unreachable, 1)",
                 using_metrics={"unreachable": self._metric(UNREACHABLE, zone, "Maximum")},
                 period=Duration.minutes(1),
                 label=f"no answer in {zone}",
             ),
-            0,
-            (UNREACHABLE_MINUTES, UNREACHABLE_MINUTES),
+            threshold=0,
+            periods=(UNREACHABLE_MINUTES, UNREACHABLE_MINUTES),
             missing=_IGNORED,  # before the first run, and after hours of silence
             when=f"nothing that is sent from {zone} is answered, or nothing can be sent",
             means=f"callers in {zone} cannot reach the endpoint, or the zone is lost",
             look_first=f"the canary's log, then AWS Health for {zone}",
         )
         if self._compares_names:
-            self._alarm(
-                f"out-of-zone/{zone}",
-                self._metric(OUT_OF_ZONE, zone, "Maximum"),
-                0,
-                OUT_OF_ZONE_MINUTES,
+            yield AlarmSpecification(
+                key=f"out-of-zone/{zone}",
+                metric=self._metric(OUT_OF_ZONE, zone, "Maximum"),
+                threshold=0,
+                periods=OUT_OF_ZONE_MINUTES,
                 when=f"in {zone} the runtime's name answers with another zone's address",
                 means="calls leave the zone, which takes longer and is billed",
                 look_first="the addresses in the canary's log; callers that must stay in the zone "
                 "use its zonal name",
             )
 
-    def _watch_difference(self, zones: Sequence[str], most: float) -> None:
+    def _difference(self, zones: Sequence[str], most: float) -> AlarmSpecification:
         answers = {
             f"zone{index}": self._metric(ANSWER, zone, "p50", DIFFERENCE_MINUTES)
             for index, zone in enumerate(zones)
         }
         series = f"[{', '.join(answers)}]"
-        self._alarm(
-            "difference",
-            cloudwatch.MathExpression(
+        return AlarmSpecification(
+            key="difference",
+            metric=cloudwatch.MathExpression(
                 expression=f"MAX({series}) - MIN({series})",
                 using_metrics=answers,
                 period=Duration.minutes(DIFFERENCE_MINUTES),
                 label="slowest zone less fastest, in ms",
             ),
-            most,
-            (DIFFERENCE_PERIODS, DIFFERENCE_PERIODS),
+            threshold=most,
+            periods=(DIFFERENCE_PERIODS, DIFFERENCE_PERIODS),
             when=f"callers in the slowest zone wait {most:g} ms longer than those in the fastest",
             means="the zones' paths, or the instances that answer them, differ",
             look_first="the panel of answers by zone, then the instances by zone",
-        )
-
-    def _alarm(
-        self,
-        key: str,
-        metric: cloudwatch.IMetric,
-        threshold: float,
-        minutes: tuple[int, int],
-        *,
-        when: str,
-        means: str,
-        look_first: str,
-        missing: cloudwatch.TreatMissingData = MISSING_IS_FINE,
-    ) -> None:
-        name = self._endpoint.name_at_synth
-        datapoints, periods = minutes
-        self.alarms[key] = cloudwatch.Alarm(
-            self,
-            key.replace("/", "-"),
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            datapoints_to_alarm=datapoints,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            treat_missing_data=missing,
-            alarm_description=f"{name}: {when}. Means: {means}. Look first at: {look_first}. "
-            f"Run: low-latency diagnose {name}",
         )
 
 

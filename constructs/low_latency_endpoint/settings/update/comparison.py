@@ -18,8 +18,9 @@ from ...plan.decisions import Explanation
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
 from ..option_models import duration_text
-from ..plan_report import explain_variants, stack_cost
+from ..plan_report import explain_variants
 from ..stack import Settings, region_of
+from ..stack_parts import stack_cost
 from ..variant_plans import planned_variants
 from .endpoint_changes import difference, differences_of_endpoint, lock_warnings, longest
 from .endpoint_fields import (
@@ -88,16 +89,14 @@ class SettingsComparison:
                 if key in effect.endpoints
             ]
             effect = greatest(effect.effect for effect in own)
-            text = next(
-                (consequence.text for consequence in own if consequence.effect == effect),
-                "it stays as it is",
-            )
             if effect is Effect.DEPLOYMENT:
                 text = deployment_words(self.before, self.after, key)
             elif effect is Effect.IN_PLACE:
                 text = "it serves on with the instances that it has"
             elif effect is Effect.NOTHING:
                 text = "it stays as it is"
+            else:
+                text = next(each.text for each in own if each.effect is effect)
             effects[key] = Consequence(effect, text, (key,))
         return effects
 

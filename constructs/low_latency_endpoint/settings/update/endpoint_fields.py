@@ -280,13 +280,14 @@ class Planned(NamedTuple):
     of: Callable[[Settings, str], Any]
 
 
-def _server(settings: Settings, key: str) -> Any:
-    serving = _plan(settings, key).request.serving.hub
+def _of_plan(value: Callable[[Plan], Any]) -> Callable[[Settings, str], Any]:
+    """A value of the plan of an endpoint's first variant."""
+    return lambda settings, key: value(plan_endpoint(settings, key))
+
+
+def _server(plan: Plan) -> Any:
+    serving = plan.request.serving.hub
     return None if serving is None else dict(serving.container.environment)
-
-
-def _plan(settings: Settings, key: str) -> Plan:
-    return plan_endpoint(settings, key)
 
 
 def _further(settings: Settings, key: str) -> dict[str, Any]:
@@ -298,7 +299,7 @@ def _further(settings: Settings, key: str) -> dict[str, Any]:
         for name, value in {
             "initial instances": variant.plan.fleet.initial,
             "inference AMI": variant.plan.inference_ami,
-            **_routing_of(variant.plan),
+            **_routing(variant.plan),
         }.items()
         if value is not None
     }
@@ -315,8 +316,8 @@ def _further_scaling(settings: Settings, key: str) -> dict[str, Any]:
         found |= {
             f"{variant.variant} {name}": value
             for name, value in {
-                **_policy_of(plan),
-                **_schedule_of(plan),
+                **_scaling(plan),
+                **_schedule(plan),
                 "steps": scaling.steps and (scaling.steps.text, scaling.steps.cooldown),
             }.items()
             if value
@@ -324,11 +325,7 @@ def _further_scaling(settings: Settings, key: str) -> dict[str, Any]:
     return found
 
 
-def _routing(settings: Settings, key: str) -> dict[str, Any]:
-    return _routing_of(_plan(settings, key))
-
-
-def _routing_of(plan: Plan) -> dict[str, Any]:
+def _routing(plan: Plan) -> dict[str, Any]:
     stated = plan.request.routing
     return {
         "strategy": plan.routing,
@@ -337,16 +334,11 @@ def _routing_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _range(settings: Settings, key: str) -> dict[str, int]:
-    plan = _plan(settings, key)
+def _range(plan: Plan) -> dict[str, int]:
     return {"min": plan.fleet.minimum, "max": plan.fleet.maximum} if plan.scaling else {}
 
 
-def _scaling(settings: Settings, key: str) -> dict[str, Any]:
-    return _policy_of(_plan(settings, key))
-
-
-def _policy_of(plan: Plan) -> dict[str, Any]:
+def _scaling(plan: Plan) -> dict[str, Any]:
     policy = plan.scaling
     if policy is None:
         return {}
@@ -358,19 +350,15 @@ def _policy_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _schedule(settings: Settings, key: str) -> dict[str, str]:
-    return _schedule_of(_plan(settings, key))
-
-
-def _schedule_of(plan: Plan) -> dict[str, str]:
+def _schedule(plan: Plan) -> dict[str, str]:
     stated = plan.request.scaling.schedule
     return {
         each.name: f"{each.text}, {each.expression} in {each.time_zone or 'UTC'}" for each in stated
     }
 
 
-def _steps(settings: Settings, key: str) -> dict[str, Any]:
-    steps = _plan(settings, key).request.scaling.steps
+def _steps(plan: Plan) -> dict[str, Any]:
+    steps = plan.request.scaling.steps
     if steps is None:
         return {}
     return {"adds": steps.text, "periods": steps.periods, "cooldown": steps.cooldown}
@@ -395,7 +383,7 @@ def scaled_variants(settings: Settings, key: str) -> set[str]:
 
 def scales(settings: Settings, key: str) -> bool:
     """Whether the first variant is a scalable target."""
-    return _plan(settings, key).scaling is not None
+    return plan_endpoint(settings, key).scaling is not None
 
 
 def types_of(endpoint: EndpointSettings) -> list[str]:
@@ -481,22 +469,20 @@ def _volume_key(settings: Settings, key: str) -> str | None:
 
 PLANNED: Mapping[str, Planned] = {
     "initial": Planned(
-        Effect.DEPLOYMENT,
-        "initial instances",
-        lambda settings, key: _plan(settings, key).fleet.initial,
+        Effect.DEPLOYMENT, "initial instances", _of_plan(lambda plan: plan.fleet.initial)
     ),
-    "routing": Planned(Effect.DEPLOYMENT, "routing:", _routing),
+    "routing": Planned(Effect.DEPLOYMENT, "routing:", _of_plan(_routing)),
     "inference_ami": Planned(
-        Effect.DEPLOYMENT, "inference AMI", lambda settings, key: _plan(settings, key).inference_ami
+        Effect.DEPLOYMENT, "inference AMI", _of_plan(lambda plan: plan.inference_ami)
     ),
-    "server": Planned(Effect.DEPLOYMENT, "what the server is told:", _server),
+    "server": Planned(Effect.DEPLOYMENT, "what the server is told:", _of_plan(_server)),
     "volume_key": Planned(Effect.DEPLOYMENT, "the volumes' key", _volume_key),
     "further": Planned(Effect.DEPLOYMENT, "variants:", _further),
     "further_scaling": Planned(Effect.IN_PLACE, "scaling of variants:", _further_scaling),
-    "range": Planned(Effect.IN_PLACE, "the range of scaling:", _range),
-    "scaling": Planned(Effect.IN_PLACE, "the scaling policy:", _scaling),
-    "schedule": Planned(Effect.IN_PLACE, "set times:", _schedule),
-    "steps": Planned(Effect.IN_PLACE, "the step scaling policy:", _steps),
+    "range": Planned(Effect.IN_PLACE, "the range of scaling:", _of_plan(_range)),
+    "scaling": Planned(Effect.IN_PLACE, "the scaling policy:", _of_plan(_scaling)),
+    "schedule": Planned(Effect.IN_PLACE, "set times:", _of_plan(_schedule)),
+    "steps": Planned(Effect.IN_PLACE, "the step scaling policy:", _of_plan(_steps)),
     "thresholds": Planned(Effect.IN_PLACE, "alarms in ms:", _thresholds),
     "alarms": Planned(Effect.IN_PLACE, "alarms:", _alarms),
     "token_alarms": Planned(Effect.IN_PLACE, "alarms on tokens:", _token_alarms),

@@ -16,8 +16,9 @@ from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
 from ..loading import load_settings
 from ..option_models import is_within
-from ..plan_report import explain_variants, stack_cost
+from ..plan_report import explain_variants
 from ..stack import Settings, region_of
+from ..stack_parts import stack_cost
 from .comparison import SettingsComparison, compare
 from .endpoint_fields import SettingDifference
 

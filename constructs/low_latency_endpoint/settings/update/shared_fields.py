@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from ...facts.subnets import network_blocks
 from ...options.option import Effect
@@ -107,38 +108,9 @@ def _zones(before: Settings, after: Settings) -> Iterator[Consequence]:
                 yield Consequence(planned.effect, text, (key,))
 
 
-def _flow_log(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (settings.network.flow_log for settings in (before, after))
-    if was and now:
-        if was != now:
-            yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
-    elif now is None:
-        yield Consequence(
-            Effect.DELETED, "the flow log, with its role and log group; callers see nothing of it"
-        )
-    else:
-        yield Consequence(Effect.NEW, "a flow log")
-
-
 def _flow_log_role(before: Settings, after: Settings) -> Iterator[Consequence]:
     if after.network.vpc_id is None and after.network.flow_log:
-        yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
-
-
-def _adopted(before: Settings, after: Settings) -> Iterator[Consequence]:
-    was, now = (settings.private_link.interface_endpoint_id for settings in (before, after))
-    if was is None:
-        yield Consequence(
-            Effect.DELETED,
-            "the stack's own interface endpoint: connections through it end, and callers come "
-            "through the other one from then on",
-        )
-    elif now is None:
-        yield Consequence(Effect.NEW, "an interface endpoint of the stack's own")
-
-
-def _fips(before: Settings, after: Settings) -> Iterator[Consequence]:
-    yield Consequence(Effect.REPLACED, f"{NEW_LINK}; callers need the other name of the service")
+        yield Consequence(Effect.REPLACED, _FLOW_LOG)
 
 
 def _private_dns(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -151,10 +123,6 @@ def _private_dns(before: Settings, after: Settings) -> Iterator[Consequence]:
             else "callers that use SageMaker Runtime's own name no longer reach it: they need the "
             "zonal URLs",
         )
-
-
-def _policy(before: Settings, after: Settings) -> Iterator[Consequence]:
-    yield Consequence(Effect.IN_PLACE, "the interface endpoint's policy")
 
 
 def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -183,27 +151,6 @@ def _hosted_zone(before: Settings, after: Settings) -> Iterator[Consequence]:
             Effect.IN_PLACE,
             "the hosted zone's VPCs"
             + (f": callers in {', '.join(lost)} lose the name" if lost else ""),
-        )
-
-
-def _api(before: Settings, after: Settings) -> Iterator[Consequence]:
-    yield (
-        Consequence(Effect.NEW, "an interface endpoint for the SageMaker API")
-        if after.private_link.sagemaker_api
-        else Consequence(
-            Effect.DELETED, "the interface endpoint for the SageMaker API: its callers lose it"
-        )
-    )
-
-
-def _parameters(before: Settings, after: Settings) -> Iterator[Consequence]:
-    if before.parameters is None:
-        yield Consequence(Effect.NEW, "SSM parameters for callers")
-    elif after.parameters is None:
-        yield Consequence(Effect.DELETED, "the SSM parameters: callers that read them find none")
-    else:
-        yield Consequence(
-            Effect.REPLACED, "the SSM parameters: callers that read the old names find none"
         )
 
 
@@ -260,19 +207,31 @@ def _another_stack(before: Settings, after: Settings) -> Iterator[Consequence]:
         )
 
 
+def _always(effect: Effect, text: str) -> _Shared:
+    return lambda before, after: iter([Consequence(effect, text)])
+
+
 def _in_place(text: str) -> _Shared:
+    return _always(Effect.IN_PLACE, text)
+
+
+def _part(of: Callable[[Settings], Any], *, new: str, gone: str, replaced: str = "") -> _Shared:
+    """Of something that the stack has, or has not."""
+
     def consequences(before: Settings, after: Settings) -> Iterator[Consequence]:
-        yield Consequence(Effect.IN_PLACE, text)
+        was, now = of(before), of(after)
+        if was and now and was != now:
+            yield Consequence(Effect.REPLACED, replaced)
+        elif was and not now:
+            yield Consequence(Effect.DELETED, gone)
+        elif now and not was:
+            yield Consequence(Effect.NEW, new)
 
     return consequences
 
 
-def _nothing(text: str) -> _Shared:
-    def consequences(before: Settings, after: Settings) -> Iterator[Consequence]:
-        yield Consequence(Effect.NOTHING, text)
-
-    return consequences
-
+_POLICY = _in_place("the interface endpoint's policy")
+_FLOW_LOG = "the flow log; callers see nothing of it"
 
 #: By the setting's beginning; the longest that fits counts.
 SHARED_FIELDS: Mapping[str, _Shared] = {
@@ -284,29 +243,52 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "network.subnets": subnets,
     "network.cidr": subnets,
     "network.subnet_prefix_length": subnets,
-    "network.flow_logs": _flow_log,
+    "network.flow_logs": _part(
+        lambda settings: settings.network.flow_log,
+        new="a flow log",
+        gone="the flow log, with its role and log group; callers see nothing of it",
+        replaced=_FLOW_LOG,
+    ),
     "network.s3_prefix_list": _in_place("the rules of the models' security group"),
     "network.narrow_s3": _in_place("the S3 endpoint's policy"),
     "network.s3_buckets": _in_place("the S3 endpoint's policy"),
-    "private_link.interface_endpoint_id": _adopted,
+    "private_link.interface_endpoint_id": _part(
+        lambda settings: settings.private_link.interface_endpoint_id is None,
+        new="an interface endpoint of the stack's own",
+        gone="the stack's own interface endpoint: connections through it end, and callers come "
+        "through the other one from then on",
+    ),
     "private_link.security_group_id": _in_place("the rules move to the other security group"),
     "private_link.allow_cidrs": _callers,
     "private_link.hosted_zone_vpc_ids": _hosted_zone,
-    "private_link.fips": _fips,
+    "private_link.fips": _always(
+        Effect.REPLACED, f"{NEW_LINK}; callers need the other name of the service"
+    ),
     "private_link.private_dns": _private_dns,
     "private_link.bidirectional_streaming": _in_place(
         "the rules of the security group, and the interface endpoint's policy"
     ),
-    "private_link.endpoint_policy": _policy,
-    "private_link.narrow_policy": _policy,
-    "private_link.openai": _policy,
-    "private_link.sagemaker_api": _api,
-    "parameters": _parameters,
+    "private_link.endpoint_policy": _POLICY,
+    "private_link.narrow_policy": _POLICY,
+    "private_link.openai": _POLICY,
+    "private_link.sagemaker_api": _part(
+        lambda settings: settings.private_link.sagemaker_api,
+        new="an interface endpoint for the SageMaker API",
+        gone="the interface endpoint for the SageMaker API: its callers lose it",
+    ),
+    "parameters": _part(
+        lambda settings: settings.parameters,
+        new="SSM parameters for callers",
+        gone="the SSM parameters: callers that read them find none",
+        replaced="the SSM parameters: callers that read the old names find none",
+    ),
     "alarm_topic_arn": _in_place("whom the alarms notify"),
     "safeguards.kms_key_arn": _key,
     "safeguards.log_retention_days": _in_place("the log groups' retention"),
     "safeguards.function_role_arn": _in_place("the functions' roles"),
     "safeguards.flow_log_role_arn": _flow_log_role,
     "tags": _in_place("the tags"),
-    "prices": _nothing("prices change what the plan says of costs, and nothing of the stack"),
+    "prices": _always(
+        Effect.NOTHING, "prices change what the plan says of costs, and nothing of the stack"
+    ),
 }
