@@ -1,6 +1,7 @@
 """S3: who judges policies, full disks, and multipart uploads.
 
-Moto breaks on uploads that have ended, and lets two be the first. See https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html and
+Moto breaks on uploads that have ended, and lets two be the first. See
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html and
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
 
