@@ -22,7 +22,6 @@ from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
 from ...account.metrics import metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
-from ...account.stacks import stack_ids, template_resources
 from ...errors import ConfigurationError
 from ...facts.container_metrics import (
     ENDPOINT_LABEL,
@@ -32,16 +31,7 @@ from ...facts.container_metrics import (
     watched_metric,
 )
 from ...report.numbers import milliseconds, readable
-from ..checking.checks import (
-    Outcome,
-    check,
-    endpoint_check,
-    failed,
-    guarded,
-    passed,
-    unknown,
-    warned,
-)
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..diagnose import diagnose
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import by_hand
@@ -60,9 +50,8 @@ _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
-    where = context.account, context.stack_name
-    count = sum(len(stack_ids(*where, kind)) for kind in (ALARM, COMPOSITE))
-    drifted = list(alarm_drifts(*where))
+    count = sum(len(context.ids(kind)) for kind in (ALARM, COMPOSITE))
+    drifted = list(alarm_drifts(context.account, context.stack_name))
     yield from by_hand(drifted)
     right = count - len({drift.named for drift in drifted})
     if right:
@@ -79,9 +68,7 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
     if not context.stated.plan:
         yield unknown("the template has no plan to compare with")
         return
-    stack = context.stack
-    names = stack_ids(context.account, stack.stack_name, ALARM)
-    resources = template_resources(context.account, stack.stack_name)
+    names, resources = context.stack.ids(ALARM), context.stack.resources
     alarms = alarms_named(context.account, names.values())
     mine = [
         (logical_id, alarms[name])
@@ -151,10 +138,10 @@ def _threshold(
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    names = stack_ids(context.account, context.stack.stack_name, ALARM)
+    alarms = alarms_named(context.account, context.stack.ids(ALARM).values())
     mine = {
         name: alarm
-        for name, alarm in alarms_named(context.account, names.values()).items()
+        for name, alarm in alarms.items()
         if alarm_dimensions(alarm).get("EndpointName") == context.stated.name
     }
     titles = {name: alarm_reading(alarm).title for name, alarm in mine.items()}
@@ -255,67 +242,61 @@ _SERVERS = ("vllm", "sglang")
 _SEND = "Send requests to the endpoint, then verify again."
 
 
+def _on_queries(context: VerificationContext) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Logical ID and alarm; one that is gone is LLV501's affair."""
+    resources = context.resources
+    stated = {
+        logical_id: name
+        for logical_id, name in context.ids(ALARM).items()
+        if "EvaluationCriteria" in (resources.get(logical_id, {}).get("Properties") or {})
+    }
+    found = alarms_named(context.account, stated.values()) if stated else {}
+    return ((each, found[name]) for each, name in sorted(stated.items()) if name in found)
+
+
 @check(
     "LLV504",
     "The alarms on queries find data",
     how="Runs each query now, without its threshold. A query that finds nothing never alarms.",
     source=_PROMQL_ALARMS,
+    each=_on_queries,
 )
-def find_data(context: VerificationContext) -> Iterator[Outcome]:
-    account = context.account
-    resources = template_resources(account, context.stack_name)
-    stated = {
-        logical_id: name
-        for logical_id, name in stack_ids(account, context.stack_name, ALARM).items()
-        if "EvaluationCriteria" in (resources.get(logical_id, {}).get("Properties") or {})
-    }
-    found = alarms_named(account, stated.values()) if stated else {}
-    now = account_now()
-    for logical_id, name in sorted(stated.items()):
-        alarm = found.get(name)
-        if alarm is not None:  # one that is gone is LLV501's affair
-            yield from guarded(_looked_at, account, alarm, now, about=logical_id)
-
-
-def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Iterator[Outcome]:
+def find_data(context: VerificationContext, alarm: Mapping[str, Any]) -> Outcome:
+    account, now = context.account, account_now()
     query = alarm_query(alarm)
     if not query:
-        yield unknown("this boto3 does not return its query", "Upgrade boto3.")
-        return
+        return unknown("this boto3 does not return its query", "Upgrade boto3.")
     data = data_part(query)
     if data is None:
-        yield unknown(
+        return unknown(
             f"which part of its query is data and which a threshold cannot be told: {query[:120]}",
             "Run it without the threshold in CloudWatch's Query Studio.",
         )
-        return
     values = [sample.value for sample in query_samples(account, data, now)]
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
-        yield passed(f"finds {readable(max(measured), 4)} now{many}")
-    elif values:
-        yield warned("its metric exists but has no recent data", _SEND)
-    else:
-        yield from _nothing_found(account, query, data, now)
+        return passed(f"finds {readable(max(measured), 4)} now{many}")
+    if values:
+        return warned("its metric exists but has no recent data", _SEND)
+    return _nothing_found(account, query, data, now)
 
 
-def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Iterator[Outcome]:
+def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Outcome:
     """Distinguish a wrong name, no recent data and missing enrichment where CloudWatch shows it."""
     metric_names = metric_names_in(data)
     known = label_values(account, "__name__", now - WINDOW, now)
     there = [name for name in metric_names if name in known]
     if there:
-        yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
-    elif any(name.startswith(_SERVERS) for name in known):
-        yield failed(
+        return _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
+    if any(name.startswith(_SERVERS) for name in known):
+        return failed(
             f"CloudWatch has no metric of {_listed(metric_names) or 'its names'}, so it never alarms; "
             f"it has {_listed(_alike(metric_names, known))}",
             "Use an existing name, for example of another server or version. If there is none, "
             "tell us: AWS's pages contradict each other on the names.",
         )
-    else:
-        yield _no_metrics_at_all(account)
+    return _no_metrics_at_all(account)
 
 
 def _not_now(account: Account, there: Sequence[str], endpoint: str, now: datetime) -> Outcome:
