@@ -51,16 +51,13 @@ def _sizes(account: Account, bucket: str, key: str) -> dict[str, int]:
         found = account.every(
             "s3", "list_objects_v2", "Contents", ("NoSuchBucket",), Bucket=bucket, Prefix=key
         )
-        return {each["Key"]: each["Size"] for each in found or ()}
+        return {each["Key"]: each["Size"] for each in found}
     answer = _head(account, bucket, key)
     return {} if answer is None else {key: answer["ContentLength"]}
 
 
 def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = account.read(
-        "s3", "head_object", _NO_OBJECT, Bucket=bucket, Key=key
-    )
-    return found
+    return account.read("s3", "head_object", _NO_OBJECT, Bucket=bucket, Key=key)
 
 
 @endpoint_check(

@@ -10,26 +10,22 @@ from difflib import get_close_matches
 from typing import Any
 
 from ...account.alarms import (
+    Alarm,
     alarm_dimensions,
     alarm_metrics,
     alarm_query,
     alarm_reading,
     alarms_named,
+    alarms_on_queries,
 )
 from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
-from ...account.metrics import metric_data
+from ...account.metrics import dimensions_of, metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
 from ...errors import ConfigurationError
-from ...facts.container_metrics import (
-    ENDPOINT_LABEL,
-    data_part,
-    label_in,
-    metric_names_in,
-    watched_metric,
-)
+from ...facts.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..diagnose import diagnose
@@ -58,77 +54,59 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
         yield passed(f"{right} of {count} alarms as stated")
 
 
+def _planned(context: VerifiedEndpoint) -> Iterator[tuple[str, str, float, dict[str, Alarm]]]:
+    """What the plan wants watched, twice, above which threshold, and the stack's alarms by name."""
+    if not context.stated.plan:
+        raise Unreadable("the template has no plan to compare with")
+    alarms = alarms_named(context.account, context.stack.ids(ALARM).values())
+    wanted = context.stated.plan.get("alarms", {})
+    return ((about, about, threshold, alarms) for about, threshold in wanted.items())
+
+
 @endpoint_check(
     "LLV502",
     "The alarms have the plan's thresholds",
     how="Thresholds of your own win, and are named.",
     source=_METRICS,
+    each=_planned,
 )
-def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    if not context.stated.plan:
-        yield unknown("the template has no plan to compare with")
-        return
-    names, resources = context.stack.ids(ALARM), context.stack.resources
-    alarms = alarms_named(context.account, names.values())
-    mine = [
-        (logical_id, alarms[name])
-        for logical_id, name in names.items()
-        if name in alarms
-        and alarm_dimensions(alarms[name]).get("EndpointName") == context.stated.name
-        and not _new_fleet_only(alarms[name])
-    ]
-    on_queries = [
-        watched
-        for name in names.values()
-        if (query := alarm_query(alarms.get(name, {})))
-        and label_in(query, ENDPOINT_LABEL) == context.stated.name
-        and (watched := watched_metric(query)) is not None
-    ]
-    for about, wanted in context.stated.plan.get("alarms", {}).items():
-        watched, _, statistic = about.rpartition(" ")
-        if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
-            meaning = re.sub("[ -]", "_", watched)
-            found = [
-                1000 * metric.threshold
-                for metric in on_queries
-                if (metric.meaning, metric.percentile) == (meaning, statistic)
-            ]
-            yield _compared(about, sorted(found), wanted)
-        else:
-            yield _threshold(about, wanted, mine, resources)
-
-
-def _compared(
-    about: str, found: Sequence[float], wanted: float, stated: Collection[float] = ()
+def planned_thresholds(
+    context: VerifiedEndpoint, about: str, wanted: float, alarms: dict[str, Alarm]
 ) -> Outcome:
+    resources = context.stack.resources
+    watched, _, statistic = about.rpartition(" ")
+    if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
+        meaning = re.sub("[ -]", "_", watched)
+        thresholds = sorted(
+            1000 * metric.threshold
+            for _, metric in alarms_on_queries(alarms.values(), context.stated.name)
+            if (metric.meaning, metric.percentile) == (meaning, statistic)
+        )
+        return _compared(thresholds, wanted)
+    found = [
+        (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
+        for logical_id, name in context.stack.ids(ALARM).items()
+        if (alarm := alarms.get(name, {})).get("MetricName") == watched
+        and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
+        and alarm_dimensions(alarm).get("EndpointName") == context.stated.name
+        and not _new_fleet_only(alarm)
+    ]
+    stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
+    return _compared([value for value, _ in found], wanted, stated)
+
+
+def _compared(found: Sequence[float], wanted: float, stated: Collection[float] = ()) -> Outcome:
     """Compare alarm thresholds with the plan's and the template's, in milliseconds."""
     if not found:
         fix = "Turned off in the settings, or deleted: see LLV501."
-        return warned("no alarm watches it", fix, about=about)
+        return warned("no alarm watches it", fix)
     shown = "above " + ", ".join(milliseconds(value, 6) for value in found)
     if any(math.isclose(value, wanted) for value in found):
-        return passed(shown, about=about)
+        return passed(shown)
     says = f"the plan says {milliseconds(wanted, 6)}"
     if set(found) <= set(stated):
-        return passed(f"{shown}, stated in the settings; {says}", about=about)
-    return failed(f"{shown}, {says}", REVERTED, about=about)
-
-
-def _threshold(
-    about: str,
-    wanted: float,
-    alarms: Sequence[tuple[str, Mapping[str, Any]]],
-    resources: Mapping[str, Mapping[str, Any]],
-) -> Outcome:
-    metric, _, statistic = about.partition(" ")
-    found = [
-        (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
-        for logical_id, alarm in alarms
-        if alarm.get("MetricName") == metric
-        and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
-    ]
-    stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
-    return _compared(about, [value for value, _ in found], wanted, stated)
+        return passed(f"{shown}, stated in the settings; {says}")
+    return failed(f"{shown}, {says}", REVERTED)
 
 
 @endpoint_check(
@@ -228,11 +206,7 @@ def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
 def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
     """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
     named = {
-        any(
-            dimension["Name"] == "EndpointConfigName"
-            for dimension in watched["Metric"].get("Dimensions", ())
-        )
-        for watched in alarm_metrics(alarm)
+        "EndpointConfigName" in dimensions_of(watched["Metric"]) for watched in alarm_metrics(alarm)
     }
     return named == {True, False}
 

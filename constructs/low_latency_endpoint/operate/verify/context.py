@@ -58,7 +58,6 @@ class VerificationContext:
 
     @property
     def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
-        """One context per endpoint of the stack."""
         return tuple(
             VerifiedEndpoint(self, endpoint)
             for endpoint in stack_endpoints(self.account, self.stack_name)

@@ -278,9 +278,7 @@ def configuration_exists(context: VerifiedEndpoint, endpoint: Mapping[str, Any])
 
 
 def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[str]:
-    physical: dict[str, str] = {}
-    for kind in (ALARM, COMPOSITE):
-        physical |= context.stack.ids(kind)
+    physical = context.stack.ids(ALARM) | context.stack.ids(COMPOSITE)
     names = set()
     for alarm in rollback.get("Alarms", ()):
         name = alarm.get("AlarmName")

@@ -314,7 +314,6 @@ def zones_answer(context: VerificationContext, reading: ZoneReading) -> Outcome:
 
 
 def _own_zone(context: VerificationContext) -> str | None:
-    """The name of the zone that this process runs in."""
     zone: ClientZone | None = context.machine.client_zone()
     if zone is None:
         return None
