@@ -14,6 +14,7 @@ from ...account.calls import Account
 from ...account.stacks import stack_description, template_resources
 from ...facts.warm_up_rules import LEAST_UNRESERVED, least_unreserved
 from ...report.numbers import readable
+from ...settings import instances_in_update
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import PlannedEndpoint, PreflightContext
 
@@ -65,9 +66,10 @@ def _needed(context: PreflightContext) -> Iterator[tuple[str, str, int, int]]:
     largest: Counter[str] = Counter()
     for endpoint in context.endpoints:
         for variant in endpoint.variants:
+            most = variant.plan.largest_fleet
             for kind in variant.plan.request.serving.types:  # any pool may have to serve alone
-                needed[kind] += endpoint.instances_during_update(variant)
-                largest[kind] += variant.plan.largest_fleet
+                needed[kind] += instances_in_update(most, endpoint.settings)
+                largest[kind] += most
     return ((kind, kind, count, largest[kind]) for kind, count in needed.items())
 
 

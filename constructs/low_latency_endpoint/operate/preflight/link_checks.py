@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -230,22 +231,20 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
         caller = {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id}
         found = verdict(policy, _INVOKE, resource, caller)
-        about = f"policy {each.key}"
         if found.allowed:
-            yield passed(f"its policy lets {name or 'new endpoints'} be invoked", about=about)
+            outcome = passed(f"its policy lets {name or 'new endpoints'} be invoked")
         elif found.allowed is None:
-            yield unknown(
+            outcome = unknown(
                 "whether its policy lets new endpoints be invoked depends on what is "
-                f"not read here: {', '.join(found.depends_on)}",
-                about=about,
+                f"not read here: {', '.join(found.depends_on)}"
             )
         else:
-            yield warned(
+            outcome = warned(
                 f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
                 "far as it can be read here",
                 f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
-                about=about,
             )
+        yield replace(outcome, about=f"policy {each.key}")
 
 
 _NAMED = 5
