@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from ..facts.canary_metrics import ANSWER, CONNECT
-from ..facts.container_metrics import ENDPOINT_LABEL, VARIANT_LABEL, label_in, watched_metric
+from ..facts.container_metrics import (
+    ENDPOINT_LABEL,
+    VARIANT_LABEL,
+    WatchedMetric,
+    label_in,
+    watched_metric,
+)
 from ..facts.metrics import metrics, milliseconds_from_microseconds
 from .calls import Account, json_object
 from .endpoints import DeployedEndpoint
-from .metrics import why_unpublished
+from .metrics import dimensions_of, why_unpublished
 from .queries import FULLEST, LEVELS, MILLISECONDS, TIMES
 
 Alarm = Mapping[str, Any]
@@ -21,14 +28,12 @@ _NAMES = 100  # that DescribeAlarms takes, and gives
 
 def metric_alarms(account: Account) -> list[Alarm]:
     """All alarms of the region on metrics: CloudWatch filters by no dimension."""
-    return list(
-        account.every(
-            "cloudwatch",
-            "describe_alarms",
-            "MetricAlarms",
-            AlarmTypes=["MetricAlarm"],
-            MaxRecords=_NAMES,
-        )
+    return account.every(
+        "cloudwatch",
+        "describe_alarms",
+        "MetricAlarms",
+        AlarmTypes=["MetricAlarm"],
+        MaxRecords=_NAMES,
     )
 
 
@@ -54,16 +59,14 @@ def alarm_changes(
     account: Account, name: str, start: datetime, end: datetime
 ) -> list[Mapping[str, Any]]:
     """Changes of an alarm's state in a time window."""
-    return list(
-        account.every(
-            "cloudwatch",
-            "describe_alarm_history",
-            "AlarmHistoryItems",
-            AlarmName=name,
-            HistoryItemType="StateUpdate",
-            StartDate=start,
-            EndDate=end,
-        )
+    return account.every(
+        "cloudwatch",
+        "describe_alarm_history",
+        "AlarmHistoryItems",
+        AlarmName=name,
+        HistoryItemType="StateUpdate",
+        StartDate=start,
+        EndDate=end,
     )
 
 
@@ -81,11 +84,8 @@ def alarm_metrics(alarm: Alarm) -> list[Mapping[str, Any]]:
 
 def alarm_dimensions(alarm: Alarm) -> dict[str, str]:
     """The dimensions of all its metrics."""
-    return {
-        dimension["Name"]: dimension["Value"]
-        for watched in alarm_metrics(alarm)
-        for dimension in watched["Metric"].get("Dimensions", ())
-    }
+    watched = (dimensions_of(each["Metric"]).items() for each in alarm_metrics(alarm))
+    return dict(chain.from_iterable(watched))
 
 
 def alarm_query(alarm: Alarm) -> str:
@@ -159,15 +159,19 @@ def _doubt(alarm: Alarm, endpoint: DeployedEndpoint) -> str:
     return ""
 
 
-def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:
-    """The alarms on queries that watch an endpoint's tokens, of those that can be read."""
+def alarms_on_queries(
+    alarms: Iterable[Alarm], endpoint: str
+) -> Iterator[tuple[Alarm, WatchedMetric]]:
+    """Those on queries that watch an endpoint's tokens and can be read, and what they watch."""
     for alarm in alarms:
         query = alarm_query(alarm)
-        if not query or label_in(query, ENDPOINT_LABEL) != endpoint:
-            continue
-        watched = watched_metric(query)
-        if watched is None:
-            continue
+        mine = query and label_in(query, ENDPOINT_LABEL) == endpoint
+        if mine and (watched := watched_metric(query)) is not None:
+            yield alarm, watched
+
+
+def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:
+    for alarm, watched in alarms_on_queries(alarms, endpoint):
         if (time := TIMES.get(watched.meaning)) is not None:
             metric, statistic, factor, unit = time, watched.percentile, MILLISECONDS, "ms"
         else:
@@ -181,7 +185,7 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
             unit=unit,
             state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
             since=alarm.get("StateUpdatedTimestamp"),
-            variant=label_in(query, VARIANT_LABEL),
+            variant=label_in(alarm_query(alarm), VARIANT_LABEL),
         )
 
 

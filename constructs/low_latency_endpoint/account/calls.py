@@ -78,7 +78,7 @@ class Account:
 
     def read(
         self, service: str, operation: str, /, missing: Collection[str] = (), **arguments: Any
-    ) -> Any:
+    ) -> dict[str, Any] | Any:  # no None for whoever names none ``missing``
         """One answer; ``None`` when AWS answers with an error code in ``missing``."""
         return self._answer(
             service,
@@ -96,8 +96,8 @@ class Account:
         /,
         missing: Collection[str] = (),
         **arguments: Any,
-    ) -> Any:
-        """All items under ``key`` from all pages; ``None`` and errors as for :meth:`read`."""
+    ) -> list[Any]:
+        """All items under ``key`` from all pages; none where :meth:`read` gives ``None``."""
 
         def pages(client: Any) -> list[Any]:
             if not client.can_paginate(operation):
@@ -108,7 +108,8 @@ class Account:
                 for item in page.get(key) or ()
             ]
 
-        return self._answer(service, operation, missing, {**arguments, "every": key}, pages)
+        answer = self._answer(service, operation, missing, {**arguments, "every": key}, pages)
+        return list(answer or ())
 
     def known(
         self,

@@ -64,7 +64,6 @@ WALL_CLOCK = AccountClock()
 
 
 def account_now() -> datetime:
-    """Now, in the account."""
     return datetime.fromtimestamp(read_clock().account, UTC)
 
 

@@ -40,8 +40,6 @@ class ListedVariant:
 
 @dataclass(frozen=True)
 class ListedEndpoint:
-    """One endpoint of a stack of this library."""
-
     endpoint: str
     stack: str
     region: str
@@ -52,15 +50,12 @@ class ListedEndpoint:
     dashboard_url: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe data."""
         return asdict(self)
 
 
 def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
     """All endpoints of the Region whose stack holds a plan of this library, by stack and name."""
-    arns = [str(endpoint["EndpointArn"]) for endpoint in endpoints_of_region(account)]
-    stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
-    return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
+    return [found for stack in _stacks(account) for found in _of_stack(account, stack)]
 
 
 def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:

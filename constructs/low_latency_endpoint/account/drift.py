@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from botocore import xform_name
@@ -232,41 +233,29 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
     names = stack_ids(account, stack, POLICY)
     for variant, (properties, policies) in stated.items():
         resource = f"endpoint/{endpoint.name}/variant/{variant}"
+        of_target = partial(Drift, TARGET, named=resource, variant=variant)
         target = targets.get(variant)
         if target is None:
-            yield Drift(
-                TARGET,
+            yield of_target(
                 "not registered: the number of instances does not follow the load",
                 f"{REVERTED} Then `low-latency verify`: its policies went with it.",
                 "DeregisterScalableTarget",
-                resource,
-                variant=variant,
             )
             continue
         if drifted_properties := tuple(range_differences(properties, target)):
             words = "; ".join(map(str, drifted_properties))
-            yield Drift(
-                TARGET,
-                words,
-                REVERTED,
-                "RegisterScalableTarget",
-                resource,
-                drifted_properties,
-                variant,
-            )
+            call = "RegisterScalableTarget"
+            yield of_target(words, REVERTED, call, differences=drifted_properties)
         suspended = [key for key, value in (target.get("SuspendedState") or {}).items() if value]
         if suspended and "SuspendedState" not in properties:
             off = ",".join(f"{key}=false" for key in suspended)
-            yield Drift(
-                TARGET,
+            yield of_target(
                 f"suspended: {', '.join(suspended)}",
                 f"Unless a load test needs it: `{_scaling_command('register-scalable-target')} "
                 f"--resource-id {resource} --suspended-state {off}`. The template states "
                 "nothing of it, so no deployment does that.",
                 "RegisterScalableTarget",
-                resource,
-                tuple(DriftedProperty(key, True, None) for key in suspended),
-                variant,
+                differences=tuple(DriftedProperty(key, True, None) for key in suspended),
             )
         live = scaling_policies(account, endpoint.name, variant)
         for logical_id, policy in policies.items():
@@ -429,10 +418,8 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
     properties = template_resources(account, stack).get(logical_id, {}).get("Properties") or {}
     running = {variant["VariantName"]: variant for variant in found.get("ProductionVariants") or ()}
     for production_variant in properties.get("ProductionVariants") or ():
-        variant, now = (
-            production_variant["VariantName"],
-            running.get(production_variant["VariantName"], {}),
-        )
+        variant = production_variant["VariantName"]
+        now = running.get(variant, {})
         kept = {"DesiredWeight": "InitialVariantWeight"}
         # Scaling moves the counts, and updates keep them where the template says so.
         if variant not in scaled and not endpoint.properties.get("RetainAllVariantProperties"):

@@ -43,7 +43,6 @@ class DeployedVariant:
 
     @property
     def stated_routing(self) -> str | None:
-        """The routing strategy that its configuration states."""
         stated = (self.configured or self.running).get("RoutingConfig") or {}
         strategy: str | None = stated.get("RoutingStrategy")
         return strategy
@@ -92,7 +91,6 @@ class DeployedEndpoint:
 
     @property
     def shadows(self) -> list[str]:
-        """The names of its shadow variants."""
         shadows = self.configuration.get("ShadowProductionVariants") or ()
         return [str(shadow["VariantName"]) for shadow in shadows]
 
@@ -117,18 +115,12 @@ class DeployedEndpoint:
 
 def describe_endpoint(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of an endpoint; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read(
-        "sagemaker", "describe_endpoint", _MISSING, EndpointName=name
-    )
-    return found
+    return account.read("sagemaker", "describe_endpoint", _MISSING, EndpointName=name)
 
 
 def describe_configuration(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of a configuration; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read(
-        "sagemaker", "describe_endpoint_config", _MISSING, EndpointConfigName=name
-    )
-    return found
+    return account.read("sagemaker", "describe_endpoint_config", _MISSING, EndpointConfigName=name)
 
 
 def read_endpoint(account: Account, name: str) -> DeployedEndpoint | None:
@@ -163,13 +155,11 @@ def _serving(account: Account, name: str) -> Mapping[str, Any]:
 
 
 def endpoints_in_service(account: Account) -> list[str]:
-    """The names of all endpoints of the account and region that are in service."""
     endpoints = endpoints_of_region(account, StatusEquals="InService")
     return [str(each["EndpointName"]) for each in endpoints]
 
 
 def endpoint_names(account: Account) -> list[str]:
-    """The names of all endpoints of the account and region."""
     return sorted(str(endpoint["EndpointName"]) for endpoint in endpoints_of_region(account))
 
 
@@ -188,15 +178,12 @@ def listed(
 
 def endpoints_of_region(account: Account, **chosen: str) -> list[Mapping[str, Any]]:
     """ListEndpoints' summaries of the account and region; of all without its arguments."""
-    return list(account.every("sagemaker", "list_endpoints", "Endpoints", **chosen))
+    return account.every("sagemaker", "list_endpoints", "Endpoints", **chosen)
 
 
 def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of a model; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read(
-        "sagemaker", "describe_model", _MISSING, ModelName=name
-    )
-    return found
+    return account.read("sagemaker", "describe_model", _MISSING, ModelName=name)
 
 
 def describe_model(account: Account, name: str) -> Mapping[str, Any]:

@@ -166,13 +166,19 @@ def variant_queries(
     endpoint: str, variant: str, instance_type: str, statistics: Iterable[tuple[str, str]] = ()
 ) -> Iterator[Query]:
     """The queries of one whole variant, and of further statistics that a target names."""
-    base = (("EndpointName", endpoint), ("VariantName", variant))
     wanted = [(metric, s) for metric, all_ in _VARIANT for s in all_]
     wanted += [statistic for statistic in statistics if statistic not in wanted]
     for metric, statistic in wanted:
         divisor = _divisor(metric, statistic, instance_type)
         if divisor:
-            yield Query((variant, "", ""), metric, statistic, base, divisor)
+            yield variant_query(endpoint, variant, metric, statistic, divisor)
+
+
+def variant_query(
+    endpoint: str, variant: str, metric: str, statistic: str, divisor: float = 1.0
+) -> Query:
+    dimensions = (("EndpointName", endpoint), ("VariantName", variant))
+    return Query((variant, "", ""), metric, statistic, dimensions, divisor)
 
 
 def by_dimension(
@@ -209,10 +215,7 @@ def metrics_of(account: Account, namespace: str, endpoint: str) -> Iterator[tupl
         Namespace=namespace,
         Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
     ):
-        yield (
-            str(metric["MetricName"]),
-            tuple((dimension["Name"], dimension["Value"]) for dimension in metric["Dimensions"]),
-        )
+        yield str(metric["MetricName"]), tuple(dimensions_of(metric).items())
 
 
 def _part(dimensions: dict[str, str]) -> tuple[str, str] | None:
@@ -291,6 +294,10 @@ def metric_data(
         )
 
 
+def dimensions_of(metric: Mapping[str, Any]) -> dict[str, str]:
+    return {each["Name"]: each["Value"] for each in metric.get("Dimensions", ())}
+
+
 def why_unpublished(
     metric: Mapping[str, Any],
     statistic: str,
@@ -302,9 +309,7 @@ def why_unpublished(
     name, namespace = str(metric.get("MetricName")), str(metric.get("Namespace"))
     same = [metric for metric in metrics() if metric.name.casefold() == name.casefold()]
     facts = next((f for f in same if (f.name, f.namespace) == (name, namespace)), None)
-    dimensions = {
-        dimension["Name"]: dimension["Value"] for dimension in metric.get("Dimensions", ())
-    }
+    dimensions = dimensions_of(metric)
     if "sagemaker" not in namespace.casefold() or not same:
         return ""  # somebody's own metric, or a new one of AWS
     if facts is None:

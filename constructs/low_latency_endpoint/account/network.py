@@ -41,7 +41,6 @@ class SecurityGroupSources:
 
     @property
     def everybody(self) -> bool:
-        """Whether any IPv4 address may connect."""
         return EVERYWHERE in self.cidrs
 
     def cover(self, cidr: str) -> bool:
@@ -147,42 +146,25 @@ def _of(
 ) -> list[Any]:
     """What EC2 has where ``name`` is one of the values; without values, nothing."""
     wanted = sorted(set(values))
-    return (
-        list(
-            account.every("ec2", operation, key, Filters=[{"Name": name, "Values": wanted}, *more])
-        )
-        if wanted
-        else []
-    )
+    if not wanted:
+        return []
+    return account.every("ec2", operation, key, Filters=[{"Name": name, "Values": wanted}, *more])
 
 
 def https_sources(account: Account, group_ids: Iterable[str]) -> SecurityGroupSources:
     """Whom the security groups let in on port 443."""
     found = _of(account, "describe_security_groups", "SecurityGroups", "group-id", group_ids)
     rules = [rule for group in found for rule in group.get("IpPermissions", ()) if _opens(rule)]
+
+    def named(kind: str, key: str) -> tuple[str, ...]:
+        return tuple(
+            sorted({each[key] for rule in rules for each in rule.get(kind, ()) if key in each})
+        )
+
     return SecurityGroupSources(
-        tuple(
-            sorted({ip_range["CidrIp"] for rule in rules for ip_range in rule.get("IpRanges", ())})
-        ),
-        tuple(
-            sorted(
-                {
-                    group_pair["GroupId"]
-                    for rule in rules
-                    for group_pair in rule.get("UserIdGroupPairs", ())
-                    if "GroupId" in group_pair
-                }
-            )
-        ),
-        tuple(
-            sorted(
-                {
-                    list_id["PrefixListId"]
-                    for rule in rules
-                    for list_id in rule.get("PrefixListIds", ())
-                }
-            )
-        ),
+        named("IpRanges", "CidrIp"),
+        named("UserIdGroupPairs", "GroupId"),
+        named("PrefixListIds", "PrefixListId"),
     )
 
 

@@ -42,34 +42,29 @@ def scalable_targets(
 
 
 def scaling_policies(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
-    return list(
-        account.every(
-            _SERVICE,
-            "describe_scaling_policies",
-            "ScalingPolicies",
-            ResourceId=_resource(endpoint, variant),
-            **_INSTANCES,
-        )
+    return account.every(
+        _SERVICE,
+        "describe_scaling_policies",
+        "ScalingPolicies",
+        ResourceId=_resource(endpoint, variant),
+        **_INSTANCES,
     )
 
 
 def scaling_activities(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
     """What scaling did, and what it would have done and could not; the newest first."""
-    return list(
-        account.every(
-            _SERVICE,
-            "describe_scaling_activities",
-            "ScalingActivities",
-            ResourceId=_resource(endpoint, variant),
-            IncludeNotScaledActivities=True,
-            **_INSTANCES,
-        )
+    return account.every(
+        _SERVICE,
+        "describe_scaling_activities",
+        "ScalingActivities",
+        ResourceId=_resource(endpoint, variant),
+        IncludeNotScaledActivities=True,
+        **_INSTANCES,
     )
 
 
 def _tracking(policy: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = policy.get("TargetTrackingScalingPolicyConfiguration") or {}
-    return found
+    return policy.get("TargetTrackingScalingPolicyConfiguration") or {}
 
 
 def tracked_metric(policy: Mapping[str, Any]) -> str | None:
@@ -154,20 +149,19 @@ def read_scaling(
 
 def _tracked(policies: list[Mapping[str, Any]], endpoint: str, variant: str) -> dict[str, Any]:
     """Metric, target, scale-out cooldown and doubts of the policy that tracks a target."""
-    configuration = "TargetTrackingScalingPolicyConfiguration"
-    tracking = [policy for policy in policies if configuration in policy]
+    tracking = [policy for policy in policies if _tracking(policy)]
     if not tracking:
         return {"metric": policies[0]["PolicyType"]} if policies else {}
     # Invocations first: the load of each minute is measured against their target.
     policy = min(
-        tracking, key=lambda p: "Invocations" not in json.dumps(p[configuration], default=str)
+        tracking, key=lambda each: "Invocations" not in json.dumps(_tracking(each), default=str)
     )
-    own = policy[configuration].get("CustomizedMetricSpecification", {})
+    own = _tracking(policy).get("CustomizedMetricSpecification", {})
     names = {"EndpointName": (endpoint,), "VariantName": (variant,)}
     return {
         "metric": tracked_metric(policy) or "metric math",
         "target": tracked_value(policy),
-        "scale_out_cooldown": policy[configuration].get("ScaleOutCooldown", 300),
+        "scale_out_cooldown": _tracking(policy).get("ScaleOutCooldown", 300),
         "doubt": why_unpublished(own, own.get("Statistic", ""), names, own.get("Unit", "")),
     }
 

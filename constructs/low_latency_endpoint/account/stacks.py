@@ -58,7 +58,7 @@ def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str
         ("ValidationError",),
         StackName=name,
     )
-    for resource in found or ():
+    for resource in found:
         if resource["ResourceStatus"] == "DELETE_COMPLETE":
             continue
         physical = resource.get("PhysicalResourceId", "")
@@ -90,7 +90,6 @@ def made_at(path: str, resources: Mapping[str, _Resource]) -> _Resource | None:
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
-    """The resources of a stack's template, by logical ID."""
     body = account.read("cloudformation", "get_template", StackName=stack)["TemplateBody"]
     if isinstance(body, str):
         try:

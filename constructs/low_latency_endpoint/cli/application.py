@@ -55,7 +55,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)
-local_aws.register(app)
+app.command(
+    "local-aws",
+    context_settings={
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+        "ignore_unknown_options": True,
+    },
+)(local_aws.local_aws)
 
 
 def _version(wanted: bool) -> None:

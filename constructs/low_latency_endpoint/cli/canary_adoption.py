@@ -11,7 +11,7 @@ from ..account.calls import Account
 from ..account.canary import ZoneReading, read_canary
 from ..account.clock import account_now
 from ..account.endpoints import existing_endpoint
-from ..account.metrics import Query, median, read_queries
+from ..account.metrics import median, read_queries, variant_query
 from ..account.sessions import aws_errors_in_words, open_clients
 from ..errors import rule
 from ..options.latency_target import OVERHEAD_SHARE
@@ -87,9 +87,7 @@ def _overhead(account: Account, name: str) -> tuple[str, float]:
     window = (end - _DAYS, end, _HOUR)
     zones = [each for each in read_canary(account, name, *window) if each.answer]
     queries = [
-        Query((variant, "", ""), "ModelLatency", "p50", dimensions, 1000.0)
-        for variant in endpoint.variants
-        for dimensions in [(("EndpointName", name), ("VariantName", variant))]
+        variant_query(name, variant, "ModelLatency", "p50", 1000.0) for variant in endpoint.variants
     ]
     measured = read_queries(account, queries, *window).values()
     # The canary's requests are among them, so the model has taken its time whenever it answered.

@@ -14,7 +14,6 @@ from .options import (
     Markdown,
     OptionalSettings,
     Profile,
-    Quiet,
     Region,
     SettingsFile,
     Strict,
@@ -40,7 +39,7 @@ class CheckOptions:
 
     json: Json = False
     markdown: Markdown = False
-    quiet: Quiet = False
+    quiet: bool = flag("Omit checks that pass.", short="-q")
     strict: Strict = False
     verbose: bool = flag(
         "Also list the checks that pass, and the source of each check.", short="-v"

@@ -9,7 +9,7 @@ import typer
 
 from .chosen_endpoints import stated_sides
 from .load_inputs import ResultFiles, Sending, seconds_of
-from .options import Markdown, flag, grouped, option
+from .options import Markdown, argument, flag, grouped, option
 
 
 @dataclass
@@ -38,6 +38,11 @@ class Blocks:
     )
     confidence: float = option("Confidence level of the intervals.", 0.95, metavar="SHARE")
     same_routing: bool = flag("Allow sides with the same routing, to test the comparison itself.")
+    endpoints: list[str] | None = argument(
+        "One endpoint with two variants, or two endpoints. Default: the one with two variants in "
+        "the settings file.",
+        metavar="ENDPOINT",
+    )
 
 
 @grouped
@@ -45,14 +50,6 @@ def compare_routing(
     blocks: Blocks,
     sending: Sending,
     results: ResultFiles,
-    endpoints: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ENDPOINT",
-            help="One endpoint with two variants, or two endpoints. Default: the one with two "
-            "variants in the settings file.",
-        ),
-    ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,8 +87,8 @@ def compare_routing(
     from ..load_test.search.result_file import write_text
 
     endpoints, meant = stated_sides(
-        endpoints or [],
-        sending.settings if endpoints else sending.needed_settings("compare-routing"),
+        blocks.endpoints or [],
+        sending.settings if blocks.endpoints else sending.needed_settings("compare-routing"),
         sending.profile,
         sending.region,
     )

@@ -26,7 +26,6 @@ class ComparisonDisplay(LiveDisplay):
 
     @property
     def watch(self) -> Watch:
-        """What the comparison tells."""
         return Watch(self._second, self._pair, self._say)
 
     def _say(self, text: str) -> None:

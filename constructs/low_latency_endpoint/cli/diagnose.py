@@ -19,8 +19,6 @@ from .options import (
     OptionalSettings,
     Profile,
     Region,
-    Since,
-    Until,
     grouped,
     option,
 )
@@ -52,8 +50,10 @@ _SHORTEST = timedelta(minutes=5)
 class DiagnosisOptions:
     """Which window, against which target, and what is written."""
 
-    since: Since = "1h"
-    until: Until = None
+    since: str = option("Length of the window, at least 5m: 30m, 1h, 2d.", "1h", metavar="TIME")
+    until: str | None = option(
+        "End of the window, such as 2026-11-20T03:30Z. Default: now.", metavar="TIME"
+    )
     target: list[str] | None = option(
         "Latency target, such as p99=200ms. For language models also ttft-p95=500ms (first token) "
         "and itl-p95=50ms (between tokens). Default: the alarm thresholds of the endpoint, or the "
@@ -134,11 +134,11 @@ def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
     from ..account.queries import PREFIXES
     from ..account.sessions import open_clients
     from ..operate.diagnose import diagnose
-    from .options import CLIENT_LATENCY_FORM, TARGET_FORM, parse_latencies, parse_targets
+    from .options import CLIENT_LATENCY_FORM, parse_latencies, parse_targets
 
     now = account_now()
     start, end = parse_window(options.since, options.until, now)
-    targets = parse_targets(options.target or (), TARGET_FORM, PREFIXES)
+    targets = parse_targets(options.target or (), PREFIXES)
     measured = parse_latencies(options.client_latency or (), CLIENT_LATENCY_FORM)
     client, region = open_clients(options.profile, options.region)
     with progress_on_terminal(f"Reading {endpoint}") as progress:
@@ -176,13 +176,9 @@ def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime
     """
     end = _until(until, now) if until else now
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|h|d)", since.strip())
-    allowed = "5m to 455d, such as 30m, 1h or 2d"
-    if match is None:
-        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
-    number = float(match[1])
-    seconds = number * {"m": 60, "h": 3600, "d": 86_400}[match[2]]
+    seconds = float(match[1]) * {"m": 60, "h": 3600, "d": 86_400}[match[2]] if match else 0.0
     if not _SHORTEST.total_seconds() <= seconds <= _KEPT.total_seconds():
-        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
+        raise SINCE_FORM.error(got=repr(since), allowed="5m to 455d, such as 30m, 1h or 2d")
     start = end - timedelta(seconds=seconds)
     if now - start > _KEPT + timedelta(minutes=1):
         raise SINCE_FORM.error(
@@ -193,15 +189,11 @@ def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime
 
 
 def _until(text: str, now: datetime) -> datetime:
-    allowed = "a time in the past such as 2026-11-20T03:30Z"
+    wrong = UNTIL_FORM.error(got=repr(text), allowed="a time in the past such as 2026-11-20T03:30Z")
     try:
-        end = datetime.fromisoformat(text)
-    except ValueError:
-        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
-    try:
-        end = end.astimezone(UTC)
-    except (OverflowError, ValueError):  # year 1 or 9999
-        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
+        end = datetime.fromisoformat(text).astimezone(UTC)
+    except (OverflowError, ValueError):  # of year 1 or 9999, too
+        raise wrong from None
     if end > now + timedelta(minutes=1):
-        raise UNTIL_FORM.error(got=repr(text), allowed=allowed)
+        raise wrong
     return end

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ErrorRule, did_you_mean, rules
+from ..errors import did_you_mean, rules
 from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
 from .output import print_json
@@ -70,7 +70,6 @@ class Explained:
 
     @property
     def meaning(self) -> str:
-        """What is allowed, and the text."""
         return " ".join(filter(None, (self.allowed and f"Allowed: {self.allowed}.", self.text)))
 
 
@@ -90,23 +89,18 @@ def all_codes() -> list[Explained]:
     ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
-        from ..operate.diagnose.findings import kinds
+        from ..operate.diagnose.findings import KINDS
 
         codes += [Explained(check.id, check.title, check.how, check.source) for check in checks()]
         codes += [
-            Explained(kind.id, kind.title, f"When: {kind.when}.", kind.source) for kind in kinds()
+            Explained(kind.id, kind.title, f"When: {kind.when}.", kind.source)
+            for kind in KINDS.values()
         ]
     areas = list(_AREAS)
     return sorted(
         codes,
         key=lambda each: (next(map(areas.index, filter(each.code.startswith, areas))), each.code),
     )
-
-
-def all_rules() -> list[ErrorRule]:
-    """Every rule of the library by code; never loads the CDK."""
-    _registering()
-    return list(rules())
 
 
 def _registering() -> list[ModuleType]:

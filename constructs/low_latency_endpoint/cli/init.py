@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from .. import __version__
 from ..errors import LowLatencyEndpointError
 from ..errors.installation import origin
-from .options import ENDPOINT_YAML, Json, Profile, Region, grouped, naming, option
+from .options import ENDPOINT_YAML, Json, Profile, Region, argument, grouped, naming, option
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ _LEAST_ZONES = 2
 
 @dataclass(frozen=True)
 class InitValues:
-    """What the files say."""
-
     template: str
     name: str
     model_data: str  # in S3; with the template of the Hub, the model's name there
@@ -51,9 +49,12 @@ class InitValues:
     subnets: dict[str, str]
     others: dict[str, list[str]]  # further subnets of each zone that would do
 
+    @property
+    def stack_name(self) -> str:
+        return "".join(part.capitalize() for part in self.name.split("-")) + "Endpoint"
+
 
 def init_values(options: InitOptions) -> InitValues:
-    """Put together what is given and what the account has."""
     from ..facts.zones import region_of_zone
 
     template, vpc_id = options.template.value, options.vpc_id
@@ -237,7 +238,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
 
     values = {
         "settings": settings,
-        "stack_name": "".join(part.capitalize() for part in found.name.split("-")) + "Endpoint",
+        "stack_name": found.stack_name,
         "name": found.name,
         "model_data": found.model_data,
         "region": found.region,
@@ -274,7 +275,7 @@ def _wheel() -> Path:
 def settings_text(found: InitValues, values: dict[str, str]) -> str:
     """The settings file: where, then what."""
     guess = "" if found.zones_are_said else "; not said: the region's first two were taken"
-    kind = "ids" if any("-az" in zone for zone in found.zones) else "names"
+    kind = "ids" if _by_id(found.zones) else "names"
     lines = [f"region: {found.region}"]
     if found.account:
         lines.append(f'account: "{found.account}"')
@@ -305,7 +306,6 @@ def _filled(source: str, values: dict[str, str]) -> str:
 
 
 def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str:
-    """What to do now."""
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     plan = (
         f"  low-latency plan{naming(Path(settings))}".ljust(35)
@@ -342,7 +342,7 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
             *enter,
             *wheel,
             plan,
-            f"  cdk deploy {''.join(part.capitalize() for part in found.name.split('-'))}Endpoint",
+            f"  cdk deploy {found.stack_name}",
         ]
     )
 
@@ -400,20 +400,16 @@ class InitOptions:
         metavar="FILE",
     )
     json: Json = False
+    folder: Path = argument(
+        "Folder to write to. Default: the current folder.",
+        Path("."),
+        metavar="FOLDER",
+        show_default=False,
+    )
 
 
 @grouped
-def init(
-    options: InitOptions,
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER",
-            show_default=False,
-            help="Folder to write to. Default: the current folder.",
-        ),
-    ] = Path("."),
-) -> None:
+def init(options: InitOptions) -> None:
     """Start a CDK app with an endpoint, or add one to an app that exists.
 
     Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI) and a
@@ -437,7 +433,7 @@ def init(
       low-latency init --template hugging-face --model Qwen/Qwen3-8B
       low-latency init --zones use1-az1,use1-az2 --model-data s3://bucket/m.tar.gz
     """
-
+    folder = options.folder
     app = has_app(folder)
     check_room(folder, options.file, app)
     values = init_values(options)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from ..report.document import Document, Table
+from . import INTERRUPTED
 from .options import (
     ENDPOINT_YAML,
     EndpointName,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ..operate.recommend.jobs import Adoption, Job, JobKind, JobRequest
     from ..settings import EndpointSettings, Settings
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 R = TypeVar("R")
 
 

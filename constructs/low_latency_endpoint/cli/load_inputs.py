@@ -85,7 +85,6 @@ class Sending:
         return self.settings
 
     def endpoint(self, given: str | None) -> str:
-        """The endpoint that is given, else the settings'."""
         if given is not None:
             return given
         from .chosen_endpoints import stated_name
@@ -93,7 +92,6 @@ class Sending:
         return stated_name(self.needed_settings("load-test"), self.profile, self.region)[0]
 
     def stated(self, endpoint: str) -> StatedEndpoint | None:
-        """What the settings say of an endpoint."""
         if self.settings is None:
             return None
         from ..load_test.search.settings_file import stated_endpoint
@@ -228,7 +226,6 @@ def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """A duration of an option."""
     from ..settings.model_base import BreachError
     from ..settings.option_models import parse_duration
 

@@ -319,9 +319,9 @@ def _goal(
     target: list[str] | None, allowed_errors: float, stated: StatedEndpoint | None
 ) -> LatencyGoal:
     from ..load_test.search.judging import PREFIXES, LatencyGoal
-    from .options import TARGET_FORM, parse_targets
+    from .options import parse_targets
 
-    given = parse_targets(target or [], TARGET_FORM, PREFIXES)
+    given = parse_targets(target or [], PREFIXES)
     targets = {name: value / 1000 for name, value in given.items()}
     if not targets and stated is not None:
         targets = stated.targets

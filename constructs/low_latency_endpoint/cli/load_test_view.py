@@ -14,9 +14,6 @@ from ..report.document import Part, Sentence
 from ..report.numbers import readable
 from .live_display import LiveDisplay
 
-_COLOURS = {"good": "green", "careful": "yellow", "bad": "red"}
-_SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
-
 
 class LoadTestDisplay(LiveDisplay):
     """The steps while they run: a table that grows; where nobody looks, a line for each step."""

@@ -5,17 +5,6 @@ from __future__ import annotations
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        name="local-aws",
-        context_settings={
-            "allow_extra_args": True,
-            "allow_interspersed_args": False,
-            "ignore_unknown_options": True,
-        },
-    )(local_aws)
-
-
 def local_aws(context: typer.Context) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 

@@ -1,6 +1,7 @@
 """Options that several commands have, each described once, and groups of them as one parameter.
 
-A group is a dataclass; its fields are :func:`option` and :func:`flag`, called as the field is.
+A group is a dataclass; its fields are :func:`option`, :func:`flag` and :func:`argument`, called as
+the field is.
 """
 
 from __future__ import annotations
@@ -67,21 +68,8 @@ Markdown = Annotated[
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Omit checks that pass.")]
-
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 1 on warnings and unknown results, too.")
-]
-
-Since = Annotated[
-    str, typer.Option(metavar="TIME", help="Length of the window, at least 5m: 30m, 1h, 2d.")
-]
-
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", help="End of the window, such as 2026-11-20T03:30Z. Default: now."
-    ),
 ]
 
 Prices = Annotated[
@@ -132,10 +120,16 @@ def flag(help: str, *, short: str = "") -> Any:
     return option(help, False, short=short)
 
 
+def argument(help: str, default: Any = None, **more: Any) -> Any:
+    """A field of a group that is an argument."""
+    return field(default=default, metadata={"argument": typer.Argument(help=help, **more)})
+
+
 def _annotation(option: Field[Any], kind: Any) -> Any:
-    """The field's type as typer reads it."""
     if not option.metadata:
         return kind
+    if "argument" in option.metadata:
+        return Annotated[kind, option.metadata["argument"]]
     names, short = option.metadata["names"]
     names = names or f"--{option.name.rstrip('_').replace('_', '-')}"
     return Annotated[kind, typer.Option(names, *filter(None, [short]), **option.metadata["more"])]
@@ -241,20 +235,17 @@ _STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
 _LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms|s)")
 
 
-def parse_targets(
-    values: Iterable[str], rule: ErrorRule, prefixes: Iterable[str]
-) -> dict[str, float]:
+def parse_targets(values: Iterable[str], prefixes: Iterable[str]) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms`` and of ``ttft-p95=500ms`` with its prefix.
 
-    >>> from low_latency_endpoint.cli.options import TARGET_FORM
-    >>> parse_targets(["ttft-p95=500ms", "p99=20s"], TARGET_FORM, ("ttft-", "itl-"))
+    >>> parse_targets(["ttft-p95=500ms", "p99=20s"], ("ttft-", "itl-"))
     {'p99': 20000.0, 'ttft-p95': 500.0}
     """
     left, found = list(values), dict[str, float]()
     for prefix in (*prefixes, ""):
         of_kind = [text for text in left if text.startswith(prefix)]
         left = [text for text in left if not text.startswith(prefix)]
-        parsed = parse_latencies([text.removeprefix(prefix) for text in of_kind], rule)
+        parsed = parse_latencies([text.removeprefix(prefix) for text in of_kind], TARGET_FORM)
         found |= {prefix + name: value for name, value in parsed.items()}
     return dict(sorted(found.items(), key=lambda item: "-" in item[0]))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from ..report.document import Document, Section, Sentence, Table
-from .options import Json, flag, grouped, option
-from .output import print_document, print_json
+from .options import Json, argument, flag, grouped, option
+from .output import print_document, print_json, progress_on_terminal
+from .process import check_packages
 
 if TYPE_CHECKING:
     from ..hugging_face.hub_reading import HubReader
@@ -41,16 +42,13 @@ class PinOptions:
         "Leave out files that match. Can be repeated.", metavar="PATTERN"
     )
     json: Json = False
+    models: list[str] | None = argument(
+        "Name of a model on the Hub, such as Qwen/Qwen3-8B.", metavar="MODEL"
+    )
 
 
 @grouped
-def pin(
-    options: PinOptions,
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MODEL", help="Name of a model on the Hub, such as Qwen/Qwen3-8B."),
-    ] = None,
-) -> None:
+def pin(options: PinOptions) -> None:
     """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.
 
     Only this command needs the network. Private and gated models need a token: set HF_TOKEN or run
@@ -69,13 +67,12 @@ def pin(
       low-latency pin Qwen/Qwen3-8B-GGUF --include '*Q4_K_M.gguf'
       low-latency pin --check
     """
-    from .output import progress_on_terminal
-    from .process import check_packages
+    import logging
 
-    names = list(dict.fromkeys(models or ()))
+    names = list(dict.fromkeys(options.models or ()))
     _check_usage(names, options)
     check_packages("huggingface_hub")
-    _quieten()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # what it retries, we say
     from ..hugging_face.hub_reading import HubReader
 
     with progress_on_terminal("Reading the Hub") as say:
@@ -101,7 +98,6 @@ def pin(
 
 
 def _finish_check(differences: dict[str, list[str]], options: PinOptions) -> NoReturn:
-    """Say what differs, and end."""
     if options.json:
         print_json({"lock": str(options.lock), "differences": differences})
     else:
@@ -122,13 +118,6 @@ def _check_usage(names: list[str], options: PinOptions) -> None:
         raise typer.BadParameter("--revision is of one model")
     if options.revision is not None and not options.revision.strip():
         raise typer.BadParameter("--revision is empty")
-
-
-def _quieten() -> None:
-    """The library's own warnings: what it retries, we say."""
-    import logging
-
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
 
 
 def _pin(
@@ -169,7 +158,6 @@ def _read(lock: Path, names: list[str]) -> dict[str, PinnedModel]:
 def _differences(
     hub: HubReader, names: list[str], lock: Path, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
-    """What differs, by model."""
     from ..hugging_face.lock_file import read_lock
     from ..hugging_face.pinning import differences
     from ..plan.pinned_model import pinned_in

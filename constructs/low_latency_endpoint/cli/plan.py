@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -45,15 +45,12 @@ class PlanOptions:
     """What is planned, and what is shown of it."""
 
     endpoint: EndpointName = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            show_default="endpoint.yaml",
-            help="The settings file. With --against REVISION it can be repeated, or be a pattern "
-            "such as 'endpoints/*.yaml'.",
-        ),
-    ] = None
+    settings: list[str] | None = option(
+        "The settings file. With --against REVISION it can be repeated, or be a pattern such as "
+        "'endpoints/*.yaml'.",
+        metavar="FILE",
+        show_default="endpoint.yaml",
+    )
     against: str | None = option(
         "Show each difference from this version and what deploying it does. OLD is a settings file "
         "that ends in .yaml. REVISION is a Git revision to compare with the working tree, or "
@@ -144,7 +141,6 @@ class PlanOptions:
 
     @property
     def limits(self) -> list[FailsOn]:
-        """What the command fails on."""
         from ..settings.update.review import limit_of
 
         try:
@@ -242,7 +238,6 @@ def _exit(options: PlanOptions, *, failed: bool, different: bool, warned: bool) 
 
 
 def _adopted(path: Path, options: PlanOptions) -> AdoptedMeasurement | None:
-    """The measured value that is planned with, if any."""
     if options.from_canary:
         check_packages("boto3")
         from .canary_adoption import adopt_overhead
@@ -265,8 +260,10 @@ def _show(
     path: Path, settings: Settings, adopted: AdoptedMeasurement | None, options: PlanOptions
 ) -> bool:
     """Print the plans of a file's endpoints, or of the one that was asked for; whether one warns."""
+    from ..settings import explain_variants, shared_resources
+
     named = options.endpoint
-    plans = _plans(settings, named) if adopted is None else adopted.after
+    plans = explain_variants(settings, named) if adopted is None else adopted.after
     if adopted is not None and named is not None:
         plans = {named: plans[named]}
     if options.json:
@@ -275,7 +272,8 @@ def _show(
             "endpoints": {name: plan.to_dict() for name, plan in plans.items()},
         }
         if adopted is None:
-            data |= _stack_data(settings, options.day) | _shared_data(settings)
+            data |= _stack_data(settings, options.day)
+            data["shared"] = shared_resources(settings).to_dict()
         else:
             data |= _adopted_data(adopted, options)
         print_json(data)
@@ -475,19 +473,7 @@ def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:
     return {"cost": cost_data(settings, day), "minutes": minutes}
 
 
-def _shared_data(settings: Settings) -> dict[str, Any]:
-    from ..settings import shared_resources
-
-    return {"shared": shared_resources(settings).to_dict()}
-
-
 def _loaded(path: Path, options: PlanOptions) -> Settings:
     from ..settings import load_settings
 
     return with_prices(load_settings(path), options.price or ())
-
-
-def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
-    from ..settings import explain_variants
-
-    return explain_variants(settings, only)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from .options import ENDPOINT_YAML, Json, Region, flag, grouped, option
-from .output import print_json
+from .output import print_document, print_json, progress_on_terminal
 
 if TYPE_CHECKING:
     from ..operate.price_list import FoundPrices
@@ -39,20 +39,15 @@ class PriceOptions:
         short="-o",
     )
     json: Json = False
+    settings: Path | None = option(
+        "Settings file with the instance types to look up. Default: endpoint.yaml, unless --region "
+        "and instance types are given.",
+        metavar="FILE",
+    )
 
 
 @grouped
-def prices(
-    options: PriceOptions,
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Settings file with the instance types to look up. Default: endpoint.yaml, unless "
-            "--region and instance types are given.",
-        ),
-    ] = None,
-) -> None:
+def prices(options: PriceOptions) -> None:
     """Write current prices from AWS's Price List to a file. Needs no credentials.
 
     Name the file in the settings under prices; plan, simulate and load-test then use it.
@@ -76,8 +71,8 @@ def prices(
     from ..operate.price_list import PRICE_LIST, Wanted, read_price_list
     from ..plan.hourly_cost import price_file_text
     from .load_inputs import seconds_of
-    from .output import progress_on_terminal
 
+    settings = options.settings
     if settings is None and not (options.region and (options.instance_type or options.all)):
         settings = ENDPOINT_YAML
     region, types = _region_and_types(settings, options)
@@ -148,7 +143,6 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
         print_json({"output": str(output), "prices": there, "missing": missing})
         return
     from ..report.document import Document, Sentence, Table
-    from .output import print_document
 
     typer.echo(f"wrote {output}", err=True)
     rows = [

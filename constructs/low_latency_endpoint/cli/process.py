@@ -16,8 +16,8 @@ from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
 from ..errors.installation import install_command
+from . import INTERRUPTED
 
-_INTERRUPTED = 130
 _USAGE = 2
 #: Narrower tables are columns of single letters, or nothing; wider ones are not looked at.
 _LEAST_WIDTH, _MOST_WIDTH = 40, 1000
@@ -123,9 +123,10 @@ def guarded(run: Callable[[], Any]) -> int | str | None:
     except SystemExit as leaving:
         code = leaving.code
     except LowLatencyEndpointError as error:
-        code = _said(_explained(error))
+        # Each problem with its line, and a blank line between two.
+        code = _said("\n\n".join(error.parts if isinstance(error, SettingsError) else [str(error)]))
     except KeyboardInterrupt:
-        code = _INTERRUPTED
+        code = INTERRUPTED
     except CannotPrint as error:
         code = _said(f"standard output cannot be written: {error.strerror}")
     except ModuleNotFoundError as error:
@@ -163,9 +164,3 @@ def _said(text: str) -> int:
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
     return _USAGE
-
-
-def _explained(error: LowLatencyEndpointError) -> str:
-    """An error for people: each problem with its line, and a blank line between two."""
-    parts = error.parts if isinstance(error, SettingsError) else [str(error)]
-    return "\n\n".join(parts)

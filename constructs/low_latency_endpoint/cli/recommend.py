@@ -235,7 +235,6 @@ def _load_test(
 
 
 def _model(command: JobCommand, given: TestedModel) -> dict[str, Any]:
-    """The model to test, and its network."""
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
     from ..operate.recommend.inference_requests import (

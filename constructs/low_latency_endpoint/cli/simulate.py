@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +17,7 @@ from .options import (
     Prices,
     SettingsFile,
     TrafficPeriod,
+    argument,
     flag,
     grouped,
     option,
@@ -35,13 +36,9 @@ if TYPE_CHECKING:
 class SimulationOptions:
     """What is simulated, and what is shown of it."""
 
-    endpoint: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ENDPOINT",
-            help="Name of the endpoint. Default: the first in the settings file.",
-        ),
-    ] = None
+    endpoint: str | None = argument(
+        "Name of the endpoint. Default: the first in the settings file.", metavar="ENDPOINT"
+    )
     settings: SettingsFile = ENDPOINT_YAML
     compare_routing: bool = flag("Compare the routing strategies.")
     search: bool = flag("Search for the cheapest fleet and scaling policy that meet the target.")

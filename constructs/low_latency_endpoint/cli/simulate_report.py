@@ -42,7 +42,6 @@ class SimulatedCost:
 
     @property
     def known(self) -> bool:
-        """Whether its instances have a price."""
         return self.stack.endpoints[self.key].price is not None
 
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
@@ -229,7 +228,6 @@ class SimulationReport:
         self.assumed = list(self.model.assumed)
 
     def steady(self) -> None:
-        """The fleet at its peak."""
         from ..simulate import simulate as run
         from ..simulate.wording import steady_sentences, steady_table, verdict
 
@@ -425,7 +423,6 @@ class SimulationReport:
         self._adopt(found, points.index(found) + 1, result, write=write)
 
     def _adopt(self, found: Found, number: int, result: SearchResult, *, write: bool) -> None:
-        """Show what a point changes in the settings, and write what was asked for."""
         from .search_adoption import adopt_found, check_measured
 
         if write:

@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import Json, Profile, Region, grouped, option
+from ..errors import rules
+from .options import Json, Profile, Region, argument, grouped, option
 from .output import print_json
 
 if TYPE_CHECKING:
-    from ..errors import ConfigurationError
-    from ..hugging_face.staging_function.addresses import StagingFailed
     from ..hugging_face.staging_function.bucket import Bucket, Commit, File
     from ..plan.pinned_model import PinnedModel
 
@@ -34,16 +33,13 @@ class StageOptions:
     json: Json = False
     profile: Profile = None
     region: Region = None
-
-
-Models = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="MODEL", help="Name of a model in the lock file. Default: all models."),
-]
+    models: list[str] | None = argument(
+        "Name of a model in the lock file. Default: all models.", metavar="MODEL"
+    )
 
 
 @grouped
-def stage(options: StageOptions, models: Models = None) -> None:
+def stage(options: StageOptions) -> None:
     """Copy pinned models from the Hugging Face Hub into a bucket, and verify each file's hash.
 
     A deployment does this itself, unless a file takes longer than a Lambda function can run.
@@ -73,7 +69,8 @@ def stage(options: StageOptions, models: Models = None) -> None:
 
     locked = read_lock(options.lock)
     chosen = [
-        pinned_in(locked, model, str(options.lock)) for model in dict.fromkeys(models or locked)
+        pinned_in(locked, model, str(options.lock))
+        for model in dict.fromkeys(options.models or locked)
     ]
     client, region = open_clients(options.profile, options.region)
     check_bucket(f"s3://{options.bucket}", region, "--bucket")
@@ -82,7 +79,8 @@ def stage(options: StageOptions, models: Models = None) -> None:
             for pinned in chosen:
                 _stage(pinned, Bucket(client("s3"), options.bucket))
     except StagingFailed as failed:
-        typer.echo(f"Error: {_in_words(failed)}", err=True)
+        rule = next(rule for rule in rules() if rule.code == failed.code)
+        typer.echo(f"Error: {rule.error(got=failed.problem, allowed='')}", err=True)
         raise typer.Exit(1) from None
     staged = {pinned.model: f"s3://{options.bucket}/{pinned.prefix}" for pinned in chosen}
     if options.json:
@@ -197,11 +195,3 @@ def _progress(
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count), lambda text: None
-
-
-def _in_words(failed: StagingFailed) -> ConfigurationError:
-    """As an error of the library's: with what to do."""
-    from ..errors import ErrorRule, rules
-
-    by_code: dict[str, ErrorRule] = {rule.code: rule for rule in rules()}
-    return by_code[failed.code].error(got=failed.problem, allowed="")

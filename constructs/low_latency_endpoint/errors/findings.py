@@ -44,7 +44,6 @@ def shown(value: object) -> str:
 
 
 def path_of(place: Place) -> str:
-    """A place as text."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)

@@ -83,7 +83,6 @@ class HubReader:
         self._sleep = sleep
 
     def information(self, model: str, revision: str) -> HubInformation:
-        """What the Hub says of a model at a revision."""
         return self._asked(model, revision, lambda: self._information(model, revision))
 
     def _information(self, model: str, revision: str) -> HubInformation:

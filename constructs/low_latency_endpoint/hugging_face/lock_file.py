@@ -58,7 +58,6 @@ def _document(path: str | Path) -> Any:
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
-    """One model of a lock file."""
     try:
         facts = Path(path).stat()
     except (OSError, ValueError):
@@ -119,7 +118,6 @@ def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
 
 
 def _usual_mode() -> int:
-    """Of a file that is made anew."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -29,19 +29,15 @@ _SERVED = (
 )  # fmt: skip
 _OTHER_FORMATS = (".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel", ".nemo", ".xml")
 # The same weights once more, by the folders that transformers, optimum and Meta put them into.
+_OTHER_FORMAT, _OF_TRAINING = "the weights in another format", "from training"
 _FOLDERS = {
-    "original": "the weights in another format",
-    "onnx": "the weights in another format",
-    "openvino": "the weights in another format",
-    "coreml": "the weights in another format",
-    "tf": "the weights in another format",
-    "flax": "the weights in another format",
-    "metal": "the weights in another format",
-    "runs": "from training",
+    **dict.fromkeys(
+        ("original", "onnx", "openvino", "coreml", "tf", "flax", "metal"), _OTHER_FORMAT
+    ),
+    "runs": _OF_TRAINING,
 }
 _TRAINING = ("training_args.bin", "optimizer.*", "scheduler.*", "rng_state*", "trainer_state.json")
 _UNNEEDED = "not needed to serve"
-_OTHER_FORMAT = "the weights in another format"
 _PICKLE = "pickle, which runs code when it is loaded"
 # aws/model-hosting-container-standards, dependency_manager.py: SageMaker's containers install what
 # it lists when they start, and stop where they cannot.
@@ -51,8 +47,6 @@ _INDEX = "model.safetensors.index.json"
 
 
 class FileChoice(NamedTuple):
-    """What is staged, and why the rest is not."""
-
     kept: tuple[str, ...]
     left_out: dict[str, str]
 
@@ -78,9 +72,9 @@ def choose_files(
         reason = _reason(path, shards, has_others, bool(tensors))
         if _matches(path, exclude):
             reason = "excluded"
-        elif (
-            reason in (_UNNEEDED, _OTHER_FORMAT, "from training") and _matches(path, include)
-        ) or (reason == _PICKLE and allow_pickle and _folder(path) not in tensors):
+        elif (reason in (_UNNEEDED, _OTHER_FORMAT, _OF_TRAINING) and _matches(path, include)) or (
+            reason == _PICKLE and allow_pickle and _folder(path) not in tensors
+        ):
             reason = ""
         if reason:
             left_out[path] = reason
@@ -98,7 +92,7 @@ def _reason(path: str, shards: Collection[str], has_others: bool, has_tensors: b
     if "/" in path and first in _FOLDERS:
         return _FOLDERS[first]
     if _matches(name, _TRAINING) or ("/" in path and first.startswith("checkpoint-")):
-        return "from training"
+        return _OF_TRAINING
     if any(part.startswith(".") for part in path.split("/")):
         return _UNNEEDED
     if path.endswith(".safetensors") and "/" not in path:
@@ -233,32 +227,31 @@ def pin(
     return Pinning(pinned, choice.left_out, info.name if info.name != model else None)
 
 
+def _there(hub: HubReader, model: str, revision: str) -> HubInformation | None:
+    try:
+        return hub.information(model, revision)
+    except ConfigurationError as error:
+        if error.code != HUB_REVISION.code:
+            raise
+        return None
+
+
 def differences(
     hub: HubReader, pinned: PinnedModel, say: Callable[[str], None] = lambda text: None
 ) -> list[str]:
     """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same."""
     say(pinned.model)
     differences: list[str] = []
-    info: HubInformation | None
-    try:
-        info = hub.information(pinned.model, pinned.revision)
-    except ConfigurationError as error:
-        if error.code != HUB_REVISION.code:
-            raise
-        differences.append(f"the revision {pinned.revision} is gone")
-        info = None
-    if info is not None and info.commit != pinned.commit:
-        differences.append(
-            f"{pinned.revision} moved from {pinned.commit[:12]} to {info.commit[:12]}"
-        )
-        info = None
+    info = _there(hub, pinned.model, pinned.revision)
     if info is None:
-        try:
-            info = hub.information(pinned.model, pinned.commit)
-        except ConfigurationError as error:
-            if error.code != HUB_REVISION.code:
-                raise
-            return [*dict.fromkeys(differences), f"the commit {pinned.commit[:12]} is gone"]
+        differences.append(f"the revision {pinned.revision} is gone")
+    elif info.commit != pinned.commit:
+        moved = f"{pinned.revision} moved from {pinned.commit[:12]} to {info.commit[:12]}"
+        differences.append(moved)
+        info = None
+    info = info or _there(hub, pinned.model, pinned.commit)
+    if info is None:
+        return [*differences, f"the commit {pinned.commit[:12]} is gone"]
     contents = _Contents(hub, pinned.model, info, say)
     for file in pinned.files:
         stated = info.files.get(file.path)
@@ -293,7 +286,6 @@ class _Contents:
         return PinnedFile(path, file.size, sha256)
 
     def document(self, path: str, where: str) -> dict[str, Any]:
-        """A JSON object."""
         try:
             document = json.loads(self.bytes(path), parse_constant=_unreadable)
             if not isinstance(document, dict):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -93,7 +94,6 @@ def read_price_list(
     seconds: float = 900.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> FoundPrices:
-    """The wanted prices."""
     until = time.monotonic() + seconds
     found: dict[str, dict[float, ListedPrice]] = defaultdict(dict)
     for source in sources:
@@ -116,31 +116,25 @@ def read_price_list(
 
 def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[ListedPrice]:
     """The wanted prices of one offer file, in order."""
-    rows = _rows(lines, source)
+    rows, wrong = _rows(lines, source), partial(OFFER_FILE.error, where=source)
     about = dict(row[:2] for _, row in zip(_METADATA, rows, strict=False) if len(row) == 2)
     if tuple(about) != _METADATA:
-        raise OFFER_FILE.error(
+        raise wrong(
             got=f"a header with {', '.join(about) or 'nothing of an offer file'}"[:120],
             allowed=f"a CSV offer file, which begins with {', '.join(_METADATA)}",
-            where=source,
         )
     # AWS writes some of the names in several ways: usageType, Usage Type.
     columns = [name.replace(" ", "").lower() for name in next(rows, [])]
     needed = ("termtype", "startingrange", "currency", "usagetype", "priceperunit")
     if missing := [name for name in needed if name not in columns]:
-        raise OFFER_FILE.error(
-            got=f"no column {', '.join(missing)}",
-            allowed="the columns of an offer file",
-            where=source,
-        )
+        raise wrong(got=f"no column {', '.join(missing)}", allowed="the columns of an offer file")
     term, start, currency, usage, price = map(columns.index, needed)
     region = columns.index("regioncode") if "regioncode" in columns else None
     for number, row in enumerate(rows, len(_METADATA) + 2):
         if len(row) != len(columns):
-            raise OFFER_FILE.error(
+            raise wrong(
                 got=f"{len(row)} cells in line {number}: the download may be incomplete",
                 allowed=f"{len(columns)} cells, as in the header line",
-                where=source,
             )
         # Tiers: the first, from which on one pays. Reserved and spot terms are other prices.
         if (
@@ -155,9 +149,8 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
             try:
                 usd = PRICE.check(float(row[price]))
             except (ValueError, ConfigurationError):
-                raise OFFER_FILE.error(
-                    got=f"price {row[price]!r} in line {number}", allowed="US dollars", where=source
-                ) from None
+                got = f"price {row[price]!r} in line {number}"
+                raise wrong(got=got, allowed="US dollars") from None
             yield ListedPrice(
                 item=item[0],
                 region=wanted.region,
@@ -195,9 +188,7 @@ def _download(url: str, until: float) -> Iterator[Iterable[str]]:
     parts = urlsplit(url)
     if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in _LOOPBACK):
         raise OFFER_FILE.error(got=url, allowed="https, or http on this machine", where="--from")
-    request = Request(
-        url, headers={"User-Agent": f"low-latency-endpoint/{__version__}"}
-    )  # checked above
+    request = Request(url, headers={"User-Agent": f"low-latency-endpoint/{__version__}"})
     try:
         with urlopen(request, timeout=_STANDSTILL_SECONDS) as response:
             whole = io.BufferedReader(_WholeResponse(response, until), 1 << 20)

@@ -11,7 +11,7 @@ from ..account.calls import Account
 from ..account.deployed_endpoints import ListedEndpoint
 from ..account.drift import Drift, drifts
 from ..account.endpoints import existing_endpoint
-from ..account.metrics import Query, read_queries
+from ..account.metrics import read_queries, variant_query
 from ..account.stacks import stack_endpoints
 from ..report.json_text import json_safe
 
@@ -59,13 +59,7 @@ def standing(account: Account, listed: ListedEndpoint, now: datetime) -> Standin
     """What is refused is :attr:`.Account.unknown`."""
     endpoint = existing_endpoint(account, listed.endpoint)
     queries = [
-        Query(
-            (name, "", ""),
-            "Invocations",
-            "Sum",
-            (("EndpointName", endpoint.name), ("VariantName", name)),
-        )
-        for name in endpoint.variants
+        variant_query(endpoint.name, name, "Invocations", "Sum") for name in endpoint.variants
     ]
     end = now.replace(second=0, microsecond=0)
     series = account.known(

@@ -68,7 +68,6 @@ class Panel:
     logarithmic: bool = False
 
     def in_words(self, value: float) -> str:
-        """A value with its unit."""
         if self.unit == " ms":
             return milliseconds(value)
         return f"{value:,.0f}{self.unit}"
@@ -188,7 +187,6 @@ class _Drawn:
         self.events = [event for event in events if 0 <= event[0] <= 1000]
 
     def number(self, x: X) -> float:
-        """A point's number on the axis."""
         if isinstance(x, datetime):
             return x.timestamp()
         return float(self.names.index(x)) if isinstance(x, str) else x

@@ -174,7 +174,6 @@ class Document:
 
     @property
     def title(self) -> str:
-        """Subject and verdict."""
         return f"{self.subject}: {self.verdict}" if self.verdict else self.subject
 
 

@@ -17,7 +17,6 @@ _POLICY = (
 
 
 def page(document: Document) -> str:
-    """The page's text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -119,9 +119,7 @@ def _fitted(
     if spare < 0:
         return [None] * len(heads)
     # Figures first: texts may be folded at any space.
-    for number in sorted(
-        range(len(heads)), key=lambda each: align[min(each, len(align) - 1)], reverse=True
-    ):
+    for number in sorted(range(len(heads)), key=align.__getitem__, reverse=True):
         more = min(spare, max(_longest(cells[number]) - words[number], 0))
         words[number] += more
         spare -= more

@@ -12,7 +12,7 @@ import pytest
 
 from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.operate.diagnose.document import document
-from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.findings import KINDS
 
 from .faults import FAULTS
 
@@ -59,7 +59,7 @@ def test_the_page_shows_what_is_printed(finding: str) -> None:
 
 def test_pages_name_a_finding_as_the_command_does() -> None:
     """The commands of most pages run by night only (test_commands_run.py); titles change by day."""
-    titles = {kind.id: kind.title for kind in kinds()}
+    titles = {kind.id: kind.title for kind in KINDS.values()}
     shown = [
         (finding, title)
         for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

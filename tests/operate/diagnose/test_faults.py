@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.operate.diagnose.document import alarms_text
-from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.findings import KINDS
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
@@ -151,7 +151,7 @@ def test_every_kind_of_finding_has_a_fault() -> None:
     # LLD101 needs scaling unknown, LLD406 streams, LLD606 and LLD705 silence (test_reports.py), LLD703
     # missing instances, LLD137 to LLD143 tokens (test_tokens.py): each its own test.
     of_tokens = {f"LLD{number}" for number in range(137, 144)}
-    assert {kind.id for kind in kinds()} - shown == of_tokens | {
+    assert {kind.id for kind in KINDS.values()} - shown == of_tokens | {
         "LLD101",
         "LLD406",
         "LLD606",

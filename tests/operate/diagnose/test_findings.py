@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.operate.diagnose import findings as causes
-from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.findings import KINDS
 
 
-@pytest.mark.parametrize("made", list(kinds()), ids=lambda made: made.id)
+@pytest.mark.parametrize("made", list(KINDS.values()), ids=lambda made: made.id)
 def test_a_kind_of_finding_is_complete(made: Any) -> None:
     assert re.fullmatch(r"LLD[1-8]\d\d", made.id)
     assert made.source.startswith(

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from low_latency_endpoint import report
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.cli.diagnose import parse_window
-from low_latency_endpoint.cli.options import TARGET_FORM, parse_targets
+from low_latency_endpoint.cli.options import parse_targets
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate import diagnose as diagnosis
 from low_latency_endpoint.operate.diagnose.document import document
-from low_latency_endpoint.operate.diagnose.findings import kinds
+from low_latency_endpoint.operate.diagnose.findings import KINDS
 from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 
@@ -96,7 +96,7 @@ def test_the_terminal_report_fits(cli: Any, finding: str, columns: int) -> None:
 
 @pytest.mark.parametrize("finding", ["LLD102", "LLD501"])
 def test_a_link_is_not_folded(cli: Any, finding: str) -> None:
-    (kind,) = [each for each in kinds() if each.id == finding]
+    (kind,) = [each for each in KINDS.values() if each.id == finding]
     lines = [line.strip() for line in cli(_FAULT[finding]()).stdout.splitlines()]
     assert f"source   {kind.source}" in lines
 
@@ -448,5 +448,5 @@ def test_the_fix_states_what_is_allowed_not_what_was_given() -> None:
             parse_window(given, None, END)
         assert "5m to 455d" in caught.value.fix
     with pytest.raises(ConfigurationError) as caught:
-        parse_targets(["p99=0ms"], TARGET_FORM, ())
+        parse_targets(["p99=0ms"], ())
     assert "in this range" in caught.value.fix

@@ -1,4 +1,4 @@
-"""Checks: small functions over a frozen context, each yielding outcomes; and the report of all."""
+"""Checks: small functions over a frozen context, each giving outcomes; and the report of all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ...account.calls import Account
 from ...account.network import zones
 from ...account.sessions import Unreadable
 from ...errors import AWS_DOCS
 
-C = TypeVar("C")
 OnCheck = Callable[[str, int, int], None]
 
 _GIVEN_UP = "something else that it builds on could not be read"
@@ -37,6 +36,9 @@ class Outcome:
     evidence: str  # what was read, with numbers and names
     fix: str = ""  # what to do; empty for a pass
     about: str = ""  # what it is about within the check's subject, such as a zone; often empty
+
+
+Found = Outcome | Iterable[Outcome] | None
 
 
 def passed(evidence: str, *, about: str = "") -> Outcome:
@@ -117,20 +119,33 @@ class Report:
         }
 
 
+#: A part of a check's subject, often empty, and what the check's function takes after the context.
+Part = tuple[Any, ...]
+
+
+def _whole(context: Any) -> Iterable[Part]:
+    return [("",)]
+
+
 @dataclass(frozen=True, slots=True)
-class Check(Generic[C]):
+class Check:
     id: str  # stable, such as ``LLP101``
     title: str  # what must hold, in a few words
     how: str  # how it is found out; empty where the title says it
     source: str  # page on which AWS states it; empty when the check is the library's own
-    # context to outcomes. Nothing is yielded where the check does not apply; what cannot be read
+    # context to outcomes. Nothing is given where the check does not apply; what cannot be read
     # is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
-    find: Callable[[C], Iterable[Outcome]]
+    find: Callable[..., Found]
     of_endpoint: bool  # runs once for each endpoint, on its context; else once for all
+    each: Callable[[Any], Iterable[Part]]  # context to the parts that it looks at one by one
 
-    def results(self, context: C, subject: str = "") -> Iterator[Result]:
+    def outcomes(self, context: Any) -> Iterator[Outcome]:
+        for about, *more in self.each(context):
+            yield from guarded(self.find, context, *more, about=about)
+
+    def results(self, context: Any, subject: str = "") -> Iterator[Result]:
         """Run it; what cannot be read becomes ``unknown``."""
-        for outcome in guarded(self.find, context):
+        for outcome in guarded(self.outcomes, context):
             yield Result(
                 id=self.id,
                 title=self.title,
@@ -142,19 +157,25 @@ class Check(Generic[C]):
             )
 
 
-_CHECKS: dict[str, Check[Any]] = {}
+_CHECKS: dict[str, Check] = {}
 
 
 def check(
-    id: str, title: str, *, how: str = "", source: str = "", of_endpoint: bool = False
-) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
+    id: str,
+    title: str,
+    *,
+    how: str = "",
+    source: str = "",
+    of_endpoint: bool = False,
+    each: Callable[[Any], Iterable[Part]] = _whole,
+) -> Callable[[Callable[..., Found]], Check]:
     """Make and register a check; a source that starts with ``/`` is a page of AWS's."""
 
-    def checking(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
+    def checking(find: Callable[..., Found]) -> Check:
         if id in _CHECKS:
             raise ValueError(f"check {id} is already registered: {_CHECKS[id].title}")
         page = AWS_DOCS + source if source.startswith("/") else source
-        _CHECKS[id] = made = Check(id, title, how, page, find, of_endpoint)
+        _CHECKS[id] = made = Check(id, title, how, page, find, of_endpoint, each)
         return made
 
     return checking
@@ -163,17 +184,16 @@ def check(
 endpoint_check = partial(check, of_endpoint=True)
 
 
-def checks(area: str = "") -> list[Check[Any]]:
+def checks(area: str = "") -> list[Check]:
     """The checks registered whose ids begin so, by id."""
     return [_CHECKS[name] for name in sorted(_CHECKS) if name.startswith(area)]
 
 
-def guarded(
-    find: Callable[..., Iterable[Outcome]], *arguments: Any, about: str = ""
-) -> Iterator[Outcome]:
+def guarded(find: Callable[..., Found], *arguments: Any, about: str = "") -> Iterator[Outcome]:
     """The outcomes of a function, ``about`` a part of the subject; a refusal is ``unknown``."""
     try:
-        for each in find(*arguments):
+        found = find(*arguments)
+        for each in (found,) if isinstance(found, Outcome) else found or ():
             yield replace(each, about=" ".join(filter(None, (about, each.about))))
     except Unreadable as refusal:
         yield unknown(refusal.evidence or _GIVEN_UP, refusal.fix, about=about)
@@ -190,7 +210,7 @@ class Endpoints(Protocol):
 
 
 def run_checks(area: str, what: str, context: Endpoints, on_check: OnCheck | None) -> Report:
-    steps: list[tuple[Check[Any], Any, str]] = []
+    steps: list[tuple[Check, Any, str]] = []
     for check in checks(area):
         if not check.of_endpoint:
             steps.append((check, context, ""))
@@ -198,7 +218,7 @@ def run_checks(area: str, what: str, context: Endpoints, on_check: OnCheck | Non
         try:
             steps += [(check, endpoint, endpoint.key) for endpoint in context.endpoints]
         except Unreadable:  # which endpoints there are is not known: each of their checks says so
-            steps.append((replace(check, find=lambda context: context.endpoints), context, ""))
+            steps.append((replace(check, each=lambda context: context.endpoints), context, ""))
     account, number, named = context.account, "", {}
     with suppress(Unreadable):
         number = account.account_id()

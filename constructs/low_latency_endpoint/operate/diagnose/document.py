@@ -147,7 +147,6 @@ def _onset(onset: Onset, m: Measurements) -> str:
 
 
 def window_text(m: Measurements) -> str:
-    """From when to when."""
     zone = m.start.tzname() or ""
     same = m.start.date() == m.end.date()
     end = f"{m.end:%H:%M}" if same else f"{m.end:%Y-%m-%d %H:%M}"
@@ -187,7 +186,6 @@ def _finding(finding: Finding, m: Measurements) -> FindingPart:
 
 
 def _evidence_text(evidence: Evidence, m: Measurements) -> tuple[str, str]:
-    """The measurement and its time."""
     if evidence.start is None:
         return evidence.text, ""
     later = f"-{m.clock(evidence.end)}" if evidence.end not in (None, evidence.start) else ""
@@ -209,7 +207,6 @@ def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
 
 
 def _variant_line(variant: VariantReading, period: timedelta) -> str:
-    """Instances, routing strategy and traffic of a variant."""
     requests = variant.get("Invocations", "Sum")
     seconds = max(len(requests), 1) * period.total_seconds()
     return (
@@ -220,7 +217,6 @@ def _variant_line(variant: VariantReading, period: timedelta) -> str:
 
 
 def _split_table(m: Measurements, variant: VariantReading) -> Table:
-    """Where the time of a variant's requests went."""
     return Table(
         ("part", "p50", "p90", "p99", "average", "worst", "limit"),
         [
@@ -240,7 +236,6 @@ def _split_table(m: Measurements, variant: VariantReading) -> Table:
 
 
 def _breakdown_table(title: str, word: str, found: list[BreakdownRow]) -> Table:
-    """Instances or zones beside each other."""
     return Table(
         (word, "requests", "share", "model avg", "model p99", "overhead", "CPU"),
         [
@@ -262,7 +257,6 @@ def _breakdown_table(title: str, word: str, found: list[BreakdownRow]) -> Table:
 
 
 def _events_table(events: Sequence[Event], m: Measurements) -> Table:
-    """What happened, and when."""
     return Table(
         ("time", "kind", "what"),
         [(m.clock(event.time), event.kind, event.text) for event in events],

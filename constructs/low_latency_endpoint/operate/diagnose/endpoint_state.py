@@ -252,13 +252,10 @@ def drifted(m: Measurements) -> Iterator[Finding]:
 
 
 def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
-    drift, time = (
-        observed_drift.drift,
-        observed_drift.by.time if observed_drift.by else observed_drift.drift.since,
-    )
-    words = drift.words
-    if observed_drift.by:
-        words += f"; {observed_drift.by.call} by {observed_drift.by.who}"
+    drift, by = observed_drift.drift, observed_drift.by
+    words, time = drift.words, by.time if by else drift.since
+    if by:
+        words += f"; {by.call} by {by.who}"
     elif observed_drift.asked:
         words += "; CloudTrail has no event for this change in 90 days; events can be minutes late"
     set_to = {(change.path, str(change.found)) for change in drift.differences}

@@ -141,10 +141,8 @@ def events(measurements: Measurements) -> list[Event]:
                 )
             )
     found += _alarms(measurements)
-    return sorted(
-        (e for e in found if measurements.start <= e.time <= measurements.end),
-        key=lambda event: event.time,
-    )
+    within = (each for each in found if measurements.start <= each.time <= measurements.end)
+    return sorted(within, key=lambda event: event.time)
 
 
 def _alarms(measurements: Measurements) -> Iterator[Event]:
@@ -153,17 +151,11 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
         alarm.name: alarm.title for alarm in measurements.alarms or () if not alarm.of_scaling
     }
     rows: dict[tuple[datetime, str, bool], list[str]] = {}
-    for alarm_transition in sorted(
-        measurements.transitions, key=lambda transition: transition.time
-    ):
-        first = alarm_transition.state == "OK" and alarm_transition.before == "INSUFFICIENT_DATA"
-        if alarm_transition.alarm in titles and not first:
-            row = (
-                alarm_transition.time.replace(second=0, microsecond=0),
-                alarm_transition.state,
-                alarm_transition.no_data,
-            )
-            rows.setdefault(row, []).append(alarm_transition.alarm)
+    for each in sorted(measurements.transitions, key=lambda each: each.time):
+        first = each.state == "OK" and each.before == "INSUFFICIENT_DATA"
+        if each.alarm in titles and not first:
+            row = each.time.replace(second=0, microsecond=0), each.state, each.no_data
+            rows.setdefault(row, []).append(each.alarm)
     for (time, state, silent), names in rows.items():
         shown = ", ".join(dict.fromkeys(titles[name] for name in names))
         text = f"{state}{', without data' if silent else ''}: {shown}"

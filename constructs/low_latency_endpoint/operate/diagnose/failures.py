@@ -20,12 +20,8 @@ def throttled(view: VariantView, refused: Series) -> str:
     came = Series({time: tps for time, tps in view.tps.points.items() if tps})
     lost = Series({time: count / seconds for time, count in refused.points.items()})
     varied = len({round(count) for count in counts.points.values()}) > 1
-    limit, where = (
-        _limit(came.per(counts), lost.per(counts)) if varied else None,
-        " on each instance",
-    )
-    if not limit:
-        limit, where = _limit(came, lost), ""
+    of_each = _limit(came.per(counts), lost.per(counts)) if varied else None
+    limit, where = of_each or _limit(came, lost), " on each instance" if of_each else ""
     if not limit:
         return ""
     return (

@@ -138,7 +138,7 @@ def _kind(
     )
 
 
-#: By their ids.
+#: All causes by their ids, in their order.
 KINDS = _read()
 
 
@@ -172,8 +172,3 @@ def finding(
         besides,
         risk,
     )
-
-
-def kinds() -> Iterable[FindingKind]:
-    """All causes, in the order of their ids."""
-    return KINDS.values()

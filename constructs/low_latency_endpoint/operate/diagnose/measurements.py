@@ -62,7 +62,6 @@ class VariantReading:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether the model's server told anything of its tokens."""
         return any(metric in TOKEN_TIMES for metric, _ in self.series)
 
     @property
@@ -72,7 +71,6 @@ class VariantReading:
 
     @property
     def facts(self) -> InstanceFacts | None:
-        """Facts of the instance type; ``None`` when the table does not know it."""
         return instance_facts(self.instance_type)
 
 

@@ -477,7 +477,6 @@ def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
 
 
 def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
-    """What the diagnosis needs of a plan in a template."""
     values = values_in_template(plan)
     thresholds = {}
     for about, limit in values.get("alarms", {}).items():

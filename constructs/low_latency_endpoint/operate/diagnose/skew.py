@@ -110,7 +110,6 @@ def _apart(means: dict[str, float], factor: float) -> list[str]:
 
 
 def _compared(means: dict[str, float], slow: list[str], rest: str) -> str:
-    """The slowest beside the others."""
     others = median(mean for name, mean in means.items() if name not in slow)
     assert others is not None
     return (
@@ -120,7 +119,6 @@ def _compared(means: dict[str, float], slow: list[str], rest: str) -> str:
 
 
 def _share(parts: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
-    """Its share of the requests."""
     sums = {
         part: statistic_of(series, "Invocations", "Sum").only(times).sum
         for part, series in parts.items()

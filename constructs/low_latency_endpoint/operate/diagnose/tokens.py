@@ -10,20 +10,14 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ...account.metrics import Series, median, statistic_of
+from ...account.queries import FIRST_TOKEN, FULLEST, INTER_TOKEN, KV_CACHE, RUNNING, WAITING
 from ...report.numbers import milliseconds, readable
 from .findings import Finding
 from .thresholds import DOUBLED, FULL_CACHE_PERCENT, MORE_ARRIVALS, PREEMPTING_PERCENT, SLOW_HOST
 from .view import SlowPeriods, VariantView, times_of
 
-#: What the model's server tells, by the names that findings use; times in milliseconds, the cache's
-#: use in percent, requests on the fullest instance.
-FIRST_TOKEN, INTER_TOKEN = "TimeToFirstToken", "InterTokenLatency"
-TOKEN_TIMES = (FIRST_TOKEN, INTER_TOKEN)
 #: As the plan's decisions call them.
 MEASURES = {"time to first token": FIRST_TOKEN, "inter-token latency": INTER_TOKEN}
-WAITING, RUNNING, KV_CACHE = "RequestsWaiting", "RequestsRunning", "KvCacheUse"
-FULLEST = "Maximum"
-
 _JUDGED = "p95"
 
 

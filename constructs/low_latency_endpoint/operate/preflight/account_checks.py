@@ -24,17 +24,16 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
     how="Compares the caller's account (STS) with the settings.",
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
-def credentials(context: PreflightContext) -> Iterator[Outcome]:
+def credentials(context: PreflightContext) -> Outcome:
     identity = context.account.identity()
     wanted = context.settings.account
     if wanted and identity["Account"] != wanted:
-        yield failed(
+        return failed(
             f"{identity['Arn']} belongs to account {identity['Account']}, the settings say "
             f"{wanted}",
             f"Use a profile of account {wanted} (--profile), or change `account`.",
         )
-    else:
-        yield passed(f"{identity['Arn']} in account {identity['Account']}")
+    return passed(f"{identity['Arn']} in account {identity['Account']}")
 
 
 @check(
@@ -43,14 +42,13 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
     how="Compares `--region` with the settings; checks the account's opt-in.",
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
-def region(context: PreflightContext) -> Iterator[Outcome]:
+def region(context: PreflightContext) -> Outcome:
     here, wanted = context.account.region, context.settings.region
     if wanted and here != wanted:
-        yield failed(
+        return failed(
             f"these checks read {here}, but the stack deploys to {wanted}",
             f"Leave --region out, or change `region` from {wanted} to {here}.",
         )
-        return
     regions = context.account.read(
         "ec2",
         "describe_regions",
@@ -58,14 +56,13 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
         Filters=[{"Name": "region-name", "Values": [here]}],
     )["Regions"]
     if not regions:
-        yield failed(f"AWS lists no region {here}", "Correct `region` or --region.")
-    elif regions[0].get("OptInStatus") == "not-opted-in":
-        yield failed(
+        return failed(f"AWS lists no region {here}", "Correct `region` or --region.")
+    if regions[0].get("OptInStatus") == "not-opted-in":
+        return failed(
             f"{here} is not enabled in this account",
             "Enable it in AWS Account Management, Regions. This takes some minutes.",
         )
-    else:
-        yield passed(f"{here}: {regions[0].get('OptInStatus', 'available')}")
+    return passed(f"{here}: {regions[0].get('OptInStatus', 'available')}")
 
 
 @check(
@@ -74,7 +71,7 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
     how=("Bootstrap version 6 or later with the default qualifier. `make bootstrap` does it."),
     source="/cdk/v2/guide/bootstrapping.html",
 )
-def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
+def bootstrap(context: PreflightContext) -> Outcome:
     answer = context.account.read(
         "ssm", "get_parameter", ("ParameterNotFound",), Name=BOOTSTRAP_PARAMETER
     )
@@ -83,19 +80,17 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
         f"aws://ACCOUNT/{context.account.region}`)"
     )
     if answer is None:
-        yield failed(
+        return failed(
             f"there is no parameter {BOOTSTRAP_PARAMETER}",
             f"Run {command} once. This check does not find a bootstrap with a custom qualifier.",
         )
-        return
     version = str(answer["Parameter"]["Value"])
     if not version.isdigit() or int(version) < OLDEST_BOOTSTRAP:
-        yield failed(
+        return failed(
             f"bootstrap version {version}, the template asks for {OLDEST_BOOTSTRAP}",
             f"Run {command} again, with a recent CDK CLI.",
         )
-    else:
-        yield passed(f"bootstrap version {version}")
+    return passed(f"bootstrap version {version}")
 
 
 @check(
@@ -104,43 +99,41 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
     how="Not in progress, not stuck in a failed state.",
     source=_STACK_STATES,
 )
-def stack_state(context: PreflightContext) -> Iterator[Outcome]:
+def stack_state(context: PreflightContext) -> Outcome:
     name = context.settings.stack_name
     stack = stack_description(context.account, name)
     if stack is None:
-        yield passed(f"there is no stack {name} yet: it will be created")
-        return
+        return passed(f"there is no stack {name} yet: it will be created")
     status = stack["StackStatus"]
     reason = stack.get("StackStatusReason", "")
     evidence = f"{name} is {status}" + (f": {reason}" if reason else "")
     if status in _NEVER_CREATED:
-        yield warned(
+        return warned(
             evidence,
             "Nothing to do: the CDK CLI replaces a stack that was never "
             "created. Its events report the reason.",
         )
-    elif status.endswith("_IN_PROGRESS"):
-        yield failed(evidence, "Wait until the operation ends.")
-    elif status == "UPDATE_ROLLBACK_FAILED":
-        yield failed(
+    if status.endswith("_IN_PROGRESS"):
+        return failed(evidence, "Wait until the operation ends.")
+    if status == "UPDATE_ROLLBACK_FAILED":
+        return failed(
             evidence,
             f"Run `aws cloudformation continue-update-rollback --stack-name "
             f"{name}`, after fixing the cause that its events report.",
         )
-    elif status.endswith("_FAILED"):
-        yield failed(
+    if status.endswith("_FAILED"):
+        return failed(
             evidence,
             "Delete the stack, or roll it back, in the CloudFormation console; "
             "its events report the failure.",
         )
-    elif status == "UPDATE_ROLLBACK_COMPLETE":
-        yield warned(
+    if status == "UPDATE_ROLLBACK_COMPLETE":
+        return warned(
             evidence,
             "The last update was rolled back, which a deploy may follow; read "
             "the stack's events for the reason first.",
         )
-    else:
-        yield passed(evidence)
+    return passed(evidence)
 
 
 _ENRICHMENT = "/AmazonCloudWatch/latest/monitoring/CloudWatch-OTelEnrichment.html"

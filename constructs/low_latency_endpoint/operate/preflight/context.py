@@ -14,7 +14,6 @@ from ...settings import (
     PlannedVariant,
     Settings,
     has_own_model,
-    instances_in_update,
     served_containers,
 )
 
@@ -116,7 +115,6 @@ class PlannedEndpoint:
 
     @property
     def containers(self) -> Iterator[tuple[str, ContainerSettings]]:
-        """The parts of all its models."""
         for model in self.models:
             yield from model.parts
 
@@ -139,7 +137,3 @@ class PlannedEndpoint:
                 yield PlannedModel(
                     (variant.plan.request.serving.instance_type,), variant.variant, own
                 )
-
-    def instances_during_update(self, variant: PlannedVariant) -> int:
-        """The most instances of a variant while a new version takes over, or is rolled back."""
-        return instances_in_update(variant.plan.largest_fleet, self.settings)

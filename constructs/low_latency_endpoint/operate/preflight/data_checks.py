@@ -12,7 +12,7 @@ from ...account.sessions import Unreadable
 from ...facts.durations import seconds_of
 from ...report.numbers import readable
 from ...settings import ModelDataSettings
-from ..checking.checks import Outcome, endpoint_check, failed, guarded, passed, unknown, warned
+from ..checking.checks import Outcome, endpoint_check, failed, passed, unknown, warned
 from .context import PlannedEndpoint, PlannedModel
 
 #: What is assumed of a download: AWS publishes no rate.
@@ -51,16 +51,13 @@ def _sizes(account: Account, bucket: str, key: str) -> dict[str, int]:
         found = account.every(
             "s3", "list_objects_v2", "Contents", ("NoSuchBucket",), Bucket=bucket, Prefix=key
         )
-        return {each["Key"]: each["Size"] for each in found or ()}
+        return {each["Key"]: each["Size"] for each in found}
     answer = _head(account, bucket, key)
     return {} if answer is None else {key: answer["ContentLength"]}
 
 
 def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = account.read(
-        "s3", "head_object", _NO_OBJECT, Bucket=bucket, Key=key
-    )
-    return found
+    return account.read("s3", "head_object", _NO_OBJECT, Bucket=bucket, Key=key)
 
 
 @endpoint_check(
@@ -69,33 +66,26 @@ def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
     how="Looks for the object, or for any under the prefix. Compares the KMS key of the "
     "largest object with the keys that the stack lets the role decrypt with.",
     source=_MODELS,
+    each=_each_data,
 )
-def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
-    for about, model, data in _each_data(context):
-        keys = _keys_of_role(context, model)
-        yield from guarded(_exists, context, data, keys, about=about)
-
-
-def _exists(
-    context: PlannedEndpoint, data: ModelDataSettings, keys: Collection[str]
-) -> Iterator[Outcome]:
+def data_exists(
+    context: PlannedEndpoint, model: PlannedModel, data: ModelDataSettings
+) -> Outcome | None:
     if data.asset:
-        return  # the settings file's own checks found it; the deploy uploads it
+        return None  # the settings file's own checks found it; the deploy uploads it
     uri = data.s3 or data.s3_prefix
     bucket, key = _location(data)
     sizes = _sizes(context.account, bucket, key)
     if not sizes:
-        yield failed(f"there is nothing at {uri}", "Upload the model, or correct the URI.")
-        return
+        return failed(f"there is nothing at {uri}", "Upload the model, or correct the URI.")
     several = len(sizes) > 1
     found = f"{uri}: {f'{len(sizes):,} objects, ' if several else ''}{_size(sum(sizes.values()))}"
     largest = _head(context.account, bucket, max(sizes, key=lambda size: sizes[size])) or {}
     used = largest.get("SSEKMSKeyId")
     if used is None:
-        yield passed(found)
-    else:
-        encrypted = f"{found}, {'the largest ' if several else ''}encrypted with {used}"
-        yield _decrypted(context, used, encrypted, keys)
+        return passed(found)
+    encrypted = f"{found}, {'the largest ' if several else ''}encrypted with {used}"
+    return _decrypted(context, used, encrypted, _keys_of_role(context, model))
 
 
 def _keys_of_role(context: PlannedEndpoint, model: PlannedModel) -> set[str]:
@@ -153,26 +143,24 @@ def _without_right(
     return warned(f"{evidence}; what else {role} may, is not looked up", fix)
 
 
-@endpoint_check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
-def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
-    for about, _, data in _each_data(context):
-        yield from guarded(_in_region, context, data, about=about)
-
-
-def _in_region(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
-    bucket, _ = _location(data)
+@endpoint_check(
+    "LLP404", "The model data's bucket is in the stack's region", source=_MODELS, each=_each_data
+)
+def bucket_region(
+    context: PlannedEndpoint, _: PlannedModel, data: ModelDataSettings
+) -> Outcome | None:
+    bucket = _location(data)[0]
     if not bucket:
-        return
+        return None
     region = _region(context.account, bucket)
     if region is None:
-        yield failed(f"there is no bucket {bucket}", "Create the bucket, or correct the URI.")
-    elif region == context.account.region:
-        yield passed(f"{bucket} is in {region}")
-    else:
-        yield failed(
-            f"{bucket} is in {region}, the endpoint in {context.account.region}",
-            f"Copy the model to a bucket in {context.account.region}.",
-        )
+        return failed(f"there is no bucket {bucket}", "Create the bucket, or correct the URI.")
+    if region == context.account.region:
+        return passed(f"{bucket} is in {region}")
+    return failed(
+        f"{bucket} is in {region}, the endpoint in {context.account.region}",
+        f"Copy the model to a bucket in {context.account.region}.",
+    )
 
 
 def _region(account: Account, bucket: str) -> str | None:
@@ -197,13 +185,11 @@ def _region(account: Account, bucket: str) -> str | None:
     "The model data downloads in time",
     how="Assumes 100 MB/s, and compares with `model_data_download_timeout`. Only warns.",
     source=_LARGE_MODELS,
+    each=_each_data,
 )
-def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
-    for about, _, data in _each_data(context):
-        yield from guarded(_in_time, context, data, about=about)
-
-
-def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
+def download_time(
+    context: PlannedEndpoint, _: PlannedModel, data: ModelDataSettings
+) -> Iterator[Outcome]:
     multi_model = any(each.multi_model and each.data == data for _, each in context.containers)
     if multi_model:
         return  # its models are fetched when they are called

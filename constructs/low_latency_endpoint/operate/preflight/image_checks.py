@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,18 +75,18 @@ def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
     )
 
 
-def _each_image(
-    context: PlannedEndpoint, find: Callable[[PlannedEndpoint, EcrImage], Iterator[Outcome]]
-) -> Iterator[Outcome]:
+def _images(context: PlannedEndpoint) -> Iterator[tuple[str, ImageSettings]]:
     for about, container in context.containers:
-        if container.image.asset:
-            continue  # built by the deploy itself
-        image = ecr_image(container.image, context.account.region)
-        if image is None:
-            where = container.image.uri or f"{container.image.dlc} in {context.account.region}"
-            yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
-        else:
-            yield from guarded(find, context, image, about=about)
+        if not container.image.asset:  # which the deploy itself builds
+            yield about, container.image
+
+
+def _in_registry(context: PlannedEndpoint, given: ImageSettings) -> EcrImage:
+    image = ecr_image(given, context.account.region)
+    if image is None:
+        where = given.uri or f"{given.dlc} in {context.account.region}"
+        raise Unreadable(f"{where}: no ECR registry that can be asked from here")
+    return image
 
 
 def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
@@ -119,25 +119,22 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
     "The image exists in the stack's region",
     how=("Skips images that the deployment builds."),
     source=_BATCH_GET_IMAGE,
+    each=_images,
 )
-def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
-    yield from _each_image(context, _exists)
-
-
-def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
+def image_exists(context: PlannedEndpoint, given: ImageSettings) -> Outcome:
+    image = _in_registry(context, given)
     if image.region != context.account.region:
-        yield failed(
+        return failed(
             f"{image} is in {image.region}: SageMaker pulls from its own region "
             f"{context.account.region} only",
             f"Copy the image to a repository in {context.account.region}.",
         )
-    elif _manifest(context.account, image) is None:
-        yield failed(
+    if _manifest(context.account, image) is None:
+        return failed(
             f"the registry has no {image}",
             "Correct the repository and tag, or push the image first.",
         )
-    else:
-        yield passed(str(image))
+    return passed(str(image))
 
 
 @endpoint_check(
@@ -153,7 +150,8 @@ def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
             f"the architecture of {', '.join(unknown_types)} is not in the library's table"
         )
     if len(unknown_types) < len(context.types):
-        yield from _each_image(context, _fits)
+        for about, image in _images(context):
+            yield from guarded(_fits, context, image, about=about)
 
 
 def _architecture(instance_type: str) -> str | None:
@@ -173,7 +171,8 @@ def _types_of(context: PlannedEndpoint, image: EcrImage) -> list[str]:
     return [name for name in dict.fromkeys(found) if _architecture(name)]
 
 
-def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
+def _fits(context: PlannedEndpoint, given: ImageSettings) -> Iterator[Outcome]:
+    image = _in_registry(context, given)
     if image.region != context.account.region:
         yield unknown("not read: see LLP401")
         return

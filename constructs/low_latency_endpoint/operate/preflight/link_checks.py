@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -96,44 +97,41 @@ def _clashing_zones(context: PreflightContext, vpc_id: str) -> list[Mapping[str,
     ]
 
 
-def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Outcome:
     clash = _clashing_zones(context, vpc_id)
     if clash:
-        yield failed(
+        return failed(
             f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
             f"associated with {vpc_id}: AWS refuses private DNS beside it",
             "Take the VPC out of that hosted zone, or delete it.",
         )
-    else:
-        yield passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*")
+    return passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*")
 
 
-def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Outcome:
     """Route 53 answers ConflictingDomainExists where the VPC resolves the name privately already.
 
     For an interface endpoint too: https://github.com/hashicorp/terraform-provider-aws/issues/37783
     """
     leave_out = f"Take {vpc_id} out of `hosted_zone_vpc_ids`, and give its callers the zonal names."
     for owner in private_dns_owners(context, vpc_id):
-        yield failed(
+        return failed(
             f"{owner['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
             "Route 53 refuses a hosted zone of the name",
             leave_out,
         )
-        return
     own = made_at(
         "PrivateLink/HostedZone",
         stack_ids(context.account, context.settings.stack_name, "AWS::Route53::HostedZone"),
     )
     for zone in _clashing_zones(context, vpc_id):
         if zone["HostedZoneId"] != own:
-            yield failed(
+            return failed(
                 f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
                 f"associated with {vpc_id}: Route 53 refuses a second one",
                 leave_out,
             )
-            return
-    yield passed(
+    return passed(
         f"{vpc_id} has no interface endpoint and no other hosted zone for {_zone_name(context)}*"
     )
 
@@ -161,67 +159,64 @@ def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
             "Correct `interface_endpoint_id`.",
         )
         return
-    yield from _is_the_runtimes(context, endpoint)
+    yield _is_the_runtimes(context, endpoint)
     yield from guarded(_in_each_zone, context, endpoint, about="zones")
     yield from guarded(_lets_callers_in, context, endpoint, about="security group")
     yield from _policy(context, endpoint)
 
 
-def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> Outcome:
     service, vpc_id = endpoint["ServiceName"], endpoint["VpcId"]
     evidence = f"{endpoint['VpcEndpointId']}: {service} in {vpc_id}, {endpoint['State'].lower()}"
     if not service.endswith((".sagemaker.runtime", ".sagemaker.runtime-fips")):
         fix = f"Name the endpoint of service {context.runtime_service}."
-        yield failed(evidence, fix, about="service")
-    elif vpc_id != context.settings.network.vpc_id:
+        return failed(evidence, fix, about="service")
+    if vpc_id != context.settings.network.vpc_id:
         fix = f"Name an endpoint in {context.settings.network.vpc_id}, or another `vpc_id`."
-        yield failed(evidence, fix, about="VPC")
-    elif endpoint["State"].lower() != "available":
-        yield failed(evidence, "Wait until it is available, or fix it.", about="state")
-    elif not endpoint.get("PrivateDnsEnabled"):
-        yield warned(
+        return failed(evidence, fix, about="VPC")
+    if endpoint["State"].lower() != "available":
+        return failed(evidence, "Wait until it is available, or fix it.", about="state")
+    if not endpoint.get("PrivateDnsEnabled"):
+        return warned(
             f"{evidence}; private DNS is off",
             "Turn private DNS on, or give callers its zonal names: the runtime's own "
             "name goes around it.",
             about="private DNS",
         )
-    else:
-        yield passed(f"{evidence}, private DNS on", about="service")
+    return passed(f"{evidence}, private DNS on", about="service")
 
 
-def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Outcome:
     covered = zones_of_subnets(describe_subnets(context.account, endpoint.get("SubnetIds", ())))
     missing = [zone for zone in context.settings.client_zones.zones if zone not in covered]
     if missing:
-        yield failed(
+        return failed(
             f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "
             "callers there",
             "Add a subnet of each of these zones to the endpoint.",
         )
-    else:
-        yield passed(f"a subnet in each of {', '.join(context.settings.client_zones.zones)}")
+    return passed(f"a subnet in each of {', '.join(context.settings.client_zones.zones)}")
 
 
-def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> Outcome:
     groups = [group["GroupId"] for group in endpoint.get("Groups", ())]
     stated = str(context.settings.private_link.security_group_id)
     sources: SecurityGroupSources = https_sources(context.account, groups)
     if stated in groups:
         already = f"; port 443 is open to {sources} already" if sources else ""
-        yield passed(f"{stated} guards it, and the stack lets the callers in there{already}")
-    elif sources:
-        yield warned(
+        return passed(f"{stated} guards it, and the stack lets the callers in there{already}")
+    if sources:
+        return warned(
             f"{stated} does not guard it, {', '.join(groups)} do; they let {sources} in "
             "on port 443",
             "Name one of its own groups as `security_group_id`: rules "
             "added to another have no effect.",
         )
-    else:
-        yield failed(
-            f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
-            "nobody in on port 443",
-            "Name one of its own groups as `security_group_id`.",
-        )
+    return failed(
+        f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
+        "nobody in on port 443",
+        "Name one of its own groups as `security_group_id`.",
+    )
 
 
 def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -236,22 +231,20 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
         caller = {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id}
         found = verdict(policy, _INVOKE, resource, caller)
-        about = f"policy {each.key}"
         if found.allowed:
-            yield passed(f"its policy lets {name or 'new endpoints'} be invoked", about=about)
+            outcome = passed(f"its policy lets {name or 'new endpoints'} be invoked")
         elif found.allowed is None:
-            yield unknown(
+            outcome = unknown(
                 "whether its policy lets new endpoints be invoked depends on what is "
-                f"not read here: {', '.join(found.depends_on)}",
-                about=about,
+                f"not read here: {', '.join(found.depends_on)}"
             )
         else:
-            yield warned(
+            outcome = warned(
                 f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
                 "far as it can be read here",
                 f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
-                about=about,
             )
+        yield replace(outcome, about=f"policy {each.key}")
 
 
 _NAMED = 5
@@ -318,7 +311,7 @@ def _fix(context: PreflightContext) -> str:
     )
 
 
-def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+def _callers(context: PreflightContext, vpc_id: str) -> Outcome:
     """The network interfaces that lately connected to the runtime, from the VPC's flow log."""
     logs = context.account.every(
         "ec2",
@@ -328,27 +321,24 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     )
     readable = [log for log in logs if _is_readable(log)]
     if not readable:
-        yield unknown(
+        return unknown(
             f"who they are is not known: {vpc_id} has no flow log of accepted packets in "
             f"CloudWatch Logs in the default format, and {_NOT_IN_CLOUDTRAIL}",
             "Make such a flow log for some hours, or ask the owners of the endpoints.",
         )
-        return
     name = runtime_name(context.account, fips=context.settings.private_link.fips)
     addresses = context.resolve(name)[:_ADDRESSES]
     if not addresses:
-        yield unknown(f"{name} does not resolve here, so that the flow log cannot be searched")
-        return
+        return unknown(f"{name} does not resolve here, so that the flow log cannot be searched")
     group = str(readable[0]["LogGroupName"])
     connecting = _connecting(context, group, addresses)
     where = f"{group}, the last hour, {len(addresses)} of {name}'s changing addresses"
     if not connecting:
-        yield unknown(
+        return unknown(
             f"who they are is not known: nobody is in what was read of {where}",
             "Ask the owners of the endpoints.",
         )
-        return
-    yield warned(f"in {where}: {', '.join(_described(context, connecting))}", _fix(context))
+    return warned(f"in {where}: {', '.join(_described(context, connecting))}", _fix(context))
 
 
 def _is_readable(log: Mapping[str, Any]) -> bool:

@@ -6,16 +6,7 @@ from collections.abc import Iterator
 
 from ...account.calls import Account, json_object
 from ...account.keys import described_key
-from ..checking.checks import (
-    Outcome,
-    check,
-    endpoint_check,
-    failed,
-    guarded,
-    passed,
-    unknown,
-    warned,
-)
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import items
 from .context import PlannedEndpoint, PreflightContext
 
@@ -32,24 +23,22 @@ _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
     how="Checks `role_arn`.",
     source=_ROLES,
 )
-def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
+def role_trusts(context: PlannedEndpoint) -> Outcome | None:
     arn = context.settings.role_arn
     if arn is None:
-        return
+        return None
     owner, name = arn.split(":")[4], arn.rpartition("/")[2]
     if owner != context.account.account_id():
-        yield failed(
+        return failed(
             f"{arn} belongs to account {owner}: a role can be passed in its own account only",
             "Name a role of the stack's account.",
         )
-        return
     answer = context.account.read("iam", "get_role", ("NoSuchEntity",), RoleName=name)
     if answer is None:
-        yield failed(
+        return failed(
             f"there is no role {name}",
             "Create it, or leave `role_arn` out: the stack then makes one.",
         )
-        return
     trust = json_object(answer["Role"]["AssumeRolePolicyDocument"])
     trusted = any(
         statement.get("Effect") == "Allow"
@@ -62,12 +51,11 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
         for statement in items(trust.get("Statement"))
     )
     if trusted:
-        yield passed(f"{name} trusts {SAGEMAKER}")
-    else:
-        yield failed(
-            f"the trust policy of {name} does not name {SAGEMAKER}",
-            f"Let {SAGEMAKER} sts:AssumeRole it.",
-        )
+        return passed(f"{name} trusts {SAGEMAKER}")
+    return failed(
+        f"the trust policy of {name} does not name {SAGEMAKER}",
+        f"Let {SAGEMAKER} sts:AssumeRole it.",
+    )
 
 
 @endpoint_check(
@@ -76,7 +64,7 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
     how="Simulates the policies of the CDK bootstrap's execution role, or yours, with IAM.",
     source=_PASS,
 )
-def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
+def role_passable(context: PlannedEndpoint) -> Outcome:
     account, arn = context.account, context.settings.role_arn
     partition, number = account.partition(), account.account_id()
     actions, role = ["iam:PassRole"], arn
@@ -85,10 +73,9 @@ def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
         role = f"arn:{partition}:iam::{number}:role/{context.stack.settings.stack_name}-model"
     deployer = _deployer(account)
     if deployer is None:
-        yield unknown(
+        return unknown(
             "IAM can simulate only users and roles, and the deploying identity is neither"
         )
-        return
     answer = account.read(
         "iam",
         "simulate_principal_policy",
@@ -110,15 +97,14 @@ def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
         if result["EvalDecision"] != "allowed"
     ]
     if denied:
-        yield failed(
+        return failed(
             f"{who} may not {', '.join(denied)} on {role}, by IAM's simulation",
             f"Allow {', '.join(denied)} on the role to {deployer}.",
         )
-    else:
-        yield passed(
-            f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
-            "all session policies"
-        )
+    return passed(
+        f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
+        "all session policies"
+    )
 
 
 def _deployer(account: Account) -> str | None:
@@ -142,37 +128,48 @@ def _deployer(account: Account) -> str | None:
     how="Checks the Region, confirmed subscriptions, and that CloudWatch may use the key.",
     source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
 )
-def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
+def alarm_topic(context: PreflightContext) -> Outcome | None:
     arn = context.settings.alarm_topic_arn
     if arn is None:
-        return
+        return None
     region = arn.split(":")[3]
     if region != context.account.region:
-        yield failed(
+        return failed(
             f"the topic is in {region}, the alarms in {context.account.region}: an alarm "
             "notifies topics of its own region",
             f"Name a topic in {context.account.region}.",
         )
-        return
     answer = context.account.read("sns", "get_topic_attributes", ("NotFound",), TopicArn=arn)
     if answer is None:
-        yield failed(f"there is no topic {arn}", "Create it, or correct `alarm_topic_arn`.")
-        return
+        return failed(f"there is no topic {arn}", "Create it, or correct `alarm_topic_arn`.")
     attributes = answer["Attributes"]
     confirmed = int(attributes.get("SubscriptionsConfirmed", "0") or 0)
     if attributes.get("KmsMasterKeyId") == "alias/aws/sns":
-        yield warned(
+        return warned(
             "the topic is encrypted with alias/aws/sns, whose key policy does not let "
             "CloudWatch publish",
             "Encrypt the topic with your own key, and let cloudwatch.amazonaws.com use the key.",
         )
-    elif confirmed == 0:
-        yield warned(
+    if confirmed == 0:
+        return warned(
             "nobody has confirmed a subscription to the topic",
             "Subscribe those who are on call, and confirm.",
         )
-    else:
-        yield passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
+    return passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
+
+
+def _keys(context: PlannedEndpoint) -> Iterator[tuple[str, str]]:
+    settings = context.settings
+    keys = {
+        "volumes": settings.kms_key_arn,
+        "core dumps": settings.core_dump and settings.core_dump.kms_key_arn,
+        **{
+            " ".join(filter(None, (part, "model data"))): each.data.kms_key_arn
+            for part, each in context.containers
+            if each.data
+        },
+    }
+    return ((about, arn) for about, arn in keys.items() if arn)
 
 
 @endpoint_check(
@@ -180,36 +177,20 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
     "The KMS keys are enabled",
     how="Keys of volumes, core dumps and model data.",
     source="/kms/latest/developerguide/key-state.html",
+    each=_keys,
 )
-def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
-    settings = context.settings
-    for about, arn in (
-        ("volumes", settings.kms_key_arn),
-        ("core dumps", settings.core_dump and settings.core_dump.kms_key_arn),
-        *(
-            (" ".join(filter(None, (part, "model data"))), each.data.kms_key_arn)
-            for part, each in context.containers
-            if each.data
-        ),
-    ):
-        if arn:
-            yield from guarded(_enabled, context.account, arn, about=about)
-
-
-def _enabled(account: Account, arn: str) -> Iterator[Outcome]:
+def keys_enabled(context: PlannedEndpoint, arn: str) -> Outcome:
+    account = context.account
     if arn.split(":")[3] != account.region:
-        yield failed(
+        return failed(
             f"{arn} is in another region than {account.region}", "Name a key of the stack's region."
         )
-        return
     key = described_key(account, arn)
     if key is None:
-        yield failed(f"there is no key {arn}", "Correct the ARN.")
-        return
+        return failed(f"there is no key {arn}", "Correct the ARN.")
     evidence = f"{key['KeyId']}: {key.get('KeyState', '?')}, {key.get('KeyUsage', '?')}"
     if key.get("KeyState") != "Enabled":
-        yield failed(evidence, "Enable the key, or cancel its deletion.")
-    elif key.get("KeyUsage", "ENCRYPT_DECRYPT") != "ENCRYPT_DECRYPT":
-        yield failed(evidence, "Name a symmetric key for encryption.")
-    else:
-        yield passed(evidence)
+        return failed(evidence, "Enable the key, or cancel its deletion.")
+    if key.get("KeyUsage", "ENCRYPT_DECRYPT") != "ENCRYPT_DECRYPT":
+        return failed(evidence, "Name a symmetric key for encryption.")
+    return passed(evidence)

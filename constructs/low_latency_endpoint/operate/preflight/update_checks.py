@@ -59,33 +59,30 @@ def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
     how="`UpdateEndpoint` would fail. Explains how to change it in two deployments.",
     source=_UPDATE,
 )
-def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
+def allowed_change(context: PlannedEndpoint) -> Outcome | None:
     deployed = deployed_endpoint(context)
     current = _current(context)
     if deployed is None or current is None:
-        return
+        return None
     stated = context.settings.endpoint_name
     if stated is not None and stated != deployed.name:
-        yield passed(
+        return passed(
             f"{deployed.name} becomes {stated}: a new endpoint, made before the old one goes"
         )
-        return
     scaled = scalable_targets(context.account, current.name, current.variants)
     planned = {
         variant.variant: variant.plan.request.serving.instance_type for variant in context.variants
     }
     problems = list(_problems(current, scaled, planned))
     if problems:
-        yield failed(
+        return failed(
             f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
             _TWO_DEPLOYS,
         )
-    else:
-        kept = ", ".join(
-            f"{name} {', '.join(variant.instance_types)}"
-            for name, variant in current.variants.items()
-        )
-        yield passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
+    kept = ", ".join(
+        f"{name} {', '.join(variant.instance_types)}" for name, variant in current.variants.items()
+    )
+    return passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
 
 
 def _problems(
@@ -105,40 +102,39 @@ def _problems(
     how=("`--wait` waits for an update or scaling to end."),
     source=_STATES,
 )
-def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
+def endpoint_healthy(context: PlannedEndpoint) -> Outcome | None:
     deployed = deployed_endpoint(context)
     if deployed is None:
-        return
+        return None
     current = _current(context)
     if current is None:
-        yield failed(
+        return failed(
             f"{deployed.name} was deleted outside the stack",
             "Give the endpoint another `endpoint_name` and deploy, or restore it.",
         )
-    elif current.status == "InService":
+    if current.status == "InService":
         counts = ", ".join(
             f"{name}: {'?' if variant.current_instances is None else variant.current_instances} instances"
             for name, variant in current.variants.items()
             if variant.running
         )
-        yield passed(f"{current.name} is InService; {counts}")
-    elif current.status in PASSING_STATES:
-        yield failed(
+        return passed(f"{current.name} is InService; {counts}")
+    if current.status in PASSING_STATES:
+        return failed(
             f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
             'own patching runs, and UpdateEndpoint is refused meanwhile ("Cannot update '
             'in-progress endpoint"): the stack would roll back',
             "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
             "15m` waits, and `make deploy` with it.",
         )
-    elif current.status in ("Creating", "RollingBack", "Deleting"):
-        yield failed(f"{current.name} is {current.status}", "Wait until the operation ends.")
-    else:
-        reason = current.failure_reason or "no reason given"
-        yield failed(
-            f"{current.name} is {current.status}: {reason}",
-            "Fix the cause in the reason. A failed endpoint is replaced by giving it "
-            "another `endpoint_name`.",
-        )
+    if current.status in ("Creating", "RollingBack", "Deleting"):
+        return failed(f"{current.name} is {current.status}", "Wait until the operation ends.")
+    reason = current.failure_reason or "no reason given"
+    return failed(
+        f"{current.name} is {current.status}: {reason}",
+        "Fix the cause in the reason. A failed endpoint is replaced by giving it "
+        "another `endpoint_name`.",
+    )
 
 
 @endpoint_check(
@@ -147,30 +143,28 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
     how="Checks `endpoint_name`. Only the endpoint of this key in the settings may have it.",
     source=_STATES,
 )
-def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
+def name_is_free(context: PlannedEndpoint) -> Outcome | None:
     name = context.settings.endpoint_name
     if name is None:
-        return
+        return None
     found = describe_endpoint(context.account, name)
     if found is None:
-        yield passed(f"no endpoint has the name {name}")
-        return
+        return passed(f"no endpoint has the name {name}")
     owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
     if not found.get("EndpointArn"):
-        yield unknown(f"{name} exists, and SageMaker does not return its ARN")
-    elif found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
-        yield passed(f"{name} is this key's own")
-    elif found["EndpointArn"] in owned.values():
-        yield failed(
+        return unknown(f"{name} exists, and SageMaker does not return its ARN")
+    if found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
+        return passed(f"{name} is this key's own")
+    if found["EndpointArn"] in owned.values():
+        return failed(
             f"{name} is this stack's, and another key made it: CloudFormation makes the new "
             "endpoint before it deletes that one",
             "Choose another `endpoint_name`, or take the old key out and deploy first.",
         )
-    else:
-        yield failed(
-            f"{found['EndpointArn']} exists and is not this stack's",
-            "Choose another `endpoint_name`, or delete that endpoint.",
-        )
+    return failed(
+        f"{found['EndpointArn']} exists and is not this stack's",
+        "Choose another `endpoint_name`, or delete that endpoint.",
+    )
 
 
 _SECONDS_BETWEEN = 15.0

@@ -88,7 +88,6 @@ class JobKind:
     steps: bool = False  # whether AWS lists the tests of a job
 
     def ask(self, client: ClientFactory, verb: str, request: Mapping[str, Any]) -> Any:
-        """AWS's answer to one of the operations."""
         return getattr(client("sagemaker"), f"{verb}_{self.operation}")(**request)
 
 

@@ -108,7 +108,6 @@ class Techniques:
         return bool(self.quantize) or self.compile or self.shard
 
     def configs(self) -> list[dict[str, Any]]:
-        """``OptimizationConfigs`` of the request."""
         image = {"Image": self.image} if self.image else {}
         asked = {
             # https://docs.aws.amazon.com/sagemaker/latest/dg/model-optimize-create-job.html

@@ -47,7 +47,6 @@ def optimized_models(job: Job) -> list[OptimizedModel]:
 
 
 def optimized_document(job: Job, current: str) -> Document:
-    """The result, what it takes, and where it is."""
     parts: list[Part] = []
     for model in optimized_models(job):
         takes = ["optimized: " + ", ".join(model.optimizations), model.image]

@@ -10,38 +10,24 @@ from difflib import get_close_matches
 from typing import Any
 
 from ...account.alarms import (
+    Alarm,
     alarm_dimensions,
     alarm_metrics,
     alarm_query,
     alarm_reading,
     alarms_named,
+    alarms_on_queries,
 )
 from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
-from ...account.metrics import metric_data
+from ...account.metrics import dimensions_of, metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
-from ...account.stacks import stack_ids, template_resources
 from ...errors import ConfigurationError
-from ...facts.container_metrics import (
-    ENDPOINT_LABEL,
-    data_part,
-    label_in,
-    metric_names_in,
-    watched_metric,
-)
+from ...facts.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
 from ...report.numbers import milliseconds, readable
-from ..checking.checks import (
-    Outcome,
-    check,
-    endpoint_check,
-    failed,
-    guarded,
-    passed,
-    unknown,
-    warned,
-)
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..diagnose import diagnose
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import by_hand
@@ -60,13 +46,21 @@ _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
-    where = context.account, context.stack_name
-    count = sum(len(stack_ids(*where, kind)) for kind in (ALARM, COMPOSITE))
-    drifted = list(alarm_drifts(*where))
+    count = sum(len(context.ids(kind)) for kind in (ALARM, COMPOSITE))
+    drifted = list(alarm_drifts(context.account, context.stack_name))
     yield from by_hand(drifted)
     right = count - len({drift.named for drift in drifted})
     if right:
         yield passed(f"{right} of {count} alarms as stated")
+
+
+def _planned(context: VerifiedEndpoint) -> Iterator[tuple[str, str, float, dict[str, Alarm]]]:
+    """What the plan wants watched, twice, above which threshold, and the stack's alarms by name."""
+    if not context.stated.plan:
+        raise Unreadable("the template has no plan to compare with")
+    alarms = alarms_named(context.account, context.stack.ids(ALARM).values())
+    wanted = context.stated.plan.get("alarms", {})
+    return ((about, about, threshold, alarms) for about, threshold in wanted.items())
 
 
 @endpoint_check(
@@ -74,74 +68,45 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     "The alarms have the plan's thresholds",
     how="Thresholds of your own win, and are named.",
     source=_METRICS,
+    each=_planned,
 )
-def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    if not context.stated.plan:
-        yield unknown("the template has no plan to compare with")
-        return
-    stack = context.stack
-    names = stack_ids(context.account, stack.stack_name, ALARM)
-    resources = template_resources(context.account, stack.stack_name)
-    alarms = alarms_named(context.account, names.values())
-    mine = [
-        (logical_id, alarms[name])
-        for logical_id, name in names.items()
-        if name in alarms
-        and alarm_dimensions(alarms[name]).get("EndpointName") == context.stated.name
-        and not _new_fleet_only(alarms[name])
-    ]
-    on_queries = [
-        watched
-        for name in names.values()
-        if (query := alarm_query(alarms.get(name, {})))
-        and label_in(query, ENDPOINT_LABEL) == context.stated.name
-        and (watched := watched_metric(query)) is not None
-    ]
-    for about, wanted in context.stated.plan.get("alarms", {}).items():
-        watched, _, statistic = about.rpartition(" ")
-        if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
-            meaning = re.sub("[ -]", "_", watched)
-            found = [
-                1000 * metric.threshold
-                for metric in on_queries
-                if (metric.meaning, metric.percentile) == (meaning, statistic)
-            ]
-            yield _compared(about, sorted(found), wanted)
-        else:
-            yield _threshold(about, wanted, mine, resources)
-
-
-def _compared(
-    about: str, found: Sequence[float], wanted: float, stated: Collection[float] = ()
+def planned_thresholds(
+    context: VerifiedEndpoint, about: str, wanted: float, alarms: dict[str, Alarm]
 ) -> Outcome:
+    resources = context.stack.resources
+    watched, _, statistic = about.rpartition(" ")
+    if " " in watched:  # words, not a metric's name: an alarm on a query, in seconds
+        meaning = re.sub("[ -]", "_", watched)
+        thresholds = sorted(
+            1000 * metric.threshold
+            for _, metric in alarms_on_queries(alarms.values(), context.stated.name)
+            if (metric.meaning, metric.percentile) == (meaning, statistic)
+        )
+        return _compared(thresholds, wanted)
+    found = [
+        (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
+        for logical_id, name in context.stack.ids(ALARM).items()
+        if (alarm := alarms.get(name, {})).get("MetricName") == watched
+        and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
+        and alarm_dimensions(alarm).get("EndpointName") == context.stated.name
+        and not _new_fleet_only(alarm)
+    ]
+    stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
+    return _compared([value for value, _ in found], wanted, stated)
+
+
+def _compared(found: Sequence[float], wanted: float, stated: Collection[float] = ()) -> Outcome:
     """Compare alarm thresholds with the plan's and the template's, in milliseconds."""
     if not found:
         fix = "Turned off in the settings, or deleted: see LLV501."
-        return warned("no alarm watches it", fix, about=about)
+        return warned("no alarm watches it", fix)
     shown = "above " + ", ".join(milliseconds(value, 6) for value in found)
     if any(math.isclose(value, wanted) for value in found):
-        return passed(shown, about=about)
+        return passed(shown)
     says = f"the plan says {milliseconds(wanted, 6)}"
     if set(found) <= set(stated):
-        return passed(f"{shown}, stated in the settings; {says}", about=about)
-    return failed(f"{shown}, {says}", REVERTED, about=about)
-
-
-def _threshold(
-    about: str,
-    wanted: float,
-    alarms: Sequence[tuple[str, Mapping[str, Any]]],
-    resources: Mapping[str, Mapping[str, Any]],
-) -> Outcome:
-    metric, _, statistic = about.partition(" ")
-    found = [
-        (alarm["Threshold"] / 1000, resources.get(logical_id, {}).get("Properties", {}))
-        for logical_id, alarm in alarms
-        if alarm.get("MetricName") == metric
-        and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
-    ]
-    stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
-    return _compared(about, [value for value, _ in found], wanted, stated)
+        return passed(f"{shown}, stated in the settings; {says}")
+    return failed(f"{shown}, {says}", REVERTED)
 
 
 @endpoint_check(
@@ -151,10 +116,10 @@ def _threshold(
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    names = stack_ids(context.account, context.stack.stack_name, ALARM)
+    alarms = alarms_named(context.account, context.stack.ids(ALARM).values())
     mine = {
         name: alarm
-        for name, alarm in alarms_named(context.account, names.values()).items()
+        for name, alarm in alarms.items()
         if alarm_dimensions(alarm).get("EndpointName") == context.stated.name
     }
     titles = {name: alarm_reading(alarm).title for name, alarm in mine.items()}
@@ -241,11 +206,7 @@ def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
 def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
     """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
     named = {
-        any(
-            dimension["Name"] == "EndpointConfigName"
-            for dimension in watched["Metric"].get("Dimensions", ())
-        )
-        for watched in alarm_metrics(alarm)
+        "EndpointConfigName" in dimensions_of(watched["Metric"]) for watched in alarm_metrics(alarm)
     }
     return named == {True, False}
 
@@ -255,67 +216,61 @@ _SERVERS = ("vllm", "sglang")
 _SEND = "Send requests to the endpoint, then verify again."
 
 
+def _on_queries(context: VerificationContext) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Logical ID and alarm; one that is gone is LLV501's affair."""
+    resources = context.resources
+    stated = {
+        logical_id: name
+        for logical_id, name in context.ids(ALARM).items()
+        if "EvaluationCriteria" in (resources.get(logical_id, {}).get("Properties") or {})
+    }
+    found = alarms_named(context.account, stated.values()) if stated else {}
+    return ((each, found[name]) for each, name in sorted(stated.items()) if name in found)
+
+
 @check(
     "LLV504",
     "The alarms on queries find data",
     how="Runs each query now, without its threshold. A query that finds nothing never alarms.",
     source=_PROMQL_ALARMS,
+    each=_on_queries,
 )
-def find_data(context: VerificationContext) -> Iterator[Outcome]:
-    account = context.account
-    resources = template_resources(account, context.stack_name)
-    stated = {
-        logical_id: name
-        for logical_id, name in stack_ids(account, context.stack_name, ALARM).items()
-        if "EvaluationCriteria" in (resources.get(logical_id, {}).get("Properties") or {})
-    }
-    found = alarms_named(account, stated.values()) if stated else {}
-    now = account_now()
-    for logical_id, name in sorted(stated.items()):
-        alarm = found.get(name)
-        if alarm is not None:  # one that is gone is LLV501's affair
-            yield from guarded(_looked_at, account, alarm, now, about=logical_id)
-
-
-def _looked_at(account: Account, alarm: Mapping[str, Any], now: datetime) -> Iterator[Outcome]:
+def find_data(context: VerificationContext, alarm: Mapping[str, Any]) -> Outcome:
+    account, now = context.account, account_now()
     query = alarm_query(alarm)
     if not query:
-        yield unknown("this boto3 does not return its query", "Upgrade boto3.")
-        return
+        return unknown("this boto3 does not return its query", "Upgrade boto3.")
     data = data_part(query)
     if data is None:
-        yield unknown(
+        return unknown(
             f"which part of its query is data and which a threshold cannot be told: {query[:120]}",
             "Run it without the threshold in CloudWatch's Query Studio.",
         )
-        return
     values = [sample.value for sample in query_samples(account, data, now)]
     measured = [value for value in values if not math.isnan(value)]
     if measured:
         many = f" ({len(measured)} series)" if len(measured) > 1 else ""
-        yield passed(f"finds {readable(max(measured), 4)} now{many}")
-    elif values:
-        yield warned("its metric exists but has no recent data", _SEND)
-    else:
-        yield from _nothing_found(account, query, data, now)
+        return passed(f"finds {readable(max(measured), 4)} now{many}")
+    if values:
+        return warned("its metric exists but has no recent data", _SEND)
+    return _nothing_found(account, query, data, now)
 
 
-def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Iterator[Outcome]:
+def _nothing_found(account: Account, query: str, data: str, now: datetime) -> Outcome:
     """Distinguish a wrong name, no recent data and missing enrichment where CloudWatch shows it."""
     metric_names = metric_names_in(data)
     known = label_values(account, "__name__", now - WINDOW, now)
     there = [name for name in metric_names if name in known]
     if there:
-        yield _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
-    elif any(name.startswith(_SERVERS) for name in known):
-        yield failed(
+        return _not_now(account, there, label_in(query, ENDPOINT_LABEL), now)
+    if any(name.startswith(_SERVERS) for name in known):
+        return failed(
             f"CloudWatch has no metric of {_listed(metric_names) or 'its names'}, so it never alarms; "
             f"it has {_listed(_alike(metric_names, known))}",
             "Use an existing name, for example of another server or version. If there is none, "
             "tell us: AWS's pages contradict each other on the names.",
         )
-    else:
-        yield _no_metrics_at_all(account)
+    return _no_metrics_at_all(account)
 
 
 def _not_now(account: Account, there: Sequence[str], endpoint: str, now: datetime) -> Outcome:

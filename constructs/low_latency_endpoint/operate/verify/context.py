@@ -10,12 +10,13 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from ...account.calls import Account
-from ...account.endpoints import DeployedEndpoint, describe_model, read_endpoint
+from ...account.endpoints import DeployedEndpoint, DeployedVariant, describe_model, read_endpoint
 from ...account.network import adopted_interface_endpoint, describe_subnets, resolve, vpc_endpoints
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
 TLS_SECONDS = 5
+_LINK = "AWS::EC2::VPCEndpoint"
 
 
 def own_address() -> str | None:
@@ -57,11 +58,17 @@ class VerificationContext:
 
     @property
     def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
-        """One context per endpoint of the stack."""
         return tuple(
             VerifiedEndpoint(self, endpoint)
             for endpoint in stack_endpoints(self.account, self.stack_name)
         )
+
+    @property
+    def resources(self) -> dict[str, Mapping[str, Any]]:
+        return template_resources(self.account, self.stack_name)
+
+    def ids(self, kind: str) -> dict[str, str]:
+        return stack_ids(self.account, self.stack_name, kind)
 
     @property
     def client_zones(self) -> tuple[str, ...]:
@@ -86,6 +93,11 @@ class VerifiedEndpoint:
         """What reports call it."""
         return self.stated.name
 
+    @property
+    def where(self) -> tuple[Account, str, StackEndpoint]:
+        """What tells the endpoint to those who read what its stack states."""
+        return self.account, self.stack.stack_name, self.stated
+
     def planned(self, name: str, variant: str = "") -> Any:
         """A value in the template's plan of a variant; ``None`` without one."""
         return self.stated.plan_of(variant).get(name)
@@ -93,10 +105,16 @@ class VerifiedEndpoint:
     def read(self) -> DeployedEndpoint | None:
         return read_endpoint(self.account, self.stated.name)
 
+    @property
+    def variants(self) -> dict[str, DeployedVariant]:
+        """Production variants by name; none where there is no such endpoint."""
+        endpoint = self.read()
+        return endpoint.variants if endpoint else {}
+
 
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
     """The stack's interface endpoints for the runtime, else those in the model's VPC."""
-    own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
+    own = set(context.ids(_LINK).values())
     vpc_ids = {
         subnet["VpcId"]
         for endpoint in context.endpoints
@@ -121,23 +139,18 @@ def stated_interface_endpoint(
     context: VerificationContext, link: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """What the template states of an interface endpoint; nothing when it is not the stack's."""
-    ids = stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint")
-    resources = template_resources(context.account, context.stack_name)
-    return next(
-        (
-            resources.get(logical, {}).get("Properties", {})
-            for logical, physical in ids.items()
-            if physical == link["VpcEndpointId"]
-        ),
-        {},
+    made = (
+        context.resources.get(logical, {}).get("Properties", {})
+        for logical, physical in context.ids(_LINK).items()
+        if physical == link["VpcEndpointId"]
     )
+    return next(made, {})
 
 
 def model_subnets(context: VerifiedEndpoint) -> dict[str, list[Mapping[str, Any]]]:
     """Variant name to the subnets of its model."""
-    endpoint = context.read()
     model_subnets = {}
-    for name, variant in (endpoint.variants if endpoint else {}).items():
+    for name, variant in context.variants.items():
         if variant.model_name:
             model = describe_model(context.account, variant.model_name)
             model_subnets[name] = describe_subnets(

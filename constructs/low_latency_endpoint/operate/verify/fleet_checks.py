@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...account.drift import (
@@ -19,18 +19,8 @@ from ...account.drift import (
 )
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
-from ...account.stacks import stack_endpoints, stack_ids
 from ...report.numbers import readable
-from ..checking.checks import (
-    Outcome,
-    check,
-    endpoint_check,
-    failed,
-    guarded,
-    passed,
-    unknown,
-    warned,
-)
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import VerificationContext, VerifiedEndpoint
 
 _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
@@ -57,67 +47,64 @@ def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
-def have_plans(context: VerificationContext) -> list[Outcome]:
-    found = stack_endpoints(context.account, context.stack_name)
-    without = [each.name for each in found if not each.plan]
+def have_plans(context: VerificationContext) -> Outcome:
+    found = context.endpoints
+    without = [each.key for each in found if not each.stated.plan]
     if not found:
-        return [
-            warned(
-                "the template has no SageMaker endpoint", "Name the stack that has the endpoint."
-            )
-        ]
+        return warned(
+            "the template has no SageMaker endpoint", "Name the stack that has the endpoint."
+        )
     if without:
-        return [
-            unknown(
-                f"no plan for {', '.join(without)}: what LowLatencyEndpoint makes has "
-                "one, in the endpoint's metadata"
-            )
-        ]
-    return [passed(f"{len(found)} with a plan: {', '.join(endpoint.name for endpoint in found)}")]
+        return unknown(
+            f"no plan for {', '.join(without)}: what LowLatencyEndpoint makes has "
+            "one, in the endpoint's metadata"
+        )
+    return passed(f"{len(found)} with a plan: {', '.join(each.key for each in found)}")
 
 
 @endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
-def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
+def in_service(context: VerifiedEndpoint) -> Outcome:
     endpoint = context.read()
     if endpoint is None:
-        yield failed(_GONE, _RETRY)
-    elif endpoint.status == "InService":
-        yield passed(f"InService with configuration {endpoint.configuration_name}")
-    else:
-        reason = endpoint.failure_reason
-        yield failed(
-            f"{endpoint.status}{f': {reason}' if reason else ''}",
-            "Wait while it is being changed; else fix the cause in the reason.",
-        )
+        return failed(_GONE, _RETRY)
+    if endpoint.status == "InService":
+        return passed(f"InService with configuration {endpoint.configuration_name}")
+    reason = endpoint.failure_reason
+    return failed(
+        f"{endpoint.status}{f': {reason}' if reason else ''}",
+        "Wait while it is being changed; else fix the cause in the reason.",
+    )
 
 
-@endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE)
-def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
+def _variants(context: VerifiedEndpoint) -> Iterator[tuple[str, str, DeployedVariant]]:
+    return ((name, name, variant) for name, variant in context.variants.items())
+
+
+@endpoint_check("LLV402", "The instance type matches the plan", source=_DESCRIBE, each=_variants)
+def instance_type(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Outcome:
     # Of instance pools the plan has the type that it was made for.
-    yield from _each_variant(context, "instance_type", lambda variant: variant.instance_types)
+    return _compared(context, name, "instance_type", variant.instance_types)
 
 
 @endpoint_check(
     "LLV403",
     "The routing strategy matches the plan",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+    each=_variants,
 )
-def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    yield from _each_variant(context, "routing_strategy", lambda variant: (variant.routing,))
+def routing(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Outcome:
+    return _compared(context, name, "routing_strategy", (variant.routing,))
 
 
-def _each_variant(
-    context: VerifiedEndpoint, decision: str, values: Callable[[DeployedVariant], Sequence[str]]
-) -> Iterator[Outcome]:
-    endpoint = context.read()
-    for name, variant in (endpoint.variants if endpoint else {}).items():
-        found, planned = ", ".join(values(variant)), context.planned(decision, name)
-        if planned is None:
-            yield unknown(f"{found}; {_NO_PLAN}", about=name)
-        elif planned in values(variant):
-            yield passed(f"{found}", about=name)
-        else:
-            yield failed(f"{found}, the plan says {planned}", OTHER_CONFIGURATION, about=name)
+def _compared(
+    context: VerifiedEndpoint, variant: str, decision: str, values: Sequence[str]
+) -> Outcome:
+    found, planned = ", ".join(values), context.planned(decision, variant)
+    if planned is None:
+        return unknown(f"{found}; {_NO_PLAN}")
+    if planned in values:
+        return passed(found)
+    return failed(f"{found}, the plan says {planned}", OTHER_CONFIGURATION)
 
 
 @endpoint_check(
@@ -125,31 +112,26 @@ def _each_variant(
     "The desired number of instances runs",
     how="Between the plan's minimum and maximum, and those of scheduled times.",
     source=_DESCRIBE,
+    each=_variants,
 )
-def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    endpoint = context.read()
-    for name, variant in (endpoint.variants if endpoint else {}).items():
-        lowest, highest = _planned_limits(context, name)
-        now, wanted = variant.current_instances, variant.desired_instances
-        if not variant.running:
-            continue
-        if now is None or wanted is None:
-            yield unknown("SageMaker returns no counts", about=name)
-            continue
-        evidence = f"{now} of {wanted} wanted"
-        if now != wanted:
-            yield warned(
-                f"{evidence}: the fleet is changing",
-                "Look again in some minutes; if it stays so, the type may be short of "
-                "capacity in a zone.",
-                about=name,
-            )
-        elif lowest is None or highest is None:
-            yield unknown(f"{evidence}; {_NO_PLAN}", about=name)
-        elif not lowest <= now <= highest:
-            yield failed(f"{evidence}; the plan says {lowest} to {highest}", _LIMITS, about=name)
-        else:
-            yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
+def counts(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Outcome | None:
+    lowest, highest = _planned_limits(context, name)
+    now, wanted = variant.current_instances, variant.desired_instances
+    if not variant.running:
+        return None
+    if now is None or wanted is None:
+        return unknown("SageMaker returns no counts")
+    evidence = f"{now} of {wanted} wanted"
+    if now != wanted:
+        return warned(
+            f"{evidence}: the fleet is changing",
+            "Look again in some minutes; if it stays so, the type may be short of "
+            "capacity in a zone.",
+        )
+    if lowest is None or highest is None:
+        return unknown(f"{evidence}; {_NO_PLAN}")
+    evidence += f"; the plan says {lowest} to {highest}"
+    return passed(evidence) if lowest <= now <= highest else failed(evidence, _LIMITS)
 
 
 def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None, int | None]:
@@ -157,8 +139,7 @@ def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None
     lowest, highest = (context.planned(f"{end}_instances", variant) for end in ("min", "max"))
     if lowest is None or highest is None:
         return None, None
-    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
-    target, _ = targets.get(variant, ({}, {}))
+    target, _ = stated_targets(*context.where).get(variant, ({}, {}))
     scheduled = [
         number
         for limits in scheduled_limits(target)
@@ -168,26 +149,24 @@ def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None
     return min((lowest, *scheduled)), max((highest, *scheduled))
 
 
+def _scaled(context: VerifiedEndpoint) -> Iterator[tuple[str, str, Mapping[str, Any] | None]]:
+    """Each variant, twice, and its scalable target."""
+    if (endpoint := context.read()) is not None:
+        scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
+        yield from ((name, name, scaled.get(name)) for name in endpoint.variants)
+
+
 @endpoint_check(
     "LLV405",
     "Scaling matches the template",
     how="Limits, policies with target and cooldowns, nothing suspended.",
     source=_SCALING,
+    each=_scaled,
 )
-def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    endpoint = context.read()
-    if endpoint is None:
-        return
-    targets = stated_targets(context.account, context.stack.stack_name, context.stated)
-    scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
-    for name in endpoint.variants:
-        found = scaled.get(name)
-        yield from guarded(_scales, context, name, found, name in targets, about=name)
-
-
-def _scales(
-    context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None, stated: bool
+def scaling(
+    context: VerifiedEndpoint, variant: str, target: Mapping[str, Any] | None
 ) -> Iterator[Outcome]:
+    stated = variant in stated_targets(*context.where)
     if not stated and target is None:
         yield passed("off, as in the template")
     elif not stated:
@@ -196,7 +175,7 @@ def _scales(
             "Deregister it, or turn scaling on in the settings.",
         )
     else:
-        drifted = scaling_drifts(context.account, context.stack.stack_name, context.stated)
+        drifted = scaling_drifts(*context.where)
         problems = list(by_hand(drift for drift in drifted if drift.variant == variant))
         yield from problems
         if target is not None and not problems:
@@ -215,17 +194,16 @@ def _scales(
     how="Traffic policy and rollback alarms.",
     source=_GUARDRAILS,
 )
-def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
+def deployment(context: VerifiedEndpoint) -> Outcome | None:
     endpoint = context.read()
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
     if endpoint is None or not stated:
-        return
+        return None
     config = endpoint.description.get("LastDeploymentConfig")
     if not config:
-        yield unknown(
+        return unknown(
             "SageMaker returns no deployment configuration; the next update uses the template's"
         )
-        return
     rollback = stated.pop("AutoRollbackConfiguration", {})
     problems = [*map(str, differences(stated, config))]
     alarms = {
@@ -236,10 +214,15 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     missing = sorted(alarm_names - alarms)
     problems += [f"{name} does not roll back" for name in missing]
     if problems:
-        yield failed("; ".join(problems), _LAST_UPDATE)
-    else:
-        kind = "blue/green" if "BlueGreenUpdatePolicy" in config else "rolling"
-        yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
+        return failed("; ".join(problems), _LAST_UPDATE)
+    kind = "blue/green" if "BlueGreenUpdatePolicy" in config else "rolling"
+    return passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
+
+
+def _described(context: VerifiedEndpoint) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The endpoint alone: what serves may have no configuration any more."""
+    if (endpoint := describe_endpoint(context.account, context.stated.name)) is not None:
+        yield "", endpoint
 
 
 @endpoint_check(
@@ -248,17 +231,13 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     how="Compares the weights too. After a rolled-back update, SageMaker serves the "
     "previous configuration.",
     source=_DESCRIBE,
+    each=_described,
 )
-def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    # What serves may have no configuration any more.
-    endpoint = describe_endpoint(context.account, context.stated.name)
-    if endpoint is None:
-        return
-    where = context.account, context.stack.stack_name, context.stated
-    if not stated_configuration(*where)[1]:
+def configuration(context: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    if not stated_configuration(*context.where)[1]:
         yield unknown("the stack has no endpoint configuration of its own to compare with")
         return
-    problems = list(by_hand(configuration_drifts(*where)))
+    problems = list(by_hand(configuration_drifts(*context.where)))
     yield from problems or [passed(str(endpoint["EndpointConfigName"]))]
 
 
@@ -267,20 +246,16 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     "SageMaker reports no failure of the last change",
     how="Looks for a `FailureReason`, even with `InService`.",
     source=_DESCRIBE,
+    each=_described,
 )
-def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    # What serves may have no configuration any more.
-    endpoint = describe_endpoint(context.account, context.stated.name)
-    if endpoint is None:
-        return
+def no_failure(_: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Outcome:
     if reason := endpoint.get("FailureReason"):
-        yield failed(
+        return failed(
             f"{endpoint['EndpointStatus']}, FailureReason: {reason}",
             "The last update or scaling failed; fix the cause in the reason. The reason "
             "goes with the next change that succeeds.",
         )
-    else:
-        yield passed("no FailureReason")
+    return passed("no FailureReason")
 
 
 @endpoint_check(
@@ -288,28 +263,22 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     "The configuration that serves exists",
     how="If somebody deletes it, the next update or scaling fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
+    each=_described,
 )
-def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    # What serves may have no configuration any more.
-    endpoint = describe_endpoint(context.account, context.stated.name)
-    if endpoint is None:
-        return
+def configuration_exists(context: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Outcome:
     name = endpoint["EndpointConfigName"]
     if describe_configuration(context.account, name) is None:
-        yield failed(
+        return failed(
             f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
             "not patched",
             "Make a configuration of that name again, from its model and "
             "the variants in DescribeEndpoint; or deploy under another endpoint_name.",
         )
-    else:
-        yield passed(f"{name}")
+    return passed(f"{name}")
 
 
 def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[str]:
-    physical: dict[str, str] = {}
-    for kind in (ALARM, COMPOSITE):
-        physical |= stack_ids(context.account, context.stack.stack_name, kind)
+    physical = context.stack.ids(ALARM) | context.stack.ids(COMPOSITE)
     names = set()
     for alarm in rollback.get("Alarms", ()):
         name = alarm.get("AlarmName")

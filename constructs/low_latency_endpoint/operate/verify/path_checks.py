@@ -54,7 +54,7 @@ _REVERT = (
     how="And not rolled back.",
     source="/AWSCloudFormation/latest/UserGuide/view-stack-events.html",
 )
-def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
+def stack_complete(context: VerificationContext) -> Outcome:
     stack = stack_description(context.account, context.stack_name)
     status = stack["StackStatus"] if stack else "gone"
     evidence = f"{context.stack_name} is {status}"
@@ -64,15 +64,14 @@ def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
         "IMPORT_COMPLETE",
         "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
     ):
-        yield passed(evidence)
-    elif status in ("UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"):
-        yield warned(
+        return passed(evidence)
+    if status in ("UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"):
+        return warned(
             evidence,
             "The last update was rolled back: the previous version "
             "runs. The stack's events report why.",
         )
-    else:
-        yield failed(evidence, "Wait while it is in progress. Otherwise read the stack's events.")
+    return failed(evidence, "Wait while it is in progress. Otherwise read the stack's events.")
 
 
 def zones_of(subnets: Iterable[Mapping[str, Any]], client_zones: Iterable[str]) -> set[str]:
@@ -149,30 +148,37 @@ def _zones_equal(
     return passed(f"{evidence}, the callers' zones")
 
 
+def _models(context: VerifiedEndpoint) -> Iterator[tuple[Any, ...]]:
+    """Each variant, twice, the subnets of its model, and the interface endpoint."""
+    link = chosen_interface_endpoint(context.stack)
+    return ((name, name, subnets, link) for name, subnets in model_subnets(context).items())
+
+
 @endpoint_check(
     "LLV202",
     "The model is in the callers' zones, in the interface endpoint's subnets",
     source=_PRIVATE_LINK,
+    each=_models,
 )
-def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
+def model_in_zones(
+    context: VerifiedEndpoint,
+    variant: str,
+    subnets: Sequence[Mapping[str, Any]],
+    link: Mapping[str, Any] | None,
+) -> Iterator[Outcome]:
+    if not subnets:
+        yield failed(f"the model of {variant} is in no VPC", OTHER_CONFIGURATION)
+        return
     wanted = context.planned("subnets") or ()
-    link = chosen_interface_endpoint(context.stack)
-    link_subnets = set(link.get("SubnetIds", ()) if link else ())
-    for variant, subnets in model_subnets(context).items():
-        if not subnets:
-            words = f"the model of {variant} is in no VPC"
-            yield failed(words, OTHER_CONFIGURATION, about=variant)
-            continue
-        outcome = _zones_equal(f"the model of {variant}", subnets, wanted, OTHER_CONFIGURATION)
-        yield replace(outcome, about=variant)
-        others = {subnet["SubnetId"] for subnet in subnets} ^ link_subnets
-        if link and others:
-            yield warned(
-                f"not in both the model's and {link['VpcEndpointId']}'s subnets: "
-                f"{', '.join(sorted(others))}",
-                "Give the model the interface endpoint's subnets: AWS advises it.",
-                about=variant,
-            )
+    yield _zones_equal(f"the model of {variant}", subnets, wanted, OTHER_CONFIGURATION)
+    if link and (
+        others := {subnet["SubnetId"] for subnet in subnets} ^ set(link.get("SubnetIds", ()))
+    ):
+        yield warned(
+            f"not in both the model's and {link['VpcEndpointId']}'s subnets: "
+            f"{', '.join(sorted(others))}",
+            "Give the model the interface endpoint's subnets: AWS advises it.",
+        )
 
 
 _ZONAL = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
@@ -283,34 +289,31 @@ def _led(name: str, reading: ZoneReading) -> Outcome:
     "Callers in each client zone get answers, and their path is short",
     how="Reads what the canary has measured in the last 15 minutes. Skipped without one.",
     source=_PRIVATE_LINK,
+    each=lambda context: ((reading.zone, reading) for reading in _canary(context)),
 )
-def zones_answer(context: VerificationContext) -> Iterator[Outcome]:
-    for reading in _canary(context):
-        connect, answer = reading.connect.median, reading.answer.median
-        lost, runs = reading.unreachable.sum, len(reading.unreachable)
-        if not runs:
-            outcome = unknown("the canary has been silent for 15 minutes", "Read its log.")
-        elif lost:
-            outcome = failed(
-                f"{readable(lost)} of the canary's {runs} runs got no answer",
-                "Read its log: which step failed? LLV303 checks who may connect.",
-            )
-        elif connect is not None and connect > reading.longest_connect:
-            outcome = failed(
-                f"connecting takes {milliseconds(connect)}, more than "
-                f"{milliseconds(reading.longest_connect)}",
-                "See AWS Health for the zone, and run `low-latency diagnose`.",
-            )
-        else:
-            times = f"connecting {milliseconds(connect or 0)}"
-            if answer is not None:
-                times += f", the answer {milliseconds(answer)}"
-            outcome = passed(f"{runs} of {runs} runs answered; medians: {times}")
-        yield replace(outcome, about=reading.zone)
+def zones_answer(context: VerificationContext, reading: ZoneReading) -> Outcome:
+    connect, answer = reading.connect.median, reading.answer.median
+    lost, runs = reading.unreachable.sum, len(reading.unreachable)
+    if not runs:
+        return unknown("the canary has been silent for 15 minutes", "Read its log.")
+    if lost:
+        return failed(
+            f"{readable(lost)} of the canary's {runs} runs got no answer",
+            "Read its log: which step failed? LLV303 checks who may connect.",
+        )
+    if connect is not None and connect > reading.longest_connect:
+        return failed(
+            f"connecting takes {milliseconds(connect)}, more than "
+            f"{milliseconds(reading.longest_connect)}",
+            "See AWS Health for the zone, and run `low-latency diagnose`.",
+        )
+    times = f"connecting {milliseconds(connect or 0)}"
+    if answer is not None:
+        times += f", the answer {milliseconds(answer)}"
+    return passed(f"{runs} of {runs} runs answered; medians: {times}")
 
 
 def _own_zone(context: VerificationContext) -> str | None:
-    """The name of the zone that this process runs in."""
     zone: ClientZone | None = context.machine.client_zone()
     if zone is None:
         return None
@@ -399,29 +402,26 @@ def _tls(context: VerificationContext, name: str) -> Outcome:
     how="Port 443, from the zones' subnets or named groups.",
     source=_INTERFACE,
 )
-def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
+def callers_let_in(context: VerificationContext) -> Outcome:
     link = _link_that_is_there(context)
     groups = [group["GroupId"] for group in link.get("Groups", ())]
     sources = https_sources(context.account, groups)
     evidence = f"{', '.join(groups)} lets {sources} in on port 443"
     if not sources:
-        yield failed(
+        return failed(
             f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
             "Set `private_link.allow_cidrs`, or call allow_from(...).",
         )
-        return
     if sources.everybody:
-        yield warned(evidence, "Let in the callers' ranges or security groups only.")
-        return
+        return warned(evidence, "Let in the callers' ranges or security groups only.")
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
     outside = [subnet["CidrBlock"] for subnet in subnets if not sources.cover(subnet["CidrBlock"])]
     if outside and not sources.groups and not sources.prefix_lists:
-        yield warned(
+        return warned(
             f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
             "Add their range to `private_link.allow_cidrs` if callers run there.",
         )
-    else:
-        yield passed(evidence)
+    return passed(evidence)
 
 
 @endpoint_check(
@@ -430,14 +430,14 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     how=("A policy for all endpoints of the account passes if the template states it."),
     source=_POLICY,
 )
-def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
+def policy_narrow(context: VerifiedEndpoint) -> Outcome | None:
     """Judged from the policy's text, for principals of this account and of another.
 
     Other endpoints are no matter where the template states a policy for all of the account's.
     """
     link = _link_that_is_there(context.stack)
     if link["ServiceName"].endswith("-fips"):
-        return  # AWS supports no policy for InvokeEndpoint there
+        return None  # AWS supports no policy for InvokeEndpoint there
     account = context.account.account_id()
     partition, region = context.account.partition(), context.account.region
     stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
@@ -446,44 +446,41 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
     strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
     if not policy:
-        yield unknown(f"{link['VpcEndpointId']} returns no policy")
-        return
+        return unknown(f"{link['VpcEndpointId']} returns no policy")
     found = verdict(policy, _INVOKE, stem + name, mine)
     if found.allowed is None:
-        yield unknown(
+        return unknown(
             f"whether the policy lets {name} be invoked depends on what is not read "
             f"here: {', '.join(found.depends_on)}"
         )
-    elif not found.allowed:
-        yield failed(
+    if not found.allowed:
+        return failed(
             f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
             f"Allow {_INVOKE} on {stem + name} in the policy.",
         )
-    else:
-        others = {
-            what: verdict(policy, _INVOKE, resource, who)
-            for what, resource, who in (
-                ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
-                ("other accounts' principals", stem + name, strangers),
-            )
-        }
-        policy_document = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
-        wide = ':endpoint/*"' in json.dumps(policy_document)
-        if wide:
-            del others["other endpoints"]
-        open_to = [what for what, one in others.items() if one.allowed]
-        doubts = sorted({each for one in others.values() for each in one.depends_on})
-        if open_to:
-            yield warned(
-                f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
-                "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
-                "others share the interface endpoint.",
-            )
-        elif doubts:
-            yield unknown(
-                f"the policy lets {name} be invoked by this account; what else it lets "
-                f"through depends on what is not read here: {', '.join(doubts)}"
-            )
-        else:
-            rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
-            yield passed(f"the policy lets {name} be invoked by this account, {rest}")
+    others = {
+        what: verdict(policy, _INVOKE, resource, who)
+        for what, resource, who in (
+            ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
+            ("other accounts' principals", stem + name, strangers),
+        )
+    }
+    policy_document = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
+    wide = ':endpoint/*"' in json.dumps(policy_document)
+    if wide:
+        del others["other endpoints"]
+    open_to = [what for what, one in others.items() if one.allowed]
+    doubts = sorted({each for one in others.values() for each in one.depends_on})
+    if open_to:
+        return warned(
+            f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
+            "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
+            "others share the interface endpoint.",
+        )
+    if doubts:
+        return unknown(
+            f"the policy lets {name} be invoked by this account; what else it lets "
+            f"through depends on what is not read here: {', '.join(doubts)}"
+        )
+    rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
+    return passed(f"the policy lets {name} be invoked by this account, {rest}")
