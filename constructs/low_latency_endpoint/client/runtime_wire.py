@@ -118,7 +118,7 @@ class Wire:
         return Prepared(
             origin=origin,
             head="".join(f"{line}\r\n" for line in lines).encode(),
-            request=self._signer.prepare(made["method"], url, headers),
+            request=PreparedRequest(self._signer, made["method"], url, headers),
         )
 
     def answer(
