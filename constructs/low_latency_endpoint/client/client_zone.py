@@ -240,33 +240,6 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def client_route(
-    zonal_urls: Mapping[str, str] | None,
-    zone: str | None,
-    zone_timeout: timedelta,
-    *,
-    allow_plain_http: bool = False,
-) -> tuple[ClientZone | None, str | None]:
-    """The caller's zone and its URL, each ``None`` when there is none."""
-    own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
-    if not zonal_urls:
-        return own, None
-    checked = {
-        key: checked_origin(zonal_url, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
-        for key, zonal_url in zonal_urls.items()
-    }
-    if own is None:
-        own = find_client_zone(zone_timeout)
-    url = zonal_url_for(own, checked) if own else None
-    if url is None:
-        _log.warning(
-            "the caller's zone (%s) is none of %s; calls go to the regional name",
-            own or "unknown",
-            ", ".join(sorted(checked)),
-        )
-    return own, url
-
-
 def zonal_url_for(zone: ClientZone, zonal_urls: Mapping[str, str]) -> str | None:
     """The zone's URL; by its ID, its name, or its name inside PrivateLink's own host name.
 
