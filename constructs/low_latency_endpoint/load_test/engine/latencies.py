@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +61,6 @@ class LatencyHistogram:
         self._total = 0
         self._min = _LONGEST
         self._max = 0
-
-    @property
-    def _state(self) -> tuple[dict[int, int], int, int, int]:
-        return self._buckets, self._total, self._min, self._max
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> LatencyHistogram:
@@ -198,12 +194,6 @@ class LatencyHistogram:
             for percent, value in zip(PERCENTS, values, strict=True)
         )
 
-    def buckets(self) -> Iterator[tuple[float, float, int]]:
-        """From, up to (seconds) and number of samples of each filled bucket, in order."""
-        for index in sorted(self._buckets):
-            low, high = _bounds(index)
-            yield low / _NANOSECONDS, (high + 1) / _NANOSECONDS, self._buckets[index]
-
     def to_counts(self) -> dict[str, Any]:
         """Plain numbers for a message between processes; cheap, unlike :meth:`encode`."""
         return {
@@ -259,7 +249,7 @@ class LatencyHistogram:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatencyHistogram):
             return NotImplemented
-        return self._state == other._state
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every record
 

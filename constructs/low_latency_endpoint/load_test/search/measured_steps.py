@@ -163,11 +163,10 @@ def summary_lines(result: StepResult) -> list[str]:
     if result.send_lag.count:
         p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
         lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
-    load = result
     lines.append(
-        f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
-        f"{load.cpu_share:.0%} of a core, "
-        f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request"
+        f"generator: {result.processes} process{'es' * (result.processes != 1)}, busiest "
+        f"{result.cpu_share:.0%} of a core, "
+        f"{1e6 * result.cpu_seconds_per_request:.0f} us of processor time a request"
     )
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
