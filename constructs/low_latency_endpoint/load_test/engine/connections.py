@@ -293,13 +293,7 @@ def _connected(url: str, seconds: float, ca_file: str) -> Any:
 
 
 def connection_error(error: BaseException) -> str | None:
-    """The kind of error that a failed connection is; ``None`` for anything else.
-
-    Examples
-    --------
-    >>> connection_error(ConnectionRefusedError(111, "Connection refused"))
-    'connection refused'
-    """
+    """The kind of error that a failed connection is; ``None`` for anything else."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -169,13 +169,7 @@ class LatencyHistogram:
         return [found[rank] for rank in ranks]
 
     def count_above(self, seconds: float) -> int:
-        """Number of samples above a latency, to the width of a bucket.
-
-        Examples
-        --------
-        >>> LatencyHistogram.of([0.1, 0.2, 0.3]).count_above(0.2)
-        1
-        """
+        """Number of samples above a latency, to the width of a bucket."""
         value = int(seconds * _NANOSECONDS)
         if value >= self._max:
             return 0
@@ -297,11 +291,5 @@ def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
 
 
 def milliseconds(seconds: float) -> str:
-    """A latency for people; a dash for none.
-
-    Examples
-    --------
-    >>> [milliseconds(seconds) for seconds in (0.00042, 0.0204, 0.1204, 2.5, math.nan)]
-    ['0.42 ms', '20.4 ms', '120 ms', '2,500 ms', '-']
-    """
+    """A latency for people; a dash for none."""
     return numbers.milliseconds(1000 * seconds, 3)

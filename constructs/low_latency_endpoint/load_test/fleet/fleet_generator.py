@@ -276,13 +276,7 @@ class FleetTasks:
 
 
 def _spread(subnets: Sequence[str], count: int) -> Iterator[tuple[str, int]]:
-    """Each subnet with how many of the tasks it takes.
-
-    Examples
-    --------
-    >>> list(_spread(("a", "b"), 5)), list(_spread(("a", "b", "c"), 1))
-    ([('a', 3), ('b', 2)], [('a', 1)])
-    """
+    """Each subnet with how many of the tasks it takes."""
     each, rest = divmod(count, len(subnets))
     for number, subnet in enumerate(subnets):
         if here := each + (number < rest):

@@ -128,23 +128,7 @@ def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
 
 
 def summary_lines(result: StepResult) -> list[str]:
-    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict.
-
-    Examples
-    --------
-    >>> from ..engine.arrivals import ConstantArrivals
-    >>> from ..engine.steps import Step
-    >>> some = LatencyHistogram.of([0.020] * 999 + [0.080])
-    >>> result = StepResult.of(
-    ...     Step("s", 10, ConstantArrivals(100)),
-    ...     Measurement(intended=1000, sent=1000, completed=1000, latency=some),
-    ...     began=0,
-    ... )
-    >>> print(*summary_lines(result)[:3], sep="\\n")
-    1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed
-    latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
-      p50 20.00 (500 samples beyond)
-    """
+    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict."""
     lines = [
         f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
         f"{result.completed:,} answered well, {result.failed:,} failed"
