@@ -147,10 +147,9 @@ class SageMakerInvoker:
         self,
         target: Target,
         *,
-        session: boto3.Session | None = None,
+        session: boto3.Session,
         ca_bundle: str | os.PathLike[str] | None = None,
     ) -> None:
-        session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
         if credentials is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")

@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,11 +87,7 @@ class RunFolder:
         with answer["Body"] as stream:
             body: bytes = stream.read()
         sent = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        now = (
-            datetime.strptime(sent, "%a, %d %b %Y %H:%M:%S %Z").replace(tzinfo=UTC)
-            if sent
-            else datetime.now(UTC)
-        )
+        now = parsedate_to_datetime(sent) if sent else datetime.now(UTC)
         return body, (now - answer["LastModified"]).total_seconds()
 
     def _key(self, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import readable
-from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
+from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, RampArrivals
 from ..engine.steps import Step
 from .bounds import samples_for
 from .early_verdict import EARLIEST
@@ -303,7 +303,6 @@ def _alone(wanted: float | None, seconds: float, seed: int) -> list[Step]:
 
 
 def _shape_name(arrivals: Arrivals) -> str:
-    start, end = getattr(arrivals, "start", None), getattr(arrivals, "end", None)
-    if start is not None and end is not None:
-        return f"{readable(start, 4)} to {readable(end, 4)} TPS"
+    if isinstance(arrivals, RampArrivals):
+        return f"{readable(arrivals.start, 4)} to {readable(arrivals.end, 4)} TPS"
     return arrivals.kind
