@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ class Kept:
         self.aborted = True
 
 
-def kept_at(*times: float, idle: float = 300, most: int | None = None) -> KeptConnections[Kept]:
-    kept: KeptConnections[Kept] = KeptConnections(most, idle)
+def kept_at(*times: float, most: int | None = None) -> KeptConnections[Any]:
+    kept: KeptConnections[Any] = KeptConnections(most)
     for at in times:
         kept.put(ORIGIN, Kept(str(at)), at)
     return kept

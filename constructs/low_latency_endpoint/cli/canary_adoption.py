@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,18 +31,7 @@ CANARY_MEASURED = rule(
 _DAYS, _HOUR = timedelta(days=7), timedelta(hours=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdoptedOverhead(AdoptedMeasurement):
-    """A settings file with the measured share for overhead."""
-
-    overhead_share: float
-    overhead_ms: float
-
-    def measured(self) -> dict[str, float]:
-        return {"overhead_share": self.overhead_share, "overhead_ms": self.overhead_ms}
-
-
-def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedOverhead:
+def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedMeasurement:
     """Read what the deployed endpoint's canary measured, and put it into the settings' text."""
     read = load_settings(settings)
     key = stated_key(read, endpoint, settings)
@@ -67,17 +56,15 @@ def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedOverhead:
     )
     after = explain_variants(changed)
     after[key] = _noted(after[key], f"measured by the canary of {name}: {how}")
-    return AdoptedOverhead(
+    return AdoptedMeasurement(
         key=key,
         source=f"canary of {name}",
         how=how,
         edit=edit,
         settings_before=read,
         settings_after=changed,
-        before=explain_variants(read),
         after=after,
-        overhead_share=share,
-        overhead_ms=overhead,
+        measured={"overhead_share": share, "overhead_ms": overhead},
     )
 
 

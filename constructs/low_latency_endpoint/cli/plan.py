@@ -431,7 +431,7 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
         **file,
         "endpoint": adopted.key,
         "source": adopted.source,
-        **adopted.measured(),
+        **adopted.measured,
         "how": adopted.how,
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),

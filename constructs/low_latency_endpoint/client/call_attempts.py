@@ -11,17 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from botocore.exceptions import (
-    ConnectionClosedError,
-    HTTPClientError,
-    ReadTimeoutError,
-    ResponseStreamingError,
-)
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, ResponseStreamingError
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from .client_timing import RETRY_SHARE, THROTTLES, Budget, CallTiming, ClientCounts
 from .client_zone import ZonalRoute
-from .http_answers import OversizedAnswer
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
@@ -38,13 +32,6 @@ _GENERATIVE_TEXT = tuple(field.decode() for field in _GENERATIVE)
 
 class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
     """A kept connection that the peer had closed, or closed without a byte of an answer."""
-
-
-def no_answer(error: Exception, url: str) -> HTTPClientError:
-    """botocore's error for what came in an answer's place."""
-    if isinstance(error, OversizedAnswer):
-        return ResponseStreamingError(error=error, endpoint_url=url)
-    return ConnectionClosedError(endpoint_url=url, error=error, request=None)
 
 
 def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:

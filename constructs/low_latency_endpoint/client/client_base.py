@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,12 +26,20 @@ from .client_timing import (
     call_timing,
     socket_options,
 )
-from .client_zone import ClientZone, ZonalRoute, checked_origin, client_route, is_this_machine
+from .client_zone import (
+    ClientZone,
+    ZonalRoute,
+    checked_origin,
+    find_client_zone,
+    is_this_machine,
+    zonal_url_for,
+)
 from .hedging import Hedging, HedgingState
 from .runtime_wire import Wire, body_bytes
 from .signing import RenewedCredentials, Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
 
+_log = logging.getLogger(__name__)
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")
 Fields = ParamSpec("Fields")
@@ -157,10 +166,23 @@ class ClientOptions:
         return max(self.timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
 
     def find_route(self) -> tuple[ClientZone | None, str | None]:
-        """The caller's zone and its URL; may ask the network."""
-        return client_route(
-            self.zonal_urls, self.zone, self.zone_timeout, allow_plain_http=self.allow_plain_http
-        )
+        """The caller's zone and its URL, each ``None`` when there is none; may ask the network."""
+        own = ClientZone.of(self.zone) or ClientZone(name=self.zone) if self.zone else None
+        if not self.zonal_urls:
+            return own, None
+        checked = {
+            key: checked_origin(url, f"zonal_urls {key}", allow_plain_http=self.allow_plain_http)
+            for key, url in self.zonal_urls.items()
+        }
+        own = own or find_client_zone(self.zone_timeout)
+        url = zonal_url_for(own, checked) if own else None
+        if url is None:
+            _log.warning(
+                "the caller's zone (%s) is none of %s; calls go to the regional name",
+                own or "unknown",
+                ", ".join(sorted(checked)),
+            )
+        return own, url
 
     def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
         """What hedging remembers; ``None`` without it."""

@@ -86,8 +86,6 @@ def find_client_zone(
         if zone is not None:
             return zone
         _log.warning("%s=%r is neither the ID nor the name of a zone", ZONE_VARIABLE, given)
-    if not _anyone_to_ask(environment):
-        return None
     # A thread, because a socket's timeout counts anew for each byte that trickles in.
     answers: queue.SimpleQueue[ClientZone | None] = queue.SimpleQueue()
     deadline = time.monotonic() + seconds
@@ -100,17 +98,6 @@ def find_client_zone(
         return answers.get(timeout=max(0.0, deadline - time.monotonic()))
     except queue.Empty:
         return None
-
-
-def _anyone_to_ask(environment: Mapping[str, str]) -> bool:
-    return _ec2_allowed(environment) or any(
-        environment.get(name)
-        for name in ("AWS_LAMBDA_METADATA_API", "ECS_CONTAINER_METADATA_URI_V4")
-    )
-
-
-def _ec2_allowed(environment: Mapping[str, str]) -> bool:
-    return environment.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
 
 
 def _ask(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
@@ -146,7 +133,7 @@ def _from_ecs(environment: Mapping[str, str], deadline: float) -> ClientZone | N
 
 
 def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
-    if not _ec2_allowed(environment):
+    if environment.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
         return None
     address = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _EC2_ADDRESS).rstrip("/")
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
@@ -238,33 +225,6 @@ def is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def client_route(
-    zonal_urls: Mapping[str, str] | None,
-    zone: str | None,
-    zone_timeout: timedelta,
-    *,
-    allow_plain_http: bool = False,
-) -> tuple[ClientZone | None, str | None]:
-    """The caller's zone and its URL, each ``None`` when there is none."""
-    own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
-    if not zonal_urls:
-        return own, None
-    checked = {
-        key: checked_origin(zonal_url, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
-        for key, zonal_url in zonal_urls.items()
-    }
-    if own is None:
-        own = find_client_zone(zone_timeout)
-    url = zonal_url_for(own, checked) if own else None
-    if url is None:
-        _log.warning(
-            "the caller's zone (%s) is none of %s; calls go to the regional name",
-            own or "unknown",
-            ", ".join(sorted(checked)),
-        )
-    return own, url
 
 
 def zonal_url_for(zone: ClientZone, zonal_urls: Mapping[str, str]) -> str | None:

@@ -21,7 +21,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -29,13 +29,14 @@ from botocore.exceptions import (
     EndpointConnectionError,
     HTTPClientError,
     ReadTimeoutError,
+    ResponseStreamingError,
     SSLError,
 )
 
-from .call_attempts import Attempts, StaleConnectionError, no_answer
+from .call_attempts import Attempts, StaleConnectionError
 from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
-from .http_answers import AnswerReader, MalformedAnswer
+from .http_answers import AnswerReader, MalformedAnswer, OversizedAnswer
 from .runtime_wire import Prepared
 
 #: PrivateLink drops a connection at 350 s without a word.
@@ -53,30 +54,20 @@ WARY_SECONDS = 10.0
 LONG_REST_SECONDS = 0.02
 
 
-class Kept(Protocol):
-    """A connection without a request under way."""
-
-    idle_since: float
-
-    def abort(self) -> None:
-        """Close at once."""
+C = TypeVar("C", bound="Connection")
 
 
-K = TypeVar("K", bound=Kept)
-
-
-class KeptConnections(Generic[K]):
+class KeptConnections(Generic[C]):
     """Idle connections by origin, those used last at the end; safe across threads."""
 
-    def __init__(self, most: int | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._idle_seconds = idle_seconds
+    def __init__(self, most: int | None = None) -> None:
         self._most = most
-        self._by_origin: dict[str, list[K]] = {}
+        self._by_origin: dict[str, list[C]] = {}
         self._wary_until: dict[str, float] = {}
         self._lock = threading.RLock()  # abort() of a connection comes back here
         self._closed = False
 
-    def put(self, origin: str, connection: K, now: float) -> None:
+    def put(self, origin: str, connection: C, now: float) -> None:
         """Keep a connection whose exchange is over."""
         with self._lock:
             kept = self._by_origin.get(origin)
@@ -88,7 +79,7 @@ class KeptConnections(Generic[K]):
             connection.idle_since = now
             kept.append(connection)
 
-    def take(self, origin: str, now: float, *, sure: bool) -> tuple[K | None, float]:
+    def take(self, origin: str, now: float, *, sure: bool) -> tuple[C | None, float]:
         """A connection for the next request.
 
         The one used last among those that have rested: the others may grow old and go. When none
@@ -98,11 +89,11 @@ class KeptConnections(Generic[K]):
         with self._lock:
             return self._taken(origin, now, sure)
 
-    def _taken(self, origin: str, now: float, sure: bool) -> tuple[K | None, float]:
+    def _taken(self, origin: str, now: float, sure: bool) -> tuple[C | None, float]:
         kept = self._by_origin.get(origin)
         if not kept:
             return None, 0.0
-        while kept and now - kept[0].idle_since > self._idle_seconds:
+        while kept and now - kept[0].idle_since > IDLE_SECONDS:
             kept.pop(0).abort()
         wary = now < self._wary_until.get(origin, 0.0)
         rested = now - (LONG_REST_SECONDS if wary and sure else REST_SECONDS)
@@ -121,12 +112,12 @@ class KeptConnections(Generic[K]):
         """Take note of a peer that ends connections without a word."""
         self._wary_until[origin] = now + WARY_SECONDS
 
-    def ended(self, origin: str, connection: K, now: float) -> None:
+    def ended(self, origin: str, connection: C, now: float) -> None:
         """Take note that the peer ended a kept connection, or sent what nobody asked for."""
         if now - connection.idle_since < SOON_SECONDS:
             self.beware(origin, now)
 
-    def lost(self, origin: str, connection: K, now: float) -> None:
+    def lost(self, origin: str, connection: C, now: float) -> None:
         """Drop a connection that has ended, if it is kept."""
         with self._lock:
             kept = self._by_origin.get(origin, [])
@@ -208,20 +199,19 @@ class Connection(ABC):
 
     def _said(self, error: Exception) -> HTTPClientError:
         """botocore's error for what went wrong after the request went out."""
-        made: HTTPClientError
         # The kernel's own time-out has a number: nobody acknowledges what was sent.
         if isinstance(error, TimeoutError) and error.errno is None:
-            made = ReadTimeoutError(endpoint_url=self.origin, error=error)
-        elif (
+            return ReadTimeoutError(endpoint_url=self.origin, error=error)
+        if isinstance(error, OversizedAnswer):
+            return ResponseStreamingError(endpoint_url=self.origin, error=error)
+        stale = (
             self._reused
             and not self._ended_here  # which says nothing of the peer
             and not self.reader.started
             and isinstance(error, _ENDS)
-        ):
-            made = StaleConnectionError(endpoint_url=self.origin, error=error, request=None)
-        else:
-            made = no_answer(error, self.origin)
-        return made
+        )
+        kind = StaleConnectionError if stale else ConnectionClosedError
+        return kind(endpoint_url=self.origin, error=error, request=None)
 
     @abstractmethod
     async def _send(self, data: bytes) -> bool:
@@ -251,9 +241,6 @@ class Connection(ABC):
     @abstractmethod
     def abort(self) -> None:
         """Close at once; once more does nothing."""
-
-
-C = TypeVar("C", bound=Connection)
 
 
 class Pool(ABC, Generic[C]):

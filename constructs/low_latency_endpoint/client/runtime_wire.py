@@ -38,7 +38,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 class Prepared:
     """One request but for its body: first line and headers, signature to come."""
 
-    origin: str
     head: bytes
     request: PreparedRequest
 
@@ -116,9 +115,8 @@ class Wire:
             *(f"{key}: {text}" for key, text in headers.items()),
         ]
         return Prepared(
-            origin=origin,
             head="".join(f"{line}\r\n" for line in lines).encode(),
-            request=self._signer.prepare(made["method"], url, headers),
+            request=PreparedRequest(self._signer, made["method"], url, headers),
         )
 
     def answer(

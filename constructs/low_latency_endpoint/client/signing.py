@@ -5,7 +5,8 @@ botocore asks the provider inside the call that finds them old, 15 minutes befor
 botocore derives the signing key (four HMACs) and canonicalises every header anew for each request.
 A caller of one endpoint sends the same method, path and headers every time, so here both happen
 once: what is left per request is the hash of the body, the hash of the canonical request and one
-HMAC. Only botocore's ``SigV4Auth`` behaviour for ordinary (not S3) services is covered.
+HMAC. Covered is what SageMaker Runtime's requests have: no query, each header once, no date of the
+caller's.
 
 The credentials are asked at most once per second, so refreshable ones (instance roles, containers,
 SSO) are followed; the state of a second is published as one object, so threads never see a mixture
@@ -21,14 +22,13 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from email.utils import formatdate
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit
 
 from botocore.auth import SIGNED_HEADERS_BLACKLIST
 from botocore.credentials import Credentials
-from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
+from botocore.exceptions import CredentialRetrievalError
 from botocore.utils import normalize_url_path
 
 _sha256 = hashlib.sha256
@@ -36,8 +36,7 @@ _hmac_digest = hmac.digest
 _INNER = bytes(byte ^ 0x36 for byte in range(256))  # HMAC's two pads (RFC 2104)
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# What signing itself writes; a caller's own value is dropped, as botocore does.
-_WRITTEN = frozenset({"authorization", "x-amz-date"})
+_SERVICE = "sagemaker"
 
 
 class CredentialsSource(Protocol):
@@ -67,29 +66,17 @@ class _Second(NamedTuple):
 
 
 class Sigv4Signer:
-    """Signs requests of one service in one Region."""
+    """Credentials of one Region, and the signing key that they make."""
 
-    __slots__ = ("_credentials", "_key", "region", "service")
+    __slots__ = ("_credentials", "_key", "region")
 
-    def __init__(
-        self, credentials: CredentialsSource | None, *, region: str, service: str = "sagemaker"
-    ) -> None:
-        if credentials is None:
-            raise NoCredentialsError()
+    def __init__(self, credentials: CredentialsSource, *, region: str) -> None:
         self._credentials = credentials
         self.region = region
-        self.service = service
         self._key: _SigningKey | None = None
 
     def __repr__(self) -> str:
-        return f"Sigv4Signer(region={self.region!r}, service={self.service!r})"
-
-    def prepare(
-        self, method: str, url: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
-    ) -> PreparedRequest:
-        """Canonicalise all that does not change from request to request."""
-        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-        return PreparedRequest(self, method, url, pairs)
+        return f"Sigv4Signer(region={self.region!r})"
 
     def signing_key(self, day: str) -> _SigningKey:
         """The key of the day for the credentials as they are now."""
@@ -99,62 +86,45 @@ class Sigv4Signer:
         if known is not None and known.day == day and known.credentials == credentials:
             return known
         key = _hmac_digest(f"AWS4{frozen.secret_key}".encode(), day.encode(), "sha256")
-        for part in (self.region, self.service, "aws4_request"):
+        for part in (self.region, _SERVICE, "aws4_request"):
             key = _hmac_digest(key, part.encode(), "sha256")
-        scope = f"{day}/{self.region}/{self.service}/aws4_request"
+        scope = f"{day}/{self.region}/{_SERVICE}/aws4_request"
         self._key = made = _SigningKey(day, credentials, key, scope)
         return made
 
 
 class PreparedRequest:
-    """One request to be signed again and again with different bodies; made by ``prepare``.
+    """One request to be signed again and again with different bodies.
 
     Safe across threads without a lock.
     """
 
     def __init__(
-        self, signer: Sigv4Signer, method: str, url: str, headers: list[tuple[str, str]]
+        self, signer: Sigv4Signer, method: str, url: str, headers: Mapping[str, str]
     ) -> None:
-        parts = urlsplit(url)
-        fixed: dict[str, list[str]] = {}
-        date_name = "x-amz-date"
-        self._own_token: list[str] = []
-        self._own_body_hash: bytes | None = None
-        for name, value in headers:
-            lower = name.lower()
-            if lower == "date":
-                date_name = "date"  # botocore then renews Date and sends no X-Amz-Date
-            elif lower == "x-amz-security-token":
-                self._own_token.append(value)
-            elif lower not in _WRITTEN and lower not in SIGNED_HEADERS_BLACKLIST:
-                fixed.setdefault(lower, []).append(value)
-            if lower == "x-amz-content-sha256" and self._own_body_hash is None:
-                self._own_body_hash = value.encode()
-        if "host" not in fixed:
-            fixed["host"] = [host_of(url)]
+        named = {name.lower(): _canonical_value(value) for name, value in headers.items()}
+        self._fixed = {
+            name: value for name, value in named.items() if name not in SIGNED_HEADERS_BLACKLIST
+        }
+        self._fixed["host"] = host_of(url)
         self._signer = signer
-        self._date_name = date_name
-        self._fixed = {name: _canonical_value(values) for name, values in fixed.items()}
-        path = quote(normalize_url_path(parts.path), safe="/~")
-        self._head = f"{method.upper()}\n{path}\n{_canonical_query(parts.query)}\n"
+        path = quote(normalize_url_path(urlsplit(url).path), safe="/~")
+        self._head = f"{method}\n{path}\n\n"
         self._second: _Second | None = None
 
     def __repr__(self) -> str:
         method, path, *_ = self._head.split("\n")
         return f"PreparedRequest({method} {path})"
 
-    def sign(self, body: bytes | bytearray | memoryview = b"", now: float | None = None) -> bytes:
+    def sign(self, body: bytes, now: float | None = None) -> bytes:
         """The headers to add to the prepared ones, as lines of a request with the last one's end."""
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:
             state = self._state_of(second)
             self._second = state  # one assignment of a complete object: threads see old or new
-        body_hash = self._own_body_hash
-        if body_hash is None:
-            body_hash = _sha256(body).hexdigest().encode()
         canonical = state.canonical.copy()
-        canonical.update(body_hash)
+        canonical.update(_sha256(body).hexdigest().encode())
         inner = state.inner.copy()
         inner.update(canonical.hexdigest().encode())
         outer = state.outer.copy()
@@ -166,22 +136,15 @@ class PreparedRequest:
         stamp = "{:04d}{:02d}{:02d}T{:02d}{:02d}{:02d}Z".format(*broken_down[:6])
         signing_key = self._signer.signing_key(stamp[:8])
         access_key, _, token = signing_key.credentials
-        if self._date_name == "date":
-            date_header = ("Date", formatdate(second))
-        else:
-            date_header = ("X-Amz-Date", stamp)
-        headers = dict(self._fixed)
-        headers[self._date_name] = _canonical_value([date_header[1]])
+        written = {"X-Amz-Date": stamp}
         if token:
-            headers["x-amz-security-token"] = _canonical_value([token])
-        elif self._own_token:
-            headers["x-amz-security-token"] = _canonical_value(self._own_token)
+            written["X-Amz-Security-Token"] = token
+        headers = self._fixed | {
+            name.lower(): _canonical_value(value) for name, value in written.items()
+        }
         names = sorted(headers)
         lines = "\n".join(f"{name}:{headers[name]}" for name in names)
         signed = ";".join(names)
-        written = {date_header[0]: date_header[1]}
-        if token:
-            written["X-Amz-Security-Token"] = token
         written["Authorization"] = (
             f"AWS4-HMAC-SHA256 Credential={access_key}/{signing_key.scope}, "
             f"SignedHeaders={signed}, Signature="
@@ -197,15 +160,8 @@ class PreparedRequest:
         )
 
 
-def _canonical_value(values: list[str]) -> str:
-    return ",".join(" ".join(value.split()) for value in values)
-
-
-def _canonical_query(query: str) -> str:
-    if not query:
-        return ""
-    pairs = sorted(tuple(pair.partition("=")[::2]) for pair in query.split("&"))
-    return "&".join(f"{key}={value}" for key, value in pairs)
+def _canonical_value(value: str) -> str:
+    return " ".join(value.split())
 
 
 def host_of(url: str) -> str:

@@ -22,9 +22,7 @@ def tls_context(ca_file: str) -> ssl.SSLContext:
 
 def trusted_authorities(session: boto3.Session) -> str:
     """The file that boto3 would use: AWS_CA_BUNDLE, the profile, REQUESTS_CA_BUNDLE, its own."""
-    core = getattr(session, "_session", None)
-    configured = core.get_config_variable("ca_bundle") if core is not None else None
-    configured = configured or os.environ.get("AWS_CA_BUNDLE")
+    configured = session._session.get_config_variable("ca_bundle")
     return str(get_cert_path(configured or os.environ.get("REQUESTS_CA_BUNDLE") or True))
 
 

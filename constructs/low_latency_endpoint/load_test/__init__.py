@@ -39,34 +39,28 @@ if TYPE_CHECKING:
     from .search.run_plans import users_plan as users_plan
 
 _NAMES_OF = {
-    "compare.compare_routing": ("ComparisonPlan", "compare_routing"),
-    "engine.arrivals": (
-        "Arrivals",
-        "ConstantArrivals",
-        "PoissonArrivals",
-        "RampArrivals",
-        "ReplayedArrivals",
-        "SteppedArrivals",
-    ),
-    "engine.generator_process": ("GeneratorProcess",),
-    "engine.open_loop": ("OpenLoopSageMakerUser",),
-    "engine.payloads": ("Payloads",),
-    "engine.steps": ("Step", "StepResult"),
-    "engine.target": ("Target",),
-    "engine.users": ("InvocationFailed", "SageMakerUser"),
-    "report": ("write_page",),
-    "search.judging": ("LatencyGoal",),
-    "search.load_testing": ("load_test",),
-    "search.run_plans": ("SearchPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"),
+    "compare.compare_routing": "ComparisonPlan compare_routing",
+    "engine.arrivals": "Arrivals ConstantArrivals PoissonArrivals RampArrivals ReplayedArrivals "
+    "SteppedArrivals",
+    "engine.generator_process": "GeneratorProcess",
+    "engine.open_loop": "OpenLoopSageMakerUser",
+    "engine.payloads": "Payloads",
+    "engine.steps": "Step StepResult",
+    "engine.target": "Target",
+    "engine.users": "InvocationFailed SageMakerUser",
+    "report": "write_page",
+    "search.judging": "LatencyGoal",
+    "search.load_testing": "load_test",
+    "search.run_plans": "SearchPlan confirm_plan limit_plan rate_plan users_plan",
 }
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _NAMES_OF.items():
-        if name in names:
+        if name in names.split():
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(name for names in _NAMES_OF.values() for name in names)])
+    return sorted([*globals(), *(name for names in _NAMES_OF.values() for name in names.split())])

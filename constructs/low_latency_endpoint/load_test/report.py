@@ -56,8 +56,8 @@ def document(report: LoadTestReport, written: Path | None = None) -> Document:
     return Document(
         f"Load test of {report.target.endpoint_name}",
         parts,
-        f"{about}; {_clock(run.started_at, '%Y-%m-%d %H:%M:%S')} to "
-        f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
+        f"{about}; {_time(run.started_at):%Y-%m-%d %H:%M:%S} to "
+        f"{_time(run.ended_at):%H:%M:%S %Z}; {report.payload}; goal: {run.goal.text}",
         verdict(report),
         tone(report),
     )
@@ -259,10 +259,6 @@ def _limit(limit: Limit, search: SearchPlan | None) -> str:
         f"One instance holds at least {readable(limit.tps_per_instance)} requests a second; the limit "
         f"was not reached{asked}"
     )
-
-
-def _clock(seconds: float, form: str) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):{form}}"
 
 
 _MARKS = {"held": "●", "unclear": "○", "broken": "✕", "client-bound": "◆"}

@@ -34,11 +34,6 @@ _PARTS = (
 _STAGING_OFF = "aws:cdk:disable-asset-staging"
 
 
-def load_generator_image() -> ContainerImage:
-    """The tasks' image, for arm64, with this library as it is installed here."""
-    return _LoadGeneratorImage()
-
-
 def write_build_context(folder: Path) -> None:
     """Write what ``docker build`` needs: Dockerfile, pinned requirements, the library."""
     container = _PACKAGE / "load_test" / "container"
@@ -60,7 +55,9 @@ def write_build_context(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _LoadGeneratorImage(ContainerImage):
+class LoadGeneratorImage(ContainerImage):
+    """The tasks' image, for arm64, with this library as it is installed here."""
+
     @property
     def reference(self) -> str:
         return ""

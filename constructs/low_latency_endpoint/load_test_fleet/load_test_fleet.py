@@ -189,9 +189,9 @@ class LoadTestFleet(Construct):
             ],
         )
         if image is None:
-            from .image import load_generator_image
+            from .image import LoadGeneratorImage
 
-            image = load_generator_image()
+            image = LoadGeneratorImage()
         self._define_tasks(image)
         self._descriptions = descriptions_path(self.endpoint_name)
         self.description_parameter = f"{self._descriptions}/{name_of(self)}"
@@ -446,26 +446,23 @@ def _days(duration: Lasting, where: str) -> int:
     return int(RESULTS_RETENTION.check(int(days) if days == int(days) else days, where))
 
 
-def _services_of_tasks() -> dict[str, tuple[tuple[str, ...], str]]:
-    """Service -> what may be done through its endpoint, and with what: no push, no other log."""
-    # ECR needs both of its endpoints (and S3), the awslogs driver needs Logs:
+def _make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
+    """Make what tasks in isolated subnets need; the group that lets them in."""
+    # What may be done through each, and with what: no push, no other log. ECR needs both of its
+    # endpoints (and S3), the awslogs driver needs Logs:
     # https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
-    return {
+    services = {
         "ecr.api": (_PULL_ACTIONS, "*"),
         "ecr.dkr": (_PULL_ACTIONS, "*"),
         "logs": (_LOG_ACTIONS, arn("logs", "log-group:*")),
     }
-
-
-def _make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
-    """Make what tasks in isolated subnets need; the group that lets them in."""
     group = security_group_in(
         network,
         scope,
         "EndpointsSecurityGroup",
         "Interface endpoints of the load-test tasks: only these tasks",
     )
-    for service, (actions, resources) in _services_of_tasks().items():
+    for service, (actions, resources) in services.items():
         endpoint = interface_endpoint_in(
             network,
             scope,
@@ -474,17 +471,13 @@ def _make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> 
             group,
         )
         resource = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-        resource.policy_document = _policy_for_account(actions, resources)
-    return group
-
-
-def _policy_for_account(actions: tuple[str, ...], resources: str) -> dict[str, Any]:
-    """These actions for this account's principals; other fleets of the VPC come through too."""
-    return document(
-        allow(
-            actions,
-            resources,
-            principal={"AWS": "*"},
-            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+        # For this account's principals; other fleets of the VPC come through too.
+        resource.policy_document = document(
+            allow(
+                actions,
+                resources,
+                principal={"AWS": "*"},
+                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+            )
         )
-    )
+    return group

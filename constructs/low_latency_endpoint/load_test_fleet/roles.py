@@ -35,16 +35,9 @@ def execution_role(
 
 def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) -> iam.CfnRole:
     """Read the plan, write progress and result. It invokes nothing."""
-    role, _ = _role(
-        scope,
-        id,
-        trust(_TASKS, for_tasks()),
-        allow(["s3:GetObject", "s3:PutObject"], runs_arn),
-        *([] if key is None else [writing_with(key.key_arn)]),
-    )
-    acknowledge_wildcard_resources(
-        role, [runs_arn], reason="Each run has a folder of its own below this prefix."
-    )
+    keys = [] if key is None else [writing_with(key.key_arn)]
+    actions = ["s3:GetObject", "s3:PutObject"]
+    role, _ = _task_role(scope, id, runs_arn, allow(actions, runs_arn), *keys)
     return role
 
 
@@ -52,18 +45,20 @@ def worker_role(
     scope: Construct, id: str, endpoint_arn: str, runs_arn: str, key: kms.IKey | None
 ) -> iam.CfnRole:
     """Invoke the endpoint under test; read the run's payload module, where there is one."""
-    role, rights = _role(
-        scope,
-        id,
-        trust(_TASKS, for_tasks()),
-        allow(["s3:GetObject"], runs_arn),
-        *([] if key is None else [decrypting(key.key_arn)]),
-    )
+    keys = [] if key is None else [decrypting(key.key_arn)]
+    role, rights = _task_role(scope, id, runs_arn, allow(["s3:GetObject"], runs_arn), *keys)
     rights.allow(f"{id}Invoke", allow(INVOKE_ACTIONS, endpoint_arn), owner=scope)
+    return role
+
+
+def _task_role(
+    scope: Construct, id: str, runs_arn: str, *statements: Mapping[str, Any]
+) -> tuple[iam.CfnRole, RoleRights]:
+    role, rights = _role(scope, id, trust(_TASKS, for_tasks()), *statements)
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."
     )
-    return role
+    return role, rights
 
 
 def _role(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..plan.decisions import Explanation
+from .plan_report import explain_variants
 from .stack import Settings
 from .yaml_editing import YamlEdit
 
@@ -20,11 +22,12 @@ class AdoptedMeasurement:
     edit: YamlEdit
     settings_before: Settings  # what the file says now, and with the measured value
     settings_after: Settings
-    before: dict[str, Explanation]  # the plans of all endpoints, explained
-    after: dict[str, Explanation]
+    after: dict[str, Explanation]  # the plans of all endpoints with it, explained
+    measured: dict[str, float]  # the measured values, as JSON-safe data
     # stated numbers of instances that are below what the peak needs now, and are raised too
     raised: tuple[str, ...] = ()
 
-    def measured(self) -> dict[str, float]:
-        """The measured values, as JSON-safe data."""
-        raise NotImplementedError
+    @cached_property
+    def before(self) -> dict[str, Explanation]:
+        """The plans of all endpoints as the file is now, explained."""
+        return explain_variants(self.settings_before)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from ..errors import rule
 from ..facts.limit_kinds import number_range
@@ -29,6 +30,15 @@ SAMPLES = rule(
 )
 
 _STEPS = 4096  # of an empirical law
+
+
+def never_falls(values: Sequence[float]) -> bool:
+    """Whether these are two or more finite numbers, none of them below the one before."""
+    return (
+        len(values) >= 2
+        and all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+        and all(earlier <= later for earlier, later in pairwise(values))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class Constant(ServiceLaw):
     """
 
     seconds: float
+    variation: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         SECONDS.check(self.seconds, "seconds")
@@ -77,10 +88,6 @@ class Constant(ServiceLaw):
     @property
     def mean_seconds(self) -> float:
         return self.seconds
-
-    @property
-    def variation(self) -> float:
-        return 0.0
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.CONSTANT, float(self.seconds))
@@ -91,6 +98,7 @@ class Exponential(ServiceLaw):
     """The memoryless law, coefficient of variation 1: the one that theory knows most about."""
 
     mean: float
+    variation: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         MEAN_SECONDS.check(self.mean, "mean")
@@ -98,10 +106,6 @@ class Exponential(ServiceLaw):
     @property
     def mean_seconds(self) -> float:
         return self.mean
-
-    @property
-    def variation(self) -> float:
-        return 1.0
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EXPONENTIAL, float(self.mean))
@@ -161,14 +165,7 @@ class Empirical(ServiceLaw):
 
     def __post_init__(self) -> None:
         values = self.quantiles
-        if (
-            len(values) < 2
-            or not all(
-                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-                for value in values
-            )
-            or any(later < earlier for earlier, later in pairwise(values))
-        ):
+        if not never_falls(values) or values[0] <= 0:
             raise SAMPLES.error(
                 got=f"{len(values)} values",
                 where="quantiles",

@@ -17,7 +17,7 @@ from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..plan.traffic_shapes import SECONDS, Shape
 from ..report.numbers import readable
-from .service_laws import Constant, ServiceLaw
+from .service_laws import Constant, ServiceLaw, never_falls
 
 RATE = number_range(
     "LLS106", "a rate of requests", 1e-6, 1e9, unit="requests per second", whole=False
@@ -87,14 +87,7 @@ class ArrivalTrace(Traffic):
 
     def __post_init__(self) -> None:
         values = self.seconds
-        if (
-            len(values) < 2
-            or not all(
-                isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
-                for value in values
-            )
-            or any(later < earlier for earlier, later in pairwise(values))
-        ):
+        if not never_falls(values) or values[0] < 0:
             raise TRACE.error(
                 got=f"{len(values)} times",
                 where="seconds",

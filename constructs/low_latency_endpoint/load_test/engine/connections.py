@@ -292,27 +292,23 @@ def _connected(url: str, seconds: float, ca_file: str) -> Any:
         )
 
 
-def connection_error(error: BaseException) -> str | None:
-    """The kind of error that a failed connection is; ``None`` for anything else.
-
-    Examples
-    --------
-    >>> connection_error(ConnectionRefusedError(111, "Connection refused"))
-    'connection refused'
-    """
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return "connection not trusted"
-    if isinstance(error, TimeoutError):
-        return "connection timeout"
-    if isinstance(error, socket.gaierror):
-        return "connection name unknown"
+#: The first that fits.
+_ERRORS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (ConnectionRefusedError, "refused"),
+    (ssl.SSLCertVerificationError, "not trusted"),
+    (TimeoutError, "timeout"),
+    (socket.gaierror, "name unknown"),
     # A peer that goes without a farewell: TCP's end, a reset, TLS's end, an answer cut short.
-    if isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return "connection closed"
-    if isinstance(error, HTTPParseError):
-        return "connection malformed answer"
+    ((ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError), "closed"),
+    (HTTPParseError, "malformed answer"),
+)
+
+
+def connection_error(error: BaseException) -> str | None:
+    """The kind of error that a failed connection is; ``None`` for anything else."""
+    for kinds, said in _ERRORS:
+        if isinstance(error, kinds):
+            return f"connection {said}"
     if isinstance(error, OSError):
         return f"connection {error.strerror or type(error).__name__}".rstrip()
     return None

@@ -76,7 +76,9 @@ class _StepWorker:
         try:
             self._target = target = Target.of_dict(content["target"])
             payloads = Payloads.of_dict(content["payloads"])
-            session = _session(content)
+            session = boto3.Session(
+                profile_name=content["profile"], region_name=content["target"]["region"]
+            )
             invoke = SageMakerInvoker(target, session=session).invoke
             self._invoke = lambda number: invoke(payloads.next(number), payloads.parameters(number))
             if payloads.prompts is not None and payloads.prompts.sessions:
@@ -307,10 +309,6 @@ class _StepMaster:
                 process.wait(timeout=3)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _session(content: Mapping[str, Any]) -> Any:
-    return boto3.Session(profile_name=content["profile"], region_name=content["target"]["region"])
 
 
 def _unconfigured(number: int) -> Invocation:

@@ -271,13 +271,7 @@ def _credentials(session: boto3.Session | None) -> dict[str, str]:
 
 
 def problem_of(problem: BaseException) -> dict[str, Any]:
-    """A problem as plain JSON; coded ones keep their code.
-
-    Examples
-    --------
-    >>> print(error_of(problem_of(KeyError("x"))).got)
-    KeyError: 'x'
-    """
+    """A problem as plain JSON; coded ones keep their code."""
     if isinstance(problem, ConfigurationError):
         return {name: getattr(problem, name) for name in _PARTS}
     return {"message": f"{type(problem).__name__}: {problem}"}

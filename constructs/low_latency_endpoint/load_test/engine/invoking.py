@@ -147,10 +147,9 @@ class SageMakerInvoker:
         self,
         target: Target,
         *,
-        session: boto3.Session | None = None,
+        session: boto3.Session,
         ca_bundle: str | os.PathLike[str] | None = None,
     ) -> None:
-        session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
         if credentials is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
@@ -359,18 +358,9 @@ class SageMakerInvoker:
         status: int = 0,
         stream: _AnswerStream | None = None,
     ) -> Invocation:
-        return Invocation(
-            status,
-            0,
-            kind,
-            started,
-            time.perf_counter(),
-            stream.first_byte if stream else None,
-            b"",
-            message,
-            destination.url,
-            stream.tokens if stream else None,
-        )
+        seen = (stream.first_byte, stream.tokens) if stream else ()
+        failed = Invocation.given_up(kind, started, *seen)
+        return failed._replace(status=status, message=message, url=destination.url)
 
     def _service_error(self, connection: GeneratorConnection, body: bytes) -> tuple[str, str]:
         """Kind and message of an answer that is none of the model's."""
@@ -492,21 +482,18 @@ def _header(name: bytes, value: bytes) -> bytes:
     return bytes([len(name)]) + name + b"\x07" + len(value).to_bytes(2, "big") + value
 
 
-def _part_headers(*order: bytes) -> bytes:
-    values = {
-        b":event-type": b"PayloadPart",
-        b":content-type": b"application/octet-stream",
-        b":message-type": b"event",
-    }
-    return b"".join(_header(name, values[name]) for name in order)
-
-
-_EVENT, _TYPE, _MESSAGE = b":event-type", b":content-type", b":message-type"
 #: The order of headers is nobody's promise.
 _PART_HEADERS = frozenset(
-    _part_headers(*order) for order in permutations((_EVENT, _TYPE, _MESSAGE))
+    b"".join(headers)
+    for headers in permutations(
+        (
+            _header(b":event-type", b"PayloadPart"),
+            _header(b":content-type", b"application/octet-stream"),
+            _header(b":message-type", b"event"),
+        )
+    )
 )
-_PART_HEAD = _PRELUDE + len(_part_headers(_EVENT, _TYPE, _MESSAGE))
+_PART_HEAD = _PRELUDE + len(next(iter(_PART_HEADERS)))
 
 
 def _is_part(event: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +61,6 @@ class LatencyHistogram:
         self._total = 0
         self._min = _LONGEST
         self._max = 0
-
-    @property
-    def _state(self) -> tuple[dict[int, int], int, int, int]:
-        return self._buckets, self._total, self._min, self._max
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> LatencyHistogram:
@@ -173,13 +169,7 @@ class LatencyHistogram:
         return [found[rank] for rank in ranks]
 
     def count_above(self, seconds: float) -> int:
-        """Number of samples above a latency, to the width of a bucket.
-
-        Examples
-        --------
-        >>> LatencyHistogram.of([0.1, 0.2, 0.3]).count_above(0.2)
-        1
-        """
+        """Number of samples above a latency, to the width of a bucket."""
         value = int(seconds * _NANOSECONDS)
         if value >= self._max:
             return 0
@@ -197,12 +187,6 @@ class LatencyHistogram:
             Percentile(percent, value, count - _rank(percent / 100, count))
             for percent, value in zip(PERCENTS, values, strict=True)
         )
-
-    def buckets(self) -> Iterator[tuple[float, float, int]]:
-        """From, up to (seconds) and number of samples of each filled bucket, in order."""
-        for index in sorted(self._buckets):
-            low, high = _bounds(index)
-            yield low / _NANOSECONDS, (high + 1) / _NANOSECONDS, self._buckets[index]
 
     def to_counts(self) -> dict[str, Any]:
         """Plain numbers for a message between processes; cheap, unlike :meth:`encode`."""
@@ -259,7 +243,7 @@ class LatencyHistogram:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatencyHistogram):
             return NotImplemented
-        return self._state == other._state
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every record
 
@@ -307,11 +291,5 @@ def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
 
 
 def milliseconds(seconds: float) -> str:
-    """A latency for people; a dash for none.
-
-    Examples
-    --------
-    >>> [milliseconds(seconds) for seconds in (0.00042, 0.0204, 0.1204, 2.5, math.nan)]
-    ['0.42 ms', '20.4 ms', '120 ms', '2,500 ms', '-']
-    """
+    """A latency for people; a dash for none."""
     return numbers.milliseconds(1000 * seconds, 3)

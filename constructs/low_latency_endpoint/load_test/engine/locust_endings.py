@@ -33,8 +33,8 @@ FAREWELL_SECONDS = 3.0
 class _Ending:
     """What the signals of this process do; the second one ends it at once."""
 
-    def __init__(self, environment: Any, runner: Any, web_ui: Any) -> None:
-        self._environment, self._runner, self._web_ui = environment, runner, web_ui
+    def __init__(self, runner: Any, web_ui: Any) -> None:
+        self._runner, self._web_ui = runner, web_ui
         self._hub = get_hub()
         self._asked = False
         self._terminal: list[Any] | None = None
@@ -84,7 +84,7 @@ def heed_signals(parser: Any = None, **_: Any) -> None:
 
 def take_part(environment: Any, runner: Any, web_ui: Any = None, **_: Any) -> None:
     """Locust has made its runner: from here on signals are heard."""
-    ending = _Ending(environment, runner, web_ui)
+    ending = _Ending(runner, web_ui)
     ending.install()
     environment.events.test_start.add_listener(ending.install)
     if isinstance(runner, WorkerRunner) and getattr(environment.parsed_options, "processes", None):

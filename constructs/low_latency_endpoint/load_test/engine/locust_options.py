@@ -60,15 +60,7 @@ def add_options(parser: Any) -> None:
 
 
 def settings_of(parsed_options: Any) -> dict[str, Any]:
-    """The settings that were given; empty ones, as a web form sends, were not.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> settings_of(SimpleNamespace(sagemaker_endpoint_name="sentiment", sagemaker_region="",
-    ...                             sagemaker_timeout_seconds="5"))
-    {'endpoint_name': 'sentiment', 'timeout_seconds': 5.0}
-    """
+    """The settings that were given; empty ones, as a web form sends, were not."""
     settings: dict[str, Any] = {}
     for name, *_ in OPTIONS:
         value = getattr(parsed_options, f"sagemaker_{name}", None)

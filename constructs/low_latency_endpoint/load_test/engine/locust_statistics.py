@@ -17,11 +17,6 @@ def bucket_response_time(response_time: float) -> float:
     """A response time in milliseconds, rounded to its bucket: at most 0.1 % away.
 
     Buckets are decimal numbers, so that tables stay readable; no finer than a microsecond.
-
-    Examples
-    --------
-    >>> [bucket_response_time(ms) for ms in (0.4, 20.437, 105, 1049, 7333.3)]
-    [0.4, 20.44, 105.0, 1048.0, 7330.0]
     """
     if response_time < _FINEST:
         return 0.0
@@ -153,11 +148,5 @@ def _after_a_last_write(close_files: Callable[[Any], None]) -> Callable[[Any], N
 
 
 def milliseconds(value: float) -> str:
-    """A time in the six places that Locust's table has for it.
-
-    Examples
-    --------
-    >>> [milliseconds(ms) for ms in (0.42, 20.4, 104.96, 12345.6)]
-    ['0.42', '20.4', '105.0', '12346']
-    """
+    """A time in the six places that Locust's table has for it."""
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"

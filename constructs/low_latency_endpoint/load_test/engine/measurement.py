@@ -51,12 +51,6 @@ def cause_of(kind: str) -> str:
     """One of :data:`NOT_THE_INSTANCES`; of a container ``busy``, ``gave-up``, ``model``; or empty.
 
     By the code first: SageMaker throttles with 400, and its 429 is a model that loads.
-
-    Examples
-    --------
-    >>> [cause_of(kind) for kind in ("400 ThrottlingException", "429 ModelNotReadyException",
-    ...                              "424 ModelError 503", "424 ModelError 0", "timeout")]
-    ['throttled', 'loading', 'busy', 'gave-up', '']
     """
     status, _, code = kind.removeprefix("session ").partition(" ")
     if code in _THROTTLES:

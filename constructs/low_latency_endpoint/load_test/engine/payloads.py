@@ -214,14 +214,9 @@ class Payloads:
             return bodies[index % len(bodies)]
         if self.prompts is not None:
             body = self.prompts.body(index)
-            PAYLOAD_BYTES.check(len(body), self.source)
-            return body
-        payload = self._function(index)
-        if isinstance(payload, bytes):
-            body = payload
-        elif isinstance(payload, str):
+        elif isinstance(payload := self._function(index), str):
             body = payload.encode()
-        elif isinstance(payload, (bytearray, memoryview)):
+        elif isinstance(payload, (bytes, bytearray, memoryview)):
             body = bytes(payload)
         else:
             try:

@@ -67,24 +67,7 @@ those too little good make very year still see own work men day get here between
 
 @dataclass(frozen=True)
 class Prompts:
-    """What requests to a language model are made of, by the request's number.
-
-    Examples
-    --------
-    >>> prompts = Prompts(TokenTraffic(input=40, output=8, shared_prefix=0.5))
-    >>> first, second = (json.loads(prompts.body(number)) for number in (0, 1))
-    >>> first["messages"][0] == second["messages"][0], first["messages"][1] == second["messages"][1]
-    (True, False)
-    >>> len(first["messages"][0]["content"].split()), first["max_tokens"]
-    (20, 8)
-
-    A third request in a conversation begins with all of the one before:
-
-    >>> talks = Prompts(prompts.traffic, turns=3)
-    >>> before, now = (json.loads(talks.body(number))["messages"] for number in (4, 5))
-    >>> before == now[: len(before)], [each["role"] for each in now[len(before) :]]
-    (True, ['assistant', 'user'])
-    """
+    """What requests to a language model are made of, by the request's number."""
 
     # lengths, and the share of a mean prompt that requests share; ``None`` with ``recorded``
     traffic: TokenTraffic | None = None
@@ -129,13 +112,7 @@ class Prompts:
 
     @classmethod
     def of(cls, text: str, **more: Any) -> Prompts:
-        """Lengths as a command line gives them, or with ``file=`` recorded ones.
-
-        Examples
-        --------
-        >>> Prompts.of("input=300:1800,output=128").source
-        'prompts of 300 (p50) to 1,800 (p95) tokens in, 128 out'
-        """
+        """Lengths as a command line gives them, or with ``file=`` recorded ones."""
         given: dict[str, str] = {}
         for part in text.split(","):
             name, equals, value = part.strip().partition("=")

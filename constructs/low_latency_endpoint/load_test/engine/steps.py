@@ -184,12 +184,12 @@ class StepResult(Measurement):
 
     @property
     def rate(self) -> float:
-        """Completed answers per second, those that came in the a settling time shorter than the step."""
+        """Completed answers per second, those that came in time."""
         return self.answered_in_time / self.seconds if self.seconds > 0 else math.nan
 
     @property
     def token_rate(self) -> float:
-        """Output tokens per second, of the answers that came in the a settling time shorter than the step."""
+        """Output tokens per second, of the answers that came in time."""
         if self.tokens is None or self.seconds <= 0:
             return math.nan
         return self.tokens.tokens_in_time / self.seconds
@@ -276,6 +276,10 @@ class StepResult(Measurement):
         )
 
 
+def _percentile(histogram: str, percent: float) -> property:
+    return property(lambda progress: progress.histogram(histogram).percentile(percent))
+
+
 @dataclass(kw_only=True)
 class Progress(Measurement):
     """What was measured in the last second of a step, over all processes."""
@@ -288,35 +292,13 @@ class Progress(Measurement):
         """Completed answers per second."""
         return self.completed / self.interval
 
-    @property
-    def p50(self) -> float:
-        """Seconds; NaN without a sample, as each percentile here."""
-        return self.latency.percentile(50)
-
-    @property
-    def p99(self) -> float:
-        """Seconds."""
-        return self.latency.percentile(99)
-
-    @property
-    def send_lag_p99(self) -> float:
-        """Seconds."""
-        return self.send_lag.percentile(99)
-
-    @property
-    def first_byte_p99(self) -> float:
-        """Seconds to the first byte of response streams."""
-        return self.histogram("first_byte").percentile(99)
-
-    @property
-    def first_token_p95(self) -> float:
-        """Seconds to the first token."""
-        return self.histogram("first_token").percentile(95)
-
-    @property
-    def inter_token_p95(self) -> float:
-        """Seconds between tokens."""
-        return self.histogram("inter_token").percentile(95)
+    # Seconds; NaN without a sample.
+    p50 = _percentile("latency", 50)
+    p99 = _percentile("latency", 99)
+    send_lag_p99 = _percentile("send_lag", 99)
+    first_byte_p99 = _percentile("first_byte", 99)
+    first_token_p95 = _percentile("first_token", 95)
+    inter_token_p95 = _percentile("inter_token", 95)
 
 
 #: Is told of each second of a step; a true answer ends the step, as it has shown enough.
@@ -351,18 +333,17 @@ def finite(value: float) -> float | None:
 def client_bound(result: StepResult) -> tuple[str, ...]:
     """Why the generator was the limit; empty when it was not."""
     reasons = []
-    load = result
-    if load.cpu_share >= CPU_SHARE:
+    if result.cpu_share >= CPU_SHARE:
         reasons.append(
-            f"the busiest generator process used {load.cpu_share:.0%} of a core "
+            f"the busiest generator process used {result.cpu_share:.0%} of a core "
             f"({CPU_SHARE:.0%} is its limit): use more processes or more machines"
         )
     unsent = result.intended - result.sent
     if unsent > _UNSENT_SHARE * result.intended:
         reasons.append(f"{unsent} of {result.intended} requests that were due were never sent")
-    if load.postponed > _UNSENT_SHARE * result.intended:
+    if result.postponed > _UNSENT_SHARE * result.intended:
         reasons.append(
-            f"{load.postponed} of {result.intended} requests waited for a connection: as many as a "
+            f"{result.postponed} of {result.intended} requests waited for a connection: as many as a "
             "process may have were waiting for answers, so the endpoint was far over its limit"
         )
     latency, lag = result.latency, result.send_lag
@@ -382,29 +363,28 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
             )
     if latency.count and not lag.count:
         p99 = latency.percentile(99)
-        if load.loop_lag_p99 > _TAIL_LAG_SHARE * p99:
+        if result.loop_lag_p99 > _TAIL_LAG_SHARE * p99:
             reasons.append(
-                f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
-                f"{load.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
+                f"the load generator's event loop woke {milliseconds(result.loop_lag_p99)} late (p99), "
+                f"{result.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
     gaps = result.tokens.inter_token if result.tokens is not None else None
     mean = gaps.mean if gaps is not None else 0.0
-    if mean > 0 and load.loop_lag_p99 > _TOKEN_LAG_SHARE * mean:
+    if mean > 0 and result.loop_lag_p99 > _TOKEN_LAG_SHARE * mean:
         reasons.append(
-            f"the load generator's event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
-            f"{load.loop_lag_p99 / mean:.0%} of the {milliseconds(mean)} between tokens (mean)"
+            f"the load generator's event loop woke {milliseconds(result.loop_lag_p99)} late (p99), "
+            f"{result.loop_lag_p99 / mean:.0%} of the {milliseconds(mean)} between tokens (mean)"
         )
     return tuple(reasons)
 
 
 def only_late(result: StepResult) -> bool:
     """Whether the generator did all it was to do, if late: latency, from when it was due, has that in it."""
-    load = result
     return (
         result.step.arrivals is not None
         and result.sent == result.intended
-        and load.cpu_share < CPU_SHARE
-        and not load.postponed
+        and result.cpu_share < CPU_SHARE
+        and not result.postponed
     )
 
 

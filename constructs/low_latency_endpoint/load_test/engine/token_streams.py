@@ -32,17 +32,7 @@ class TokenTimes(NamedTuple):
 
 
 class TokenReader:
-    """Reads one stream.
-
-    Examples
-    --------
-    >>> reader = TokenReader()
-    >>> reader.feed(b'data: {"choices": [{"delta": {"content": ""}}]}\\n\\n', 1.0)
-    >>> reader.feed(b'data: {"choices": [{"delta": {"content": "Yes"}}]}\\n\\ndata: {"ch', 1.2)
-    >>> reader.feed(b'oices": [{"delta": {"content": "!"}, "finish_reason": "stop"}]}\\n\\n', 1.3)
-    >>> reader.end(), reader.times().first, [round(gap, 3) for gap in reader.times().gaps]
-    (None, 1.2, [0.1])
-    """
+    """Reads one stream."""
 
     __slots__ = (
         "_cached",

@@ -238,14 +238,12 @@ class FleetTasks:
                 where=self.fleet.cluster,
             )
 
-    def described(self, arns: Sequence[str] | None = None) -> list[_FleetTask]:
-        """The run's tasks as they are; by default all of them."""
-        wanted = list(self.arns if arns is None else arns)
+    def described(self) -> list[_FleetTask]:
+        """The run's tasks as they are."""
         found = []
-        for start in range(0, len(wanted), _DESCRIBED_PER_CALL):
-            answer = self._ecs.describe_tasks(
-                cluster=self.fleet.cluster, tasks=wanted[start : start + _DESCRIBED_PER_CALL]
-            )
+        for start in range(0, len(self.arns), _DESCRIBED_PER_CALL):
+            arns = self.arns[start : start + _DESCRIBED_PER_CALL]
+            answer = self._ecs.describe_tasks(cluster=self.fleet.cluster, tasks=arns)
             found += [_task(task) for task in answer["tasks"]]
         return found
 
@@ -278,13 +276,7 @@ class FleetTasks:
 
 
 def _spread(subnets: Sequence[str], count: int) -> Iterator[tuple[str, int]]:
-    """Each subnet with how many of the tasks it takes.
-
-    Examples
-    --------
-    >>> list(_spread(("a", "b"), 5)), list(_spread(("a", "b", "c"), 1))
-    ([('a', 3), ('b', 2)], [('a', 1)])
-    """
+    """Each subnet with how many of the tasks it takes."""
     each, rest = divmod(count, len(subnets))
     for number, subnet in enumerate(subnets):
         if here := each + (number < rest):

@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,11 +87,7 @@ class RunFolder:
         with answer["Body"] as stream:
             body: bytes = stream.read()
         sent = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        now = (
-            datetime.strptime(sent, "%a, %d %b %Y %H:%M:%S %Z").replace(tzinfo=UTC)
-            if sent
-            else datetime.now(UTC)
-        )
+        now = parsedate_to_datetime(sent) if sent else datetime.now(UTC)
         return body, (now - answer["LastModified"]).total_seconds()
 
     def _key(self, name: str) -> str:
@@ -162,37 +159,28 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
     done = 0
     while True:
         control = folder.read(CONTROL)
-        number = control["step"]
-        if number == done:
+        if control["step"] == done:
             time.sleep(_POLL_SECONDS)
             continue
-        step = Step.of_dict(control["content"])
-        print(f"step {number}: {step.name}", flush=True)
-        seconds: list[dict[str, Any]] = []
-        running = {"state": "running", "step": number}
-        folder.write(STATUS, running)
+        done = control["step"]
+        _run_step(folder, generator, done, Step.of_dict(control["content"]))
 
-        def progress(
-            second: Progress,
-            seconds: list[dict[str, Any]] = seconds,
-            running: dict[str, Any] = running,
-            number: int = number,
-        ) -> bool:
-            seconds.append(second.to_message())
-            folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
-            return bool(folder.read(CONTROL).get("stop") == number)
 
-        result = generator.run(step, progress)
-        folder.write(
-            STATUS,
-            {
-                "state": "done",
-                "step": number,
-                "progress": seconds[-_KEPT_SECONDS:],
-                "result": result.to_dict(),
-            },
-        )
-        done = number
+def _run_step(folder: RunFolder, generator: Generator, number: int, step: Step) -> None:
+    seconds: list[dict[str, Any]] = []
+
+    def tell(state: str, **more: Any) -> None:
+        folder.write(STATUS, {"state": state, "step": number, **more})
+
+    def progress(second: Progress) -> bool:
+        seconds.append(second.to_message())
+        tell("running", progress=seconds[-_KEPT_SECONDS:])
+        return bool(folder.read(CONTROL).get("stop") == number)
+
+    print(f"step {number}: {step.name}", flush=True)
+    tell("running")
+    result = generator.run(step, progress)
+    tell("done", progress=seconds[-_KEPT_SECONDS:], result=result.to_dict())
 
 
 def _watch(folder: RunFolder, patience: float) -> None:

@@ -39,13 +39,7 @@ class Bounds:
 
 
 def samples_for(quantile: float, confidence: float = CONFIDENCE) -> int:
-    """Fewest requests that can show a quantile to be within a target: none of them may miss it.
-
-    Examples
-    --------
-    >>> samples_for(0.5), samples_for(0.99), samples_for(0.999)
-    (5, 299, 2995)
-    """
+    """Fewest requests that can show a quantile to be within a target: none of them may miss it."""
     return math.ceil(math.log(1 - confidence) / math.log(quantile))
 
 
@@ -54,11 +48,6 @@ def rank_bounds(samples: int, quantile: float, confidence: float = CONFIDENCE) -
 
     Each bound holds with the confidence on its own. Rank 0 and rank ``samples + 1`` stand for no
     bound.
-
-    Examples
-    --------
-    >>> rank_bounds(298, 0.99), rank_bounds(299, 0.99), rank_bounds(1000, 0.99)
-    ((292, 299), (293, 299), (985, 996))
     """
     beyond = 1 - quantile
     below_alpha, above_rest = _binomial_ranks(samples, beyond, 1 - confidence)
@@ -91,13 +80,7 @@ def _log_binomial(n: int, k: int, p: float) -> float:
 
 
 def binomial_tail(n: int, k: int, p: float) -> float:
-    """The chance of at least ``k`` hits of ``n`` independent ones that each hit with chance ``p``.
-
-    Examples
-    --------
-    >>> binomial_tail(10, 0, 0.5), round(binomial_tail(10, 9, 0.5) * 1024)
-    (1.0, 11)
-    """
+    """The chance of at least ``k`` hits of ``n`` independent ones that each hit with chance ``p``."""
     if k <= 0:
         return 1.0
     # The smaller side, from its largest term on: they fall quickly.
@@ -112,16 +95,7 @@ def binomial_tail(n: int, k: int, p: float) -> float:
 
 
 def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Bounds:
-    """A share with its bounds (Clopper and Pearson 1934).
-
-    Examples
-    --------
-    Of 299 requests without a bad one, 99 % or more are good (see :func:`samples_for`).
-
-    >>> found = share_bounds(299, 299)
-    >>> found.value, round(found.low, 4), found.high
-    (1.0, 0.99, 1.0)
-    """
+    """A share with its bounds (Clopper and Pearson 1934)."""
     if not samples:
         return Bounds(math.nan, 0.0, 1.0, 0)
     alpha = 1 - confidence
@@ -150,14 +124,7 @@ def quantile_bounds(
     confidence: float = CONFIDENCE,
     samples: int | None = None,
 ) -> Bounds:
-    """A quantile with its bounds.
-
-    Examples
-    --------
-    >>> made = quantile_bounds(LatencyHistogram.of(n / 1000 for n in range(1, 1001)), 0.99)
-    >>> [round(each, 3) for each in (made.low, made.value, made.high)]
-    [0.985, 0.99, 0.996]
-    """
+    """A quantile with its bounds."""
     count = latencies.count if samples is None else min(samples, latencies.count)
     if not count:
         return Bounds(math.nan, 0.0, math.inf, 0)
@@ -212,15 +179,7 @@ def too_many(
 
 
 def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:
-    """How many requests are worth one independent request, from the hits in neighbouring blocks.
-
-    Examples
-    --------
-    Of 100 requests a block 10 are late, or none: 5² 8/7 over 100 · 0.05 · 0.95.
-
-    >>> round(design_effect([100] * 8, [0, 10, 10, 0, 0, 10, 0, 10]), 1)
-    6.0
-    """
+    """How many requests are worth one independent request, from the hits in neighbouring blocks."""
     total, hit = sum(counts), sum(hits)
     if not 0 < hit < total or len(counts) < 2:
         return 1.0
@@ -236,13 +195,6 @@ def independent(values: Sequence[float]) -> float:
 
     By the correlation of neighbours, which a short series shows too small by ``(1 + 3 r) / n``
     (Kendall and Marriott 1954), in a first-order process.
-
-    Examples
-    --------
-    >>> independent([1, 2] * 10)
-    20.0
-    >>> round(independent(range(20)), 1)
-    1.0
     """
     n, mean = len(values), fmean(values)
     spread = sum((value - mean) ** 2 for value in values)

@@ -54,16 +54,7 @@ def looks_of(
     hold_error: float,
     holds_from: float = 0.0,
 ) -> Looks:
-    """When a step of that rate is looked at.
-
-    Examples
-    --------
-    >>> looks = looks_of(LatencyGoal({"p99": 0.2}), 60, 120, 100, hold_error=0.05)
-    >>> [round(each, 1) for each in looks.seconds]
-    [3.0, 4.5, 6.8, 10.1, 15.2, 22.8, 34.2, 60, 90.0, 120]
-    >>> [round(sum(each), 9) for each in (looks.holds, looks.misses)]
-    [0.05, 0.05]
-    """
+    """When a step of that rate is looked at."""
     moments = []
     at = max(EARLIEST, _BLOCK_ANSWERS / rate)
     while at <= _LAST_LOOK * seconds:
@@ -123,21 +114,7 @@ def _late(
 
 
 class EarlyVerdict:
-    """Follows a step second by second, and says when its verdict is certain.
-
-    Examples
-    --------
-    >>> from ..engine.arrivals import ConstantArrivals
-    >>> goal = LatencyGoal({"p99": 0.2})
-    >>> step = Step("100 TPS", 120, ConstantArrivals(100))
-    >>> early = EarlyVerdict(goal, step, looks_of(goal, 60, 120, 100, hold_error=0.05))
-    >>> for second in range(1, 61):
-    ...     latency = LatencyHistogram.of([0.02 + 0.0001 * n for n in range(100)])
-    ...     if early.add(Progress(seconds=second, sent=100, completed=100, latency=latency)):
-    ...         print(early.verdict, second)
-    ...         break
-    held 7
-    """
+    """Follows a step second by second, and says when its verdict is certain."""
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
         self._goal, self._step, self._looks = goal, step, looks

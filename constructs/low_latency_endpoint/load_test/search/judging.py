@@ -187,37 +187,19 @@ def is_mean(statistic: str) -> bool:
 
 
 def without_prefix(statistic: str) -> str:
-    """The statistic itself.
-
-    Examples
-    --------
-    >>> without_prefix("itl-p95"), without_prefix("p99")
-    ('p95', 'p99')
-    """
+    """The statistic itself."""
     kind, dash, name = statistic.partition("-")
     return name if kind + dash in PREFIXES else statistic
 
 
 def histogram_of(statistic: str) -> str:
-    """What of a step's result it is a statistic of.
-
-    Examples
-    --------
-    >>> histogram_of("p99"), histogram_of("ttft-p95")
-    ('latency', 'first_token')
-    """
+    """What of a step's result it is a statistic of."""
     kind, dash, _ = statistic.partition("-")
     return PREFIXES.get(kind + dash, "latency")
 
 
 def quantile_of(statistic: str) -> float:
-    """The quantile of a statistic's name.
-
-    Examples
-    --------
-    >>> quantile_of("p99"), quantile_of("p99.9"), quantile_of("ttfb-p90")
-    (0.99, 0.999, 0.9)
-    """
+    """The quantile of a statistic's name."""
     name = without_prefix(statistic)
     try:
         share = float(name.removeprefix("p")) / 100
@@ -373,11 +355,6 @@ def piles_up(under_way: Sequence[float]) -> bool:
     """Whether ever more requests are under way, by more than chance moves their number.
 
     Independent requests under way are a Poisson number, whose deviation is its root.
-
-    Examples
-    --------
-    >>> piles_up([100 * second for second in range(1, 10)]), piles_up([1, 1, 1, 2, 2, 3, 2, 3, 4])
-    (True, False)
     """
     third = len(under_way) // 3
     if not third or not rises(under_way):

@@ -128,23 +128,7 @@ def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
 
 
 def summary_lines(result: StepResult) -> list[str]:
-    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict.
-
-    Examples
-    --------
-    >>> from ..engine.arrivals import ConstantArrivals
-    >>> from ..engine.steps import Step
-    >>> some = LatencyHistogram.of([0.020] * 999 + [0.080])
-    >>> result = StepResult.of(
-    ...     Step("s", 10, ConstantArrivals(100)),
-    ...     Measurement(intended=1000, sent=1000, completed=1000, latency=some),
-    ...     began=0,
-    ... )
-    >>> print(*summary_lines(result)[:3], sep="\\n")
-    1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed
-    latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
-      p50 20.00 (500 samples beyond)
-    """
+    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict."""
     lines = [
         f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
         f"{result.completed:,} answered well, {result.failed:,} failed"
@@ -163,11 +147,10 @@ def summary_lines(result: StepResult) -> list[str]:
     if result.send_lag.count:
         p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
         lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
-    load = result
     lines.append(
-        f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
-        f"{load.cpu_share:.0%} of a core, "
-        f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request"
+        f"generator: {result.processes} process{'es' * (result.processes != 1)}, busiest "
+        f"{result.cpu_share:.0%} of a core, "
+        f"{1e6 * result.cpu_seconds_per_request:.0f} us of processor time a request"
     )
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]

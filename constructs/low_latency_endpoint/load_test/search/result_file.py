@@ -222,19 +222,10 @@ class LoadTestReport:
         return json_text(self.to_dict())
 
     def _service_times(self) -> dict[str, Any]:
-        steps = (
-            [self.run.alone]
-            if self.run.alone
-            else sorted(self.run.loads, key=lambda step: step.result.rate)
-        )
-        found = next(
-            (
-                step.result.service
-                for step in steps
-                if step is not None and step.result.service.count > 1
-            ),
-            None,
-        )
+        alone = self.run.alone
+        steps = [alone] if alone else sorted(self.run.loads, key=lambda step: step.result.rate)
+        times = (step.result.service for step in steps)
+        found = next((each for each in times if each.count > 1), None)
         return {"quantiles": {} if found is None else _quantiles_ms(found)}
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import readable
-from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
+from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, RampArrivals
 from ..engine.steps import Step
 from .bounds import samples_for
 from .early_verdict import EARLIEST
@@ -134,13 +134,7 @@ def settled(name: str, seconds: float, settle: float, seed: int, **load: Any) ->
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """How long the rest of a search sends, the step that begins included; seconds.
-
-    Examples
-    --------
-    >>> TimeLeft(95, 610).text
-    '2 to 11 min'
-    """
+    """How long the rest of a search sends, the step that begins included; seconds."""
 
     # if every verdict is clear at once, or none before its step's end. Rising further, and a
     # limit that is not confirmed at once, come on top.
@@ -160,15 +154,7 @@ class TimeLeft:
 def time_left(
     plan: SearchPlan, rate: float | None = None, bracket: float = RISE, *, whole_minutes: bool
 ) -> TimeLeft:
-    """How long a search takes from here.
-
-    Examples
-    --------
-    Of the half that is left after rising, four steps bisect to 5 %; one rises into it.
-
-    >>> time_left(SearchPlan(LatencyGoal({"p99": 0.2})), whole_minutes=False)
-    TimeLeft(least=100.0, most=445.0)
-    """
+    """How long a search takes from here."""
     steps = max(0, math.ceil(math.log2(math.log(bracket) / math.log1p(plan.precision)) - 1e-9))
     seconds = plan.seconds if rate is None else plan.seconds_at(rate)
     if math.isinf(seconds):
@@ -317,7 +303,6 @@ def _alone(wanted: float | None, seconds: float, seed: int) -> list[Step]:
 
 
 def _shape_name(arrivals: Arrivals) -> str:
-    start, end = getattr(arrivals, "start", None), getattr(arrivals, "end", None)
-    if start is not None and end is not None:
-        return f"{readable(start, 4)} to {readable(end, 4)} TPS"
+    if isinstance(arrivals, RampArrivals):
+        return f"{readable(arrivals.start, 4)} to {readable(arrivals.end, 4)} TPS"
     return arrivals.kind

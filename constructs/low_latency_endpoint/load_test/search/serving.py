@@ -143,16 +143,13 @@ def _together(parts: list[ServingFleet]) -> ServingFleet:
     )
     if all(part.maximum is None for part in parts):
         return fleet
-    # A variant that does not scale stays as it is.
-    return replace(
-        fleet,
-        minimum=sum(
-            (part.instances or 0) if part.minimum is None else part.minimum for part in parts
-        ),
-        maximum=sum(
-            (part.instances or 0) if part.maximum is None else part.maximum for part in parts
-        ),
-    )
+
+    def bound(name: str) -> int:
+        told = ((part, getattr(part, name)) for part in parts)
+        # A variant that does not scale stays as it is.
+        return sum((part.instances or 0) if limit is None else limit for part, limit in told)
+
+    return replace(fleet, minimum=bound("minimum"), maximum=bound("maximum"))
 
 
 def _same(values: Any) -> str:

@@ -182,16 +182,6 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdoptedLimit(AdoptedMeasurement):
-    """A settings file with a measured throughput."""
-
-    limit: FoundLimit
-
-    def measured(self) -> dict[str, float]:
-        return {"tps_per_instance": self.limit.tps_per_instance}
-
-
 def adopt_limit(
     settings: Path,
     result: Path,
@@ -199,7 +189,7 @@ def adopt_limit(
     endpoint: str | None = None,
     peak_tps: float | None = None,
     accept_lower_bound: bool = False,
-) -> AdoptedLimit:
+) -> AdoptedMeasurement:
     """Put the limit of a result file into the text of a settings file."""
     limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
@@ -224,16 +214,15 @@ def adopt_limit(
     throughput = read.endpoints[key].throughput
     before = throughput.tps_per_instance if throughput else 0.0
     after[key] = _noted(after[key], limit, changed.endpoints[key], before)
-    return AdoptedLimit(
+    return AdoptedMeasurement(
         key=key,
         source=limit.source,
         how=limit.how,
-        limit=limit,
         edit=edit,
         settings_before=read,
         settings_after=changed,
-        before=explain_variants(read),
         after=after,
+        measured={"tps_per_instance": limit.tps_per_instance},
         raised=raised,
     )
 

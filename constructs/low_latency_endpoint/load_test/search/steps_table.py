@@ -11,7 +11,7 @@ from typing import Any
 
 from ...report.document import Cell, Table
 from ...report.numbers import readable
-from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
+from ..engine.latencies import PERCENTS, LatencyHistogram, Percentile, milliseconds
 from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport, iso_time
@@ -24,27 +24,16 @@ _TONES = {"held": "good", "broken": "bad", "unclear": "careful", "client-bound":
 
 def _quantile_ms(of: str, share: float) -> _Column:
     """A quantile of one of the result's histograms, in milliseconds."""
-
-    def value(each: MeasuredStep, window: StepMetrics) -> float:
-        latencies = getattr(each.result, of) or LatencyHistogram()
-        return 1000 * float(latencies.quantiles((share,))[0])
-
-    return value
-
-
-def _tokens_ms(of: str, share: float) -> _Column:
-    """A quantile of a language model's answers, in milliseconds."""
-
-    def value(each: MeasuredStep, window: StepMetrics) -> float | None:
-        tokens = _tokens(each, of)
-        return None if tokens is None else 1000 * float(tokens.quantiles((share,))[0])
-
-    return value
+    return lambda each, window: 1000 * each.result.histogram(of).quantiles((share,))[0]
 
 
 def _tokens(step: MeasuredStep, name: str) -> Any:
     tokens = step.result.tokens
     return None if tokens is None else getattr(tokens, name)
+
+
+def _percentile(latencies: LatencyHistogram, percent: float) -> Percentile | None:
+    return next((each for each in latencies.percentiles() if each.percent == percent), None)
 
 
 _COLUMNS: dict[str, _Column] = {
@@ -64,18 +53,13 @@ _COLUMNS: dict[str, _Column] = {
     "mean_ms": lambda each, window: 1000 * each.result.latency.mean,
     "max_ms": lambda each, window: 1000 * each.result.latency.max,
     "samples": lambda each, window: each.result.latency.count,
-    "samples_beyond_p99": lambda each, window: next(
-        (
-            percentile.samples_beyond
-            for percentile in each.result.latency.percentiles()
-            if percentile.percent == 99
-        ),
-        None,
+    "samples_beyond_p99": lambda each, window: getattr(
+        _percentile(each.result.latency, 99.0), "samples_beyond", None
     ),
     "first_byte_p50_ms": _quantile_ms("first_byte", 0.5),
     "first_byte_p99_ms": _quantile_ms("first_byte", 0.99),
     **{
-        f"{kind}_{name}_ms": _tokens_ms(histogram, share)
+        f"{kind}_{name}_ms": _quantile_ms(histogram, share)
         for kind, histogram in (
             ("ttft", "first_token"),
             ("itl", "inter_token"),
@@ -180,19 +164,8 @@ def step_columns(
         cells = [found if isinstance(found, Cell) else Cell(found) for found in map(cell, steps)]
         return _StepColumn(name, tuple(cells), leaves, groups)
 
-    def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
-        found = (
-            next(
-                (
-                    percentile
-                    for percentile in latencies.percentiles()
-                    if percentile.percent == percent
-                ),
-                None,
-            )
-            if latencies is not None
-            else None
-        )
+    def percentile(latencies: LatencyHistogram, percent: float) -> Cell:
+        found = _percentile(latencies, percent)
         if found is None:
             return Cell("-")
         return Cell(
@@ -227,12 +200,18 @@ def step_columns(
     yield column("Requests", lambda each: f"{each.result.latency.count:,}")
     of_tokens = any(step.result.tokens is not None for step in steps)
     if of_tokens:
-        yield column("TTFT p95", lambda each: percentile(_tokens(each, "first_token"), 95.0), 0)
-        yield column("ITL p95", lambda each: percentile(_tokens(each, "inter_token"), 95.0), 0)
+        yield column(
+            "TTFT p95", lambda each: percentile(each.result.histogram("first_token"), 95.0), 0
+        )
+        yield column(
+            "ITL p95", lambda each: percentile(each.result.histogram("inter_token"), 95.0), 0
+        )
         yield column("Goodput", lambda each: _goodput(each.result), 0)
         yield column("Tokens/s", lambda each: _rate(each.result.token_rate), 3)
     elif any(step.result.first_byte is not None for step in steps):
-        yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
+        yield column(
+            "First byte p99", lambda each: percentile(each.result.histogram("first_byte"), 99.0), 0
+        )
     yield from (
         latency(50.0, 4),
         latency(90.0, 7),
