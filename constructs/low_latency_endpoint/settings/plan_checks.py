@@ -40,18 +40,20 @@ from .variant_plans import images_of, plan_endpoint, plan_further_variant, plann
 
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
-    **{
-        name: (name,)
-        for name in (
-            *("instance_type", "instance_pools", "inference_ami", "routing", "tps_per_instance"),
-            *("concurrency_per_instance", "tokens", "streaming", "safety_factor"),
-        )
-    },
+    "instance_type": ("instance_type",),
+    "instance_pools": ("instance_pools",),
+    "inference_ami": ("inference_ami",),
+    "routing": ("routing",),
     "instances.min": ("instances", "min"),
     "instances.initial": ("instances", "initial"),
     "schedule": ("scaling", "schedule"),
     "steps": ("scaling", "steps"),
+    "tps_per_instance": ("tps_per_instance",),
+    "concurrency_per_instance": ("concurrency_per_instance",),
+    "tokens": ("tokens",),
+    "streaming": ("streaming",),
     **{f"itl_{each}": ("latency", f"itl_{each}") for each in ("p50", "p90", "p95", "p99")},
+    "safety_factor": ("safety_factor",),
     "keep_counts": ("scaling", "keep_counts"),
 }
 

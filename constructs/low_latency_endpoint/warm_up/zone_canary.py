@@ -167,14 +167,14 @@ class ZoneCanary(Construct):
         watched = [each for zone in zones for each in self._watched(zone)]
         if options.zone_difference is not None:
             watched.append(self._difference(zones, milliseconds_of(options.zone_difference)))
+        name = endpoint.name_at_synth
         for each in watched:
-            name = endpoint.name_at_synth
             text = f"{each.text(name)} Run: low-latency diagnose {name}"
             self.alarms[each.key] = each.made(self, each.key, text)
         self.composites = paging_alarms(
             self,
             {"": [is_on(alarm) for key, alarm in self.alarms.items() if not _silent(key)]},
-            endpoint_name=endpoint.name_at_synth,
+            endpoint_name=name,
             says="callers in a client zone see what the model does not. ",
             actions=actions,
             suppressor=actions_suppressor,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from low_latency_endpoint.facts.container_metrics import (
     percentile_query,
 )
 from low_latency_endpoint.operate.checking.checks import Result, Status
-from low_latency_endpoint.operate.verify import Machine, run_verification
+from low_latency_endpoint.operate.verify import Machine, alarm_checks, run_verification
 
 STACK = "Tokens"
 OF = {"endpoint": "chat", "variant": "primary"}
@@ -132,6 +134,29 @@ def test_a_query_that_finds_nothing_is_told_why(
     # CloudWatch itself sees nothing wrong with it.
     (state,) = aws.client("cloudwatch").describe_alarms()["MetricAlarms"]
     assert state["StateValue"] == "OK"
+
+
+def test_all_alarms_are_looked_at_at_one_moment(
+    aws: LocalAws, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the account is asked once for the names that it has, however long each query takes."""
+    enrich(aws)
+    aws.advance(120)
+    begun, asked = alarm_checks.account_now(), []
+    moments = (begun + timedelta(minutes=number) for number in itertools.count())
+    real = alarm_checks.label_values
+
+    def values(*given: Any, **named: Any) -> list[str]:
+        asked.append(given[1:])
+        return real(*given, **named)
+
+    monkeypatch.setattr(alarm_checks, "account_now", lambda: next(moments))
+    monkeypatch.setattr(alarm_checks, "label_values", values)
+    wrong = WAITING.replace("num_requests_waiting", "requests_waiting")
+    found = look(One=wrong, Two=wrong.replace("requests_waiting", "waiting"))
+    assert {each.status for each in found.values()} == {Status.FAIL}
+    assert len(asked) == 2
+    assert len(set(asked)) == 1
 
 
 def test_missing_enrichment_is_told_from_a_wrong_name(aws: LocalAws, look: Look) -> None:

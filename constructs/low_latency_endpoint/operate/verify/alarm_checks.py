@@ -216,16 +216,16 @@ _SERVERS = ("vllm", "sglang")
 _SEND = "Send requests to the endpoint, then verify again."
 
 
-def _on_queries(context: VerificationContext) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Logical ID and alarm; one that is gone is LLV501's affair."""
-    resources = context.resources
+def _on_queries(context: VerificationContext) -> Iterator[tuple[str, Alarm, datetime]]:
+    """Logical ID and alarm, all at one moment; one that is gone is LLV501's affair."""
+    resources, now = context.resources, account_now()
     stated = {
         logical_id: name
         for logical_id, name in context.ids(ALARM).items()
         if "EvaluationCriteria" in (resources.get(logical_id, {}).get("Properties") or {})
     }
     found = alarms_named(context.account, stated.values()) if stated else {}
-    return ((each, found[name]) for each, name in sorted(stated.items()) if name in found)
+    return ((each, found[name], now) for each, name in sorted(stated.items()) if name in found)
 
 
 @check(
@@ -235,9 +235,8 @@ def _on_queries(context: VerificationContext) -> Iterator[tuple[str, Mapping[str
     source=_PROMQL_ALARMS,
     each=_on_queries,
 )
-def find_data(context: VerificationContext, alarm: Mapping[str, Any]) -> Outcome:
-    account, now = context.account, account_now()
-    query = alarm_query(alarm)
+def find_data(context: VerificationContext, alarm: Alarm, now: datetime) -> Outcome:
+    account, query = context.account, alarm_query(alarm)
     if not query:
         return unknown("this boto3 does not return its query", "Upgrade boto3.")
     data = data_part(query)

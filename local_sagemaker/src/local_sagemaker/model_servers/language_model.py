@@ -245,7 +245,8 @@ class LanguageModel(InstanceTask[LanguageModelServer]):
 
     def metrics(self) -> str:
         """Write its metrics as Prometheus reads them."""
-        running, lines = len(self._running), list[str]()
+        running = len(self._running)
+        lines: list[str] = []
         for name, value in (
             ("num_requests_running", running),
             ("num_requests_waiting", len(self._calls) - running),
