@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,24 +21,30 @@ from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
 from low_latency_endpoint.operate.recommend.inference_requests import parse_threshold
 from low_latency_endpoint.operate.recommend.recommendations import Recommendation
+from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import compare, simulate
+from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from low_latency_endpoint.simulate.estimates import Estimate
-from low_latency_endpoint.simulate.search_goals import NEAR, SHORT, Goal, SearchResult
 from low_latency_endpoint.simulate.wording import (
     comparison_sentence,
     conditional_sentences,
-    search_data,
-    search_sentences,
     steady_sentences,
 )
 from tests.load_test.fake_account import report_of
-from tests.simulate.test_search import _found, model_of
 
 UNKNOWN = Estimate(0.1, math.inf)
 #: Both sentences of each verdict, as far as it has them.
 YES = r"\b(holds?|keeps?) p?\d|\bkeep p99 within the|That is within|Nothing is saturated|cuts p99"
-NO = r"\bNone\b|\bNo fleet\b|does not hold|That is above|lengthens p99|\bmisses\b|the same p99"
+NO = r"\bNone\b|does not hold|That is above|lengthens p99|\bmisses\b|the same p99"
 GOAL = LatencyGoal({"p99": 0.2})
+SHIPPED = Path(__file__).parents[1] / "sentiment.yaml"
+
+
+def model_of(**options: Any) -> SimulatedEndpoint:
+    settings = load_settings(SHIPPED)
+    throughput = settings.endpoints["sentiment"].throughput
+    plan = plan_endpoint(settings, "sentiment")
+    return model_of_plan(plan, throughput=throughput, **options)
 
 
 def said(sentences: list[str] | str) -> str:
@@ -83,20 +90,6 @@ def test_a_simulation_too_short() -> None:
     strategies = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
     both = compare({each: model.steady(routing=each) for each in strategies}, **options)
     assert "--requests" in said(comparison_sentence(model, both))
-
-
-@pytest.mark.parametrize("unknown", [SHORT, NEAR])
-def test_a_search_that_could_not_tell(unknown: str) -> None:
-    half = math.inf if unknown == SHORT else 3
-    result = SearchResult(
-        Goal(99.0, 0.126, 1000.0), (_found(5, 125, half, unknown),), (), (), 1, 8, 4, 200.0, ()
-    )
-    sentences = search_sentences(result)
-    if unknown == SHORT:
-        said(sentences)
-    assert "to tell" in sentences[0]
-    assert not result.none_holds, "a page that is red says that nothing holds"
-    assert [each["holds"] for each in search_data(result)["front"]] == [None]
 
 
 @pytest.mark.parametrize("plan", [rate_plan, confirm_plan])

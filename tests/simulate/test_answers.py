@@ -1,4 +1,4 @@
-"""From settings to answers: the command, the load test's file, the search, the published table."""
+"""From settings to answers: the command, the load test's file, the published table."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from examples.published_routing_gains import CASES, gains
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.traffic_shapes import shapes
 from low_latency_endpoint.settings import parse_settings, plan_endpoint
 from low_latency_endpoint.simulate.assumptions import model_of_plan
 from low_latency_endpoint.simulate.load_test_result import (
@@ -215,22 +216,11 @@ def test_a_language_model_is_refused(tmp_path: Path) -> None:
     assert done.exception.code == "LLS147"
 
 
-GOAL = ("--search", "--target", "p99=200ms", "--tps", "20")
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         ("--compare-routing", "--traffic", "spike"),
-        ("--compare-routing", *GOAL),
-        ("--target", "p99=1s"),
-        ("--fastest",),
         ("--service-time", "45"),
-        ("--write",),
-        ("--result", "1"),
-        (*GOAL, "--routing", "random"),
-        (*GOAL, "--instances", "20"),
-        (*GOAL, "--result", "99"),
         ("--compare-routing", "--routing", "random"),
         ("--traffic", "spike", "--instances", "3"),
         ("--traffic", "spike", "--traffic-from", "counts.csv"),
@@ -293,13 +283,31 @@ def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
     )
 
 
+def test_all_shapes_are_those_that_ship() -> None:
+    options = ("--traffic", "all", "--tps", "1", "--replications", "2", "--json")
+    assert list(json.loads(run(SHIPPED, *options))["traffic"]) == list(shapes())
+
+
+def test_recorded_traffic_is_simulated_at_the_planned_peak(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.csv"
+    lines = [f"{60 * minute},{100 if minute < 10 else 1000}" for minute in range(20)]
+    counts.write_text("\n".join(lines), "utf-8")
+    options = ("--traffic-from", str(counts), *MEASURED, "--replications", "2", "--json")
+    answer = json.loads(run(SHIPPED, *options))
+    assert list(answer["traffic"]) == ["counts"]
+    assert any(
+        "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
+        "peak at 1,000" in sentence
+        for sentence in answer["assumed"]
+    )
+
+
 @pytest.mark.realtime
 def test_a_command_answers_with_nothing_compiled_yet(tmp_path: Path) -> None:
-    """A search is many runs of what the other commands run."""
     pytest.importorskip("numba")
     program = "from low_latency_endpoint.cli import app; app()"
     done = subprocess.run(
-        [sys.executable, "-c", program, "simulate", SHIPPED, "--processes", "2", *GOAL],
+        [sys.executable, "-c", program, "simulate", SHIPPED, "--processes", "2", *MEASURED],
         capture_output=True,
         text=True,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},

@@ -90,25 +90,7 @@ def test_the_plan_and_the_simulation_agree_on_a_day(small: Path) -> None:
     assert any(f"{month:,.0f} a month of 730 hours" in each for each in said)
 
 
-def test_each_point_of_a_search() -> None:
-    goal = ("--search", "--target", "p99=200ms", "--tps", "1000")
-    found = answer(*PRICED, *goal, "--replications", "4", "--requests", "2000")["search"]
-    points = [*found["front"], *found["front_on_shapes"]]
-    assert len(points) <= len(found["cost"])
-    by_number = {each["result"]: each for each in found["cost"]}
-    for point in points:
-        cost = by_number[point["result"]]
-        hour = 3 * point["paid_instances"] + 0.02
-        assert cost["usd_per_hour"] == pytest.approx(hour, abs=1e-3)
-        steady = "worst_on" not in point
-        # On the spike the traffic is the shape's mean share of the peak.
-        tps = 1000 if steady else 1000 * shape("spike").mean_share
-        assert cost["usd_per_million_requests"] == pytest.approx(
-            hour / (tps * 3600) * 1e6, abs=0.01
-        )
-
-
-def test_the_columns_of_a_search() -> None:
+def test_fleets_of_two_sizes() -> None:
     """2 at 3 with 0.02: 6.02 for 360,000 an hour, 16.72; 4: 12.02, on half the traffic 66.78."""
     fleet = EndpointCost(
         instance_type="t", at_least=1, at_first=1, at_most=1, in_an_update=2,
@@ -116,5 +98,7 @@ def test_the_columns_of_a_search() -> None:
     )  # fmt: skip
     link = BilledItem(what="link", item="interface_endpoint", per_hour=2, price=Price(0.01, ""))
     cost = SimulatedCost(StackCost(endpoints={"one": fleet}, shared=(link,)), "one")
-    for fleet, hour, million in (((2.0, 100.0), "6.02", "16.72"), ((4.0, 50.0), "12.02", "66.78")):
-        assert cost.cells(*fleet) == {"USD/h": hour, "USD per million": million}
+    for instances, tps, hour, million in ((2.0, 100.0, 6.02, 16.72), (4.0, 50.0, 12.02, 66.78)):
+        found = cost.to_dict(instances, tps)
+        assert found["usd_per_hour"] == pytest.approx(hour)
+        assert found["usd_per_million_requests"] == pytest.approx(million, abs=0.005)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,18 +10,7 @@ from low_latency_endpoint.simulate import Rollout
 from low_latency_endpoint.simulate.assumptions import _in_words
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
-from low_latency_endpoint.simulate.search_goals import Candidate, Reserve
-from low_latency_endpoint.simulate.wording import (
-    _rounded_up,
-    milliseconds,
-    minutes,
-    traffic_name,
-    verdict,
-)
-
-
-def traffic(*names: str) -> Any:
-    return SimpleNamespace(shapes=[SimpleNamespace(name=each) for each in names])
+from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
 
 
 @pytest.mark.parametrize(
@@ -41,17 +28,6 @@ def traffic(*names: str) -> Any:
         (
             _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0)),
             "rolling, in batches of 10 %, 1,200 s apart",
-        ),
-        (Candidate("RANDOM", 4, 4).brief, "4, random"),
-        (
-            Candidate("LEAST_OUTSTANDING_REQUESTS", 3, 14, 0.65, 60.0).brief,
-            "3 to 14, least, 0.65, 60 s",
-        ),
-        (traffic_name(traffic("spike")), "the shape 'spike'"),
-        (traffic_name(traffic("spike", "deploy")), "the worst of the shapes 'spike' and 'deploy'"),
-        (
-            Reserve.of(serving=8, tps=1000, tps_per_instance=200, zones=2),
-            Reserve(8, 0.625, 4, 1.25),
         ),
         (Memory(queues=1, spell=100.0).requests(99.0, replications=8), 400_000),  # M/M/1 at 90 %
         (round(student_quantile(0.99, 9), 4), 3.2498),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..settings import EndpointSettings
     from ..simulate import InstanceStart, Shape
     from ..simulate.load_test_result import LoadTestResult
-    from ..simulate.search_goals import Goal
 
 
 @dataclass
@@ -41,16 +40,9 @@ class SimulationOptions:
     )
     settings: SettingsFile = ENDPOINT_YAML
     compare_routing: bool = flag("Compare the routing strategies.")
-    search: bool = flag("Search for the cheapest fleet and scaling policy that meet the target.")
-    fastest: bool = flag("With --search: search for the fastest instead of the cheapest.")
-    target: list[str] | None = option(
-        "With --search: latency target, such as p99=200ms. Default: the highest percentile in the "
-        "settings file.",
-        metavar="STAT=TIME",
-    )
     traffic: str | None = option(
         "Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or all. Simulates the "
-        "scaling of the plan, or the policies of --search (default there: spike).",
+        "scaling of the plan.",
         metavar="SHAPE",
     )
     traffic_from: Path | None = option(
@@ -102,40 +94,12 @@ class SimulationOptions:
     json: Json = False
     markdown: Markdown = False
     html: Html = None
-    result: int | None = option(
-        "With --search: show what this result changes in the settings file. Default: the best fixed "
-        "fleet.",
-        metavar="N",
-    )
-    safety_factor: float | None = option(
-        "With --search: highest load of an instance at the peak, as a share of its measured limit. "
-        "Default: from the settings file.",
-        metavar="SHARE",
-    )
-    without_zone_reserve: bool = flag(
-        "With --search: also try fleets that cannot serve the peak after losing a zone."
-    )
-    write: bool = flag("With --search: write the result into the settings file. Comments are kept.")
 
     def check(self) -> None:
         over_time = self.traffic is not None or self.traffic_from is not None
         check_traffic(self.traffic, self.traffic_from, self.period)
-        if self.compare_routing and (self.search or over_time):
-            raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
-        if not self.search:
-            for name in (
-                *("target", "fastest", "result", "write"),
-                *("safety_factor", "without_zone_reserve"),
-            ):
-                if getattr(self, name) not in (None, False):
-                    raise typer.BadParameter(f"--{name.replace('_', '-')} goes with --search")
-        else:
-            for name, why in (
-                ("instances", "the search walks over them"),
-                ("routing", "the search tries the strategies"),
-            ):
-                if getattr(self, name) is not None:
-                    raise typer.BadParameter(f"--{name} does not go with --search: {why}")
+        if self.compare_routing and over_time:
+            raise typer.BadParameter("give one of --compare-routing and --traffic")
         if self.compare_routing and self.routing is not None:
             raise typer.BadParameter(
                 "--routing does not go with --compare-routing, which compares the strategies"
@@ -168,15 +132,13 @@ def simulate(options: SimulationOptions) -> None:
     \b
     Exit codes:
       0  simulated
-      1  with --search: nothing meets the target
       2  usage error or invalid settings file
 
     \b
     Examples:
       low-latency simulate
       low-latency simulate --compare-routing --from-load-test result.json
-      low-latency simulate sentiment --search --target p99=200ms --tps 1000
-      low-latency simulate --search --result 3 --write
+      low-latency simulate sentiment --tps 1500 --instances 10 --service-time 45ms
       low-latency simulate --settings large.yaml --traffic spike --html spike.html
     """
     import os
@@ -189,7 +151,6 @@ def simulate(options: SimulationOptions) -> None:
         check_packages("jinja2")
     options.check()
     name, plan, stated = _planned(options.settings, options.endpoint)
-    goal = _goal(options, stated) if options.search else None
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(
         plan,
@@ -201,14 +162,14 @@ def simulate(options: SimulationOptions) -> None:
         variation=options.variation,
         concurrency=options.concurrency,
         slope=options.slope,
-        peak_tps=goal.tps if goal else options.tps,
+        peak_tps=options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
         deployment=stated.deployment,
         start=_instance_start(options.instance_start),
     )
     shapes = options.shapes
-    if shapes and not options.search and options.instances is not None and model.scales:
+    if shapes and options.instances is not None and model.scales:
         raise typer.BadParameter(
             "--instances goes with a fleet that does not scale: over time "
             "scaling decides, within the settings' instances"
@@ -223,16 +184,7 @@ def simulate(options: SimulationOptions) -> None:
         options.requests,
         simulated_cost(options.settings, name, options.price or ()),
     )
-    if goal is not None:
-        report.search(
-            goal,
-            shapes,
-            options.result,
-            write=options.write,
-            safety_factor=options.safety_factor,
-            zone_reserve=not options.without_zone_reserve,
-        )
-    elif shapes:
+    if shapes:
         report.over_time(shapes)
     elif options.compare_routing:
         report.compare()
@@ -241,18 +193,6 @@ def simulate(options: SimulationOptions) -> None:
     if load_test:
         report.warnings += _misfits(load_test, name, stated)
     report.show(options.json, options.html, markdown=options.markdown)
-
-
-def _goal(options: SimulationOptions, stated: EndpointSettings) -> Goal:
-    """What the search is for: by the options, else by the settings."""
-    from ..simulate.search_goals import goal
-    from .options import TARGET_FORM, parse_latencies
-
-    targets = stated.latency.milliseconds if stated.latency else {}
-    if options.target is not None:
-        targets = parse_latencies(options.target, TARGET_FORM)
-    peak = options.tps or (stated.throughput.peak_tps if stated.throughput else None)
-    return goal(targets, peak, fastest=options.fastest)
 
 
 def _instance_start(text: str | None) -> InstanceStart | None:

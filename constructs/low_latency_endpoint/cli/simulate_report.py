@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import LowLatencyEndpointError
 from ..facts.prices import HOURS_PER_MONTH
 from ..options.throughput import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
@@ -19,18 +18,12 @@ from ..report.document import Table
 from ..report.numbers import milliseconds, readable
 from ..simulate import Shape, SimulationResult
 from ..simulate.assumptions import SimulatedEndpoint
-from ..simulate.search_goals import Found, SearchResult
-from ..simulate.wording import traffic_name
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
-    from ..plan.decisions import Explanation
     from ..plan.plan import Plan
     from ..report.document import Document, Tone
-    from ..settings.yaml_editing import YamlEdit
     from ..simulate import Comparison
-    from ..simulate.search_goals import Goal
-    from .search_adoption import AdoptedPoint
 
 
 @dataclass(frozen=True)
@@ -39,10 +32,6 @@ class SimulatedCost:
 
     stack: StackCost
     key: str
-
-    @property
-    def known(self) -> bool:
-        return self.stack.endpoints[self.key].price is not None
 
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
         """The cost of the instances at a request rate; with ``month``, per month too."""
@@ -61,13 +50,6 @@ class SimulatedCost:
             f"{counted}: {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
             "requests."
         )
-
-    def cells(self, instances: float, tps: float) -> dict[str, str]:
-        """US dollars per hour and for a million requests, for a table; nothing without a price."""
-        hour = self.stack.usd_for(self.key, instances)
-        million = self.stack.usd_per_million(self.key, instances, tps)
-        found = {"USD/h": hour, "USD per million": million} if self.known else {}
-        return {head: f"{usd or 0:,.2f}" for head, usd in found.items()}
 
     def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
         return {
@@ -150,49 +132,6 @@ def timeline_chart(shape: Shape, result: SimulationResult, model: SimulatedEndpo
     )
 
 
-def front_chart(result: SearchResult) -> Chart:
-    """Cost against the goal's percentile: all that was tried, and the fronts."""
-    goal = result.goal
-    lines = [*_points(result.steady, result.front, f"steady {readable(goal.tps)} TPS", "blue")]
-    if result.over_time:
-        lines += _points(result.over_time, result.front_over_time, traffic_name(result), "red")
-    return Chart(
-        "front",
-        [
-            Panel(
-                f"p{goal.percentile:g} against cost: up and to the right is worse",
-                lines,
-                " ms",
-                [(f"goal: {milliseconds(1000 * goal.seconds, 6)}", 1000 * goal.seconds)],
-                logarithmic=True,
-            )
-        ],
-        title="Paid instances on average",
-        height=320,
-    )
-
-
-def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: str) -> list[Line]:
-    return [
-        Line(
-            title,
-            [point.cost for point in points],
-            [1000 * point.latency.mean for point in points],
-            colour,
-            kind,
-            marks=[mark] * len(points),
-            notes=[
-                f"{point.candidate}: {point.cost:.2f} instances, {milliseconds(1000 * point.latency.mean, 3)}"
-                for point in points
-            ],
-        )
-        for title, points, kind, mark in (
-            (name, found, "marks", "○"),
-            (f"{name}, front", front, "line", "●"),
-        )
-    ]
-
-
 def _target(model: SimulatedEndpoint, name: str) -> list[tuple[str, float]]:
     target = 1000 * (model.latency_target or 0)
     return [(f"{name}: {milliseconds(target, 6)}", target)] if target else []
@@ -217,12 +156,8 @@ class SimulationReport:
     warnings: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     charts: list[Callable[[], Chart]] = field(default_factory=list)
-    code: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
-    failed: bool = False
     tone: Tone = "strong"
-    adopted: Explanation | None = None
-    edit: YamlEdit | None = None  # of the settings file, to be written when all else is done
 
     def __post_init__(self) -> None:
         self.assumed = list(self.model.assumed)
@@ -310,7 +245,11 @@ class SimulationReport:
             **self._run_options(8),
         )
         self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
-        self._say_prefix_aware("compared")
+        if self.plan.routing == "PREFIX_AWARE":
+            self.sentences.append(
+                "The settings route PREFIX_AWARE, which is not compared: what a cache saves depends "
+                "on the prefixes of your requests."
+            )
         self.tables += [steady_table(both.results), change_table(both)]
         self.charts.append(lambda: latency_chart(both.results, self.model))
         self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
@@ -344,112 +283,7 @@ class SimulationReport:
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
         self._judge(missed=late)
         self.tables.append(Table.of(rows, f"{replications} replications"))
-        self._assume_over_time(
-            shapes,
-            self.model.peak_tps,
-            dict.fromkeys(each for shape in shapes for each in self.model.assumed_over_time(shape)),
-        )
-
-    def search(
-        self,
-        goal: Goal,
-        shapes: Sequence[Shape],
-        number: int | None,
-        *,
-        write: bool,
-        safety_factor: float | None,
-        zone_reserve: bool,
-    ) -> None:
-        """Fleets and policies for a goal."""
-        from ..simulate import shape
-        from ..simulate.searching import search
-        from ..simulate.wording import points_tables, search_data, search_sentences
-
-        shapes = shapes or [shape("spike")]
-        _say_how_long(shapes, goal.tps)
-        result: SearchResult = search(
-            self.model,
-            goal,
-            over=shapes,
-            replications=self._replications(8),
-            shape_replications=self._replications(4),
-            requests=self.requests,
-            safety_factor=safety_factor,
-            zone_reserve=zone_reserve,
-            **self.options,
-        )
-        self.sentences += search_sentences(result)
-        self._judge(missed=result.none_holds, sure=result.best is not None)
-        self._say_prefix_aware("searched")
-        self.tables += points_tables(
-            result, lambda found: self.cost.cells(*_paid_for(found, result))
-        )
-        best = result.best or result.best_over_time
-        if best and not self.cost.known:
-            self.sentences.append(self.cost.sentence(*_paid_for(best, result)))
-        self.charts.append(lambda: front_chart(result))
-        self.data = {"search": search_data(result)}
-        self.data["search"]["cost"] = [
-            {"result": number, **self.cost.to_dict(*_paid_for(each, result))}
-            for number, each in enumerate(result.points, 1)
-        ]
-        if self.model.concurrency_target is not None:
-            self.assumed.append(
-                "the search tries scaling on invocations per instance, while the "
-                "settings scale on requests in flight"
-            )
-        self._assume_over_time(
-            result.shapes,
-            result.goal.tps,
-            [
-                f"a new instance serves {readable(self.model.instance_seconds)} s after the decision; "
-                "metrics arrive 60 s after their minute; instances are paid for from their launch"
-            ],
-        )
-        points = result.points
-        if number is not None and not 1 <= number <= len(points):
-            raise typer.BadParameter(
-                f"--result {number}: the search found the results 1 to {len(points)}"
-            )
-        found = result.best if number is None else points[number - 1]
-        if found is None:
-            if write:
-                self.failed = True
-                self.sentences.append(
-                    "No result is known to hold the target, so nothing was written; --result takes one "
-                    "all the same."
-                )
-            return
-        self._adopt(found, points.index(found) + 1, result, write=write)
-
-    def _adopt(self, found: Found, number: int, result: SearchResult, *, write: bool) -> None:
-        from .search_adoption import adopt_found, check_measured
-
-        if write:
-            check_measured(result)
-        try:
-            adopted: AdoptedPoint = adopt_found(self.settings, self.name, found, result)
-        except LowLatencyEndpointError as problem:
-            if write:
-                raise
-            self.sentences.append(f"Result {number} cannot be put into {self.settings}: {problem}")
-            return
-        self.adopted = adopted.after
-        done = write and adopted.edit.changed
-        self.data["adoption"] = {"result": number, "diff": adopted.edit.diff(), "written": done}
-        if not adopted.edit.changed:
-            self.sentences.append(f"{self.settings} has result {number} already.")
-        else:
-            self.code.append(
-                (
-                    f"Result {number} in the settings ("
-                    + ("written" if done else "--write changes them")
-                    + ")",
-                    adopted.edit.diff(),
-                )
-            )
-        if done:
-            self.edit = adopted.edit
+        self._assume_over_time(shapes)
 
     def _say_cost(self, instances: float, tps: float) -> None:
         self.sentences.append(self.cost.sentence(instances, tps))
@@ -458,19 +292,13 @@ class SimulationReport:
     def _replications(self, default: int) -> int:
         return default if self.replications is None else self.replications
 
-    def _say_prefix_aware(self, done: str) -> None:
-        if self.plan.routing == "PREFIX_AWARE":
-            self.sentences.append(
-                f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
-                "on the prefixes of your requests."
-            )
-
-    def _assume_over_time(
-        self, shapes: Sequence[Shape], peak_tps: float, said: Iterable[str]
-    ) -> None:
+    def _assume_over_time(self, shapes: Sequence[Shape]) -> None:
         from ..simulate import shapes as made
 
-        self.assumed += said
+        peak_tps = self.model.peak_tps
+        self.assumed += dict.fromkeys(
+            sentence for shape in shapes for sentence in self.model.assumed_over_time(shape)
+        )
         if any(shape.name in made() for shape in shapes):
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         self.assumed += [
@@ -487,11 +315,6 @@ class SimulationReport:
             from ..report.pages import page
 
             _write(html, page(document))
-        if self.edit is not None:  # after all that may fail
-            from ..settings.yaml_editing import write_edit
-
-            write_edit(self.edit)
-            typer.echo(f"wrote {self.settings}", err=True)
         if as_json:
             print_json(
                 {
@@ -505,13 +328,9 @@ class SimulationReport:
             )
         else:
             print_document(document, markdown=markdown)
-            if markdown and self.adopted is not None:
-                typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
-        if self.failed:
-            raise typer.Exit(1)
 
     def _document(self, *, charts: bool) -> Document:
-        from ..report.document import Code, Document, Listed, Section, Sentence
+        from ..report.document import Document, Listed, Section, Sentence
 
         first, *others = self.sentences
         made = [make() for make in self.charts] if charts else []
@@ -522,28 +341,11 @@ class SimulationReport:
                 *(Sentence(f"Warning: {warning}.", "careful") for warning in self.warnings),
                 *(Section("", [each], detail=True) for each in made if each),
                 *(Section(table.title, [replace(table, title="")]) for table in self.tables),
-                *(Section(head, [Code([(text, "")])]) for head, text in self.code),
                 Section("Assumed", [Listed(self.assumed, "soft")]),
             ],
             verdict=first,
-            tone="bad" if self.failed else self.tone,
+            tone=self.tone,
         )
-
-
-def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
-    """Minutes without a word look like a program that hangs."""
-    runs = 25  # a dozen policies once, and three or four of them with all replications
-    million = runs * tps * sum(shape.seconds * shape.mean_share for shape in shapes) / 1e6
-    if million > 200:
-        typer.echo(
-            f"About {million:,.0f} million requests to simulate: this takes minutes.", err=True
-        )
-
-
-def _paid_for(found: Found, result: SearchResult) -> tuple[float, float]:
-    """The instances paid for, and requests per second."""
-    shares = [shape.mean_share for shape in result.shapes] if found.shape else [1.0]
-    return found.cost, result.goal.tps * sum(shares) / len(shares)
 
 
 def _write(path: Path, text: str) -> None:

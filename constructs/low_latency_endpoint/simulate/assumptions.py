@@ -92,11 +92,6 @@ class SimulatedEndpoint:
         return next((target.model for target in self.targets if target.percentile == 99.0), None)
 
     @property
-    def model_share(self) -> float:
-        """The share of a callers' latency that is the model's."""
-        return next((target.model / target.callers for target in self.targets), 1.0)
-
-    @property
     def condition(self) -> str:
         """What everything rests on where nobody measured the service time; else empty."""
         if self.measured:
@@ -131,30 +126,26 @@ class SimulatedEndpoint:
         }
         return Scenario(**(parts | changes))
 
-    def policy(self, **changes: Any) -> TargetTracking:
-        """Target tracking on invocations: at the stated target, or by throughput and safety factor."""
-        target = self.invocations_target or self.tps_per_instance * self.safety_factor * 60
-        parts: dict[str, Any] = {"target": target, **self._limits()}
-        return TargetTracking(**(parts | changes))
-
-    def _limits(self) -> dict[str, Any]:
-        out, back = self.cooldowns
-        return {
-            "minimum": self.minimum,
-            "maximum": max(self.maximum, self.minimum),
-            "scale_out_cooldown": out,
-            "scale_in_cooldown": back,
-            "instance_seconds": self.instance_seconds,
-        }
-
     @property
     def scaling(self) -> TargetTracking | None:
-        """The endpoint's own scaling, on the metric that it states; ``None`` without."""
+        """The endpoint's own scaling, on the metric that it states; ``None`` without.
+
+        On invocations it aims at the stated target, or at the one of throughput and safety factor.
+        """
         if not self.scales:
             return None
-        if self.concurrency_target is None:
-            return self.policy()
-        return TargetTracking.on_concurrency(self.concurrency_target, **self._limits())
+        scale_out, scale_in = self.cooldowns
+        limits: dict[str, Any] = {
+            "minimum": self.minimum,
+            "maximum": max(self.maximum, self.minimum),
+            "scale_out_cooldown": scale_out,
+            "scale_in_cooldown": scale_in,
+            "instance_seconds": self.instance_seconds,
+        }
+        if self.concurrency_target is not None:
+            return TargetTracking.on_concurrency(self.concurrency_target, **limits)
+        planned = self.tps_per_instance * self.safety_factor * 60
+        return TargetTracking(self.invocations_target or planned, **limits)
 
     def _settled(self, tps: float, scaling: TargetTracking) -> int:
         """The fleet that a policy would have left at a steady rate."""
@@ -166,12 +157,10 @@ class SimulatedEndpoint:
             wanted = math.ceil(tps * self.service.mean_seconds * slowed / at_work)
         return max(scaling.minimum, min(scaling.maximum, wanted))
 
-    def over_time(
-        self, shape: Shape, policy: TargetTracking | None = None, **changes: Any
-    ) -> Scenario:
+    def over_time(self, shape: Shape) -> Scenario:
         """The endpoint under a shape of traffic: with scaling, and with what befalls it."""
         traffic: Traffic = ShapedLoop(self.peak_tps, shape)
-        scaling = policy or self.scaling
+        scaling = self.scaling
         instances = (
             self.instances
             if scaling is None
@@ -182,7 +171,7 @@ class SimulatedEndpoint:
             parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
         if shape.zone_lost_at is not None:
             parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
-        return self.steady(**(parts | changes))
+        return self.steady(**parts)
 
     def assumed_over_time(self, shape: Shape) -> list[str]:
         """What :meth:`over_time` takes from the settings and what it assumes, in sentences."""

@@ -81,11 +81,6 @@ class Counter:
         """Requests answered."""
         return int(self.sums[0] + self.window_sums[0])
 
-    @property
-    def late(self) -> float:
-        """Requests answered later than the target."""
-        return float(self.sums[3] + self.window_sums[3])
-
     def latency(self, percentile: float) -> float:
         """A percentile of the client latency, in seconds."""
         return float(self.loops.quantile(self.latencies, percentile / 100 * self.requests))
@@ -103,7 +98,6 @@ class RunLength:
     seconds: float | None = None  # simulated, from the start
     discard: float = 0.1  # at the start: share of the seconds, or of the requests to count
     window: float | None = None  # seconds of a line of the timeline
-    most_late: float = math.inf  # with more answers later than the target, a run over seconds ends
 
     @property
     def block(self) -> int:
@@ -198,7 +192,7 @@ class _Run:
         self._take()
 
     def _run_to(self, time: float) -> None:
-        while not self._step(time) and self.counter.late <= self.length.most_late:
+        while not self._step(time):
             pass
         self._take()
 

@@ -140,16 +140,14 @@ def warm_up_requests(scenario: Scenario, requests: int) -> int:
     return int(min(max(requests / 10, found.warm_up), MOST_REQUESTS))
 
 
-def default_requests(
-    scenario: Scenario, replications: int, percentile: float, least: int, patience: int = PATIENCE
-) -> int:
-    """Requests of each replication by default; enough for p99.9 if ``patience`` allows as many."""
+def default_requests(scenario: Scenario, replications: int) -> int:
+    """Requests of each replication by default: enough for p99, and if few more do, for p99.9."""
     found = memory(scenario)
     if found is None:
-        return least
-    asked = min(found.requests(percentile, replications), MOST_REQUESTS)
+        return DEFAULT_REQUESTS
+    asked = min(found.requests(99.0, replications), MOST_REQUESTS)
     tail = found.requests(99.9, replications)
-    return max(least, asked, tail if tail <= patience else 0)
+    return max(DEFAULT_REQUESTS, asked, tail if tail <= PATIENCE else 0)
 
 
 def run_lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
@@ -202,7 +200,7 @@ def _run_length(
     elif isinstance(traffic, ArrivalTrace):
         requests = len(traffic.seconds)
     else:
-        requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
+        requests = default_requests(scenario, replications)
     if (
         isinstance(traffic, OpenLoop)
         and not (scenario.scaling or scenario.faults)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -29,7 +28,6 @@ PERCENTILE = rule(
     "LLS116", "this percentile cannot be simulated", fix="Choose 50, 90, 95, 99 or 99.9."
 )
 Job = tuple[Scenario, RunLength, int, int, bool | None]
-Replicated = Callable[[Sequence[Job]], list[Replication]]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
@@ -372,8 +370,13 @@ def compare(
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
-    with over_processes(processes, compiled) as replicated:
-        runs = replicated(jobs)
+    loops(compiled)  # say what is missing and compile here, and not in each process
+    if processes <= 1:
+        runs = [_replicate(job) for job in jobs]
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            chunk = max(1, len(jobs) // (4 * processes))
+            runs = list(pool.map(_replicate, jobs, chunksize=chunk))
     return Comparison(
         {
             name: SimulationResult(
@@ -386,19 +389,6 @@ def compare(
             for at, (name, scenario) in enumerate(scenarios.items())
         }
     )
-
-
-@contextmanager
-def over_processes(processes: int, compiled: bool | None = None) -> Iterator[Replicated]:
-    """What runs jobs here, or over processes; the order and the results are the same."""
-    loops(compiled)  # say what is missing and compile here, and not in each process
-    if processes <= 1:
-        yield lambda jobs: [_replicate(job) for job in jobs]
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        yield lambda jobs: list(
-            pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes)))
-        )
 
 
 def _replicate(job: Job) -> Replication:
