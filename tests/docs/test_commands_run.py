@@ -37,7 +37,6 @@ ELSEWHERE = {
     "npx aws-cdk@": "tests/synth/test_examples.py",
     # A language model, which this page's reader has not.
     "low-latency load-test chat": "tests/load_test/test_token_command.py",
-    "locust -f": "tests/load_test/test_locust_statistics.py",
     # Asks AWS's Price List.
     "low-latency prices": "tests/operate/prices/test_price_list.py",
     # Ask the Hub, or copy gigabytes from it.

@@ -23,7 +23,7 @@ from .console_blocks import PAGES, ROOT
 
 OURS = "low_latency_endpoint"
 #: Importing Locust patches the process that does (tests/conftest.py).
-NEED_LOCUST = ("SageMakerUser", "OpenLoopSageMakerUser", "install")
+NEED_LOCUST = ("SageMakerUser",)
 BLOCKS = [
     pytest.param(page, block, id=f"{page.relative_to(ROOT).as_posix()}-{number}")
     for page in PAGES

@@ -2,10 +2,9 @@
 
 A process of its own: reads one line of options and prints its port.
 
-``{"seconds": [0.1], "stall": [2, 2]}`` answers each request whole, after the service times in turn,
-or after that of the number in a body such as ``{"number": 3}``. ``stall`` is when, in seconds after
-the first request, it does nothing, and for how long. ``GET /times`` gives, as JSON, the seconds from
-reading each request to sending its answer, ``GET /seen`` how many requests were read.
+``{"seconds": [0.1]}`` answers each request whole, after the service times in turn, or after that of
+the number in a body such as ``{"number": 3}``. ``GET /times`` gives, as JSON, the seconds from
+reading each request to sending its answer.
 
 ``{"first": 0.1, "gaps": [0.02], "chunks": 50}`` streams: an event stream of SageMaker's with
 server-sent events of OpenAI's form in its parts, the first ``first`` seconds after the request was
@@ -53,10 +52,8 @@ class Server:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
-        self.stall = options.get("stall")
         self.times: list[float] = []
         self.seen = 0
-        self.first: float | None = None
         self.due: list[tuple[float, int, Iterator[float]]] = []
         self._order = itertools.count()
 
@@ -65,7 +62,6 @@ class Server:
         if "seconds" in self.options:
             since, delays = time.perf_counter(), self.options["seconds"]
             number = json.loads(body)["number"] if b'"number"' in body else self.seen
-            self.first = since if self.first is None else self.first
             self.seen += 1
             yield delays[number % len(delays)]
             if connection.fileno() >= 0:
@@ -91,14 +87,6 @@ class Server:
             return
         if wait is not None:
             heapq.heappush(self.due, (moment + wait, next(self._order), answer))
-
-    def stand_still(self) -> None:
-        """Do nothing, once it is time."""
-        if self.stall and self.first is not None:
-            after, seconds = self.stall
-            if time.perf_counter() >= self.first + after:
-                self.stall = None
-                time.sleep(seconds)
 
 
 def main() -> None:
@@ -143,7 +131,6 @@ def main() -> None:
     while True:
         left = server.due[0][0] - time.perf_counter() if server.due else 3600.0
         events = poll.poll(0 if left < _SPIN else left - _SPIN)
-        server.stand_still()
         for descriptor, _ in events:
             if descriptor == sys.stdin.fileno():
                 return

@@ -94,17 +94,9 @@ class PreciseServer:
 
     def times(self) -> list[float]:
         """Seconds that each answer really took, in the order of the answers."""
-        times: list[float] = self._told("times")
+        with urllib.request.urlopen(f"{self.url}/times", timeout=60) as answer:
+            times: list[float] = json.loads(answer.read())
         return times
-
-    def seen(self) -> int:
-        """How many requests it has read, answered or not."""
-        count: int = self._told("seen")
-        return count
-
-    def _told(self, what: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/{what}", timeout=60) as answer:
-            return json.loads(answer.read())
 
     def generator(self, processes: int = 1, **options: Any) -> GeneratorProcess:
         """A generator that calls it."""
@@ -172,9 +164,7 @@ def served_by(program: str, **options: Any) -> Iterator[str]:
 
 
 @contextmanager
-def precise_server(
-    seconds: Sequence[float], stall: tuple[float, float] | None = None
-) -> Iterator[PreciseServer]:
+def precise_server(seconds: Sequence[float]) -> Iterator[PreciseServer]:
     """A server with these service times, taken in turn or by the request's own number."""
-    with served_by("precise_server.py", seconds=seconds, stall=stall) as url:
+    with served_by("precise_server.py", seconds=seconds) as url:
         yield PreciseServer(url)

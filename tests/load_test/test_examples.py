@@ -8,15 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from low_latency_endpoint.load_test.engine import locust_statistics
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.connections import connection_error
 from low_latency_endpoint.load_test.engine.generator_process import error_of, problem_of
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
 from low_latency_endpoint.load_test.engine.locust_options import settings_of
-from low_latency_endpoint.load_test.engine.measurement import Measurement, cause_of
+from low_latency_endpoint.load_test.engine.measurement import cause_of
 from low_latency_endpoint.load_test.engine.prompts import Prompts
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.token_streams import TokenReader
 from low_latency_endpoint.load_test.fleet.fleet_generator import _spread
 from low_latency_endpoint.load_test.search.bounds import (
@@ -36,7 +35,6 @@ from low_latency_endpoint.load_test.search.judging import (
     quantile_of,
     without_prefix,
 )
-from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from low_latency_endpoint.load_test.search.run_plans import SearchPlan, TimeLeft, time_left
 from low_latency_endpoint.options.load import TokenTraffic
 
@@ -66,14 +64,6 @@ def test_locusts_options_that_were_given() -> None:
         sagemaker_endpoint_name="sentiment", sagemaker_region="", sagemaker_timeout_seconds="5"
     )
     assert settings_of(parsed) == {"endpoint_name": "sentiment", "timeout_seconds": 5.0}
-
-
-def test_locusts_buckets_and_times() -> None:
-    times = (0.4, 20.437, 105, 1049, 7333.3)
-    buckets = [locust_statistics.bucket_response_time(each) for each in times]
-    assert buckets == [0.4, 20.44, 105.0, 1048.0, 7330.0]
-    shown = [locust_statistics.milliseconds(each) for each in (0.42, 20.4, 104.96, 12345.6)]
-    assert shown == ["0.42", "20.4", "105.0", "12346"]
 
 
 @pytest.mark.parametrize(
@@ -178,20 +168,6 @@ def test_names_of_statistics() -> None:
 def test_requests_that_pile_up() -> None:
     assert piles_up([100 * second for second in range(1, 10)])
     assert not piles_up([1, 1, 1, 2, 2, 3, 2, 3, 4])
-
-
-def test_a_step_in_lines() -> None:
-    some = LatencyHistogram.of([0.020] * 999 + [0.080])
-    result = StepResult.of(
-        Step("s", 10, ConstantArrivals(100)),
-        Measurement(intended=1000, sent=1000, completed=1000, latency=some),
-        began=0,
-    )
-    assert summary_lines(result)[:3] == [
-        "1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed",
-        "latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00",
-        "  p50 20.00 (500 samples beyond)",
-    ]
 
 
 def test_how_long_a_search_takes() -> None:

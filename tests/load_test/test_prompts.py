@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -16,7 +15,6 @@ import pytest
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.measurement import TokenResult
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import (
     PROMPTS_OF_A_STEP,
@@ -24,7 +22,7 @@ from low_latency_endpoint.load_test.engine.prompts import (
     recorded_lengths,
 )
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult, warnings
-from low_latency_endpoint.load_test.search.measured_steps import summary_lines
+from low_latency_endpoint.load_test.search.measured_steps import turns_line
 from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from tests.refusals import refused
 
@@ -395,10 +393,7 @@ def test_results_say_how_far_apart_turns_were() -> None:
     assert one.between_turns == 0.5
     assert one.to_dict()["between_turns_ms"] == 500
     assert StepResult.of_dict(one.to_dict()).between_turns == 0.5
-    assert any(
-        "500 conversations at once, 500 ms" in line
-        for line in summary_lines(replace(one, tokens=TokenResult()))
-    )
+    assert "500 conversations at once, 500 ms" in turns_line(one)
     none = result(0.1, 0)
     assert math.isnan(none.between_turns)
     assert "conversations" not in none.to_dict()

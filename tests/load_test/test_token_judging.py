@@ -29,7 +29,6 @@ from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_boun
 from low_latency_endpoint.load_test.search.early_verdict import blocks_of, worth_of
 from low_latency_endpoint.load_test.search.judging import GOODPUT, LatencyGoal, judge
 from low_latency_endpoint.load_test.search.load_testing import run
-from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.steps_table import step_columns, steps_csv
@@ -384,14 +383,6 @@ def test_a_goodput_of_nearly_all_is_not_said_to_be_all() -> None:
     result = replace(step.result, sent=100_000, tokens=replace(step.result.tokens, good=99_999))
     columns = step_columns([replace(step, result=result)])
     assert next(each for each in columns if each.name == "Goodput").cells[0].text == "99.9 %"
-
-
-def test_the_words_of_a_step_say_tokens_and_what_they_rest_on() -> None:
-    (step,) = report().run.steps
-    text = "\n".join(summary_lines(step.result))
-    assert "time to first token from the intended start" in text
-    assert "between tokens, all gaps of 1,0" in text or "between tokens, all gaps of 9" in text
-    assert "goodput 100.0%" in text
 
 
 def test_warnings_name_answers_that_do_not_stream_or_do_not_count() -> None:

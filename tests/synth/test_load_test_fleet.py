@@ -335,7 +335,7 @@ boto3.client("s3", region_name="us-east-1")
 """
 GENERATOR = """
 import locust
-from low_latency_endpoint.load_test.engine import conversation_sessions, generator, locust_statistics
+from low_latency_endpoint.load_test.engine import conversation_sessions, generator
 """
 
 

@@ -2,8 +2,8 @@
 
 What users of the library import, they import from here. Names are imported on first use
 (PEP 562), so that importing this package loads neither Locust nor gevent: Locust patches the
-standard library of the process that imports it, which only ``SageMakerUser``,
-``OpenLoopSageMakerUser`` and ``InvocationFailed`` do. It imports ``settings``, ``account``,
+standard library of the process that imports it, which only ``SageMakerUser`` and
+``InvocationFailed`` do. It imports ``settings``, ``account``,
 ``client``, ``simulate``, ``report`` and ``plan``; never ``aws_cdk``.
 """
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .engine.arrivals import ReplayedArrivals as ReplayedArrivals
     from .engine.arrivals import SteppedArrivals as SteppedArrivals
     from .engine.generator_process import GeneratorProcess as GeneratorProcess
-    from .engine.open_loop import OpenLoopSageMakerUser as OpenLoopSageMakerUser
     from .engine.payloads import Payloads as Payloads
     from .engine.steps import Step as Step
     from .engine.steps import StepResult as StepResult
@@ -43,7 +42,6 @@ _NAMES_OF = {
     "engine.arrivals": "Arrivals ConstantArrivals PoissonArrivals RampArrivals ReplayedArrivals "
     "SteppedArrivals",
     "engine.generator_process": "GeneratorProcess",
-    "engine.open_loop": "OpenLoopSageMakerUser",
     "engine.payloads": "Payloads",
     "engine.steps": "Step StepResult",
     "engine.target": "Target",

@@ -34,8 +34,7 @@ STALE_SECONDS = 1.0
 
 CHECK_FAILED = "check failed"
 NO_ANSWER = "no answer"
-STOPPED = "no answer when stopped"
-_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER, STOPPED})
+_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER})
 _GAVE_UP = frozenset({408, 504})
 _OPENAI_HEADERS = {
     "PrefixAwareId": "X-Amzn-SageMaker-Prefix-Aware-Id",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import itertools
 import os
 import resource
 import sys
@@ -18,7 +17,7 @@ import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
-from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
+from .invoking import CHECK_FAILED, NO_ANSWER, Invocation
 from .latencies import LatencyHistogram
 from .measurement import Measurement, TokenResult
 from .steps import Step
@@ -155,13 +154,11 @@ class StepRun:
         part: int = 0,
         parts: int = 1,
         timeout_seconds: float = 60.0,
-        answered: Callable[[Invocation, float], None] | None = None,
         streaming: bool = False,
         tokens: TokenLimits | None = None,
-        resumed: bool = False,
     ) -> None:
         self.step = step
-        self._invoke, self._answered = invoke, answered
+        self._invoke = invoke
         self._start, self._part, self._parts = start, part, parts
         self._counts_from = start + step.settle_seconds
         self._end = start + step.seconds
@@ -177,9 +174,7 @@ class StepRun:
         self._postponed: deque[tuple[float, int]] = deque()
         self._under_way = 0
         self._all_answered = Event()
-        self._resumed_at = perf_counter() if resumed else start
         self._pacer: Pacer | None = None
-        self._given_up_as = STOPPED
 
     def run(self) -> Measurement:
         """Send everything, wait for the answers, and return the records."""
@@ -190,7 +185,6 @@ class StepRun:
                 self._send_arrivals(pacer)
             else:
                 self._send_in_turn(pacer)
-            self._given_up_as = NO_ANSWER
         finally:
             self._pacer = None
             pacer.close()  # first, as killing lets the loop run
@@ -247,9 +241,7 @@ class StepRun:
         offsets = self.step.arrivals.offsets(
             self.step.seconds, seed=self.step.seed, part=self._part, parts=self._parts
         )
-        moments = (start + offset for offset in offsets)
-        resumed_at = self._resumed_at
-        pacer.act_at(itertools.dropwhile(lambda moment: moment < resumed_at, moments), send)
+        pacer.act_at((start + offset for offset in offsets), send)
         pacer.wait_until(self._end)
         self._close_window()
         self._drain()
@@ -317,7 +309,7 @@ class StepRun:
             answer = Invocation.given_up(f"client {type(problem).__name__}", begun)
             answer = answer._replace(message=str(problem))
         except gevent.GreenletExit as stop:  # whoever waited has waited all the same
-            self._take(Invocation.given_up(self._given_up_as, begun, *stop.args), due, counts)
+            self._take(Invocation.given_up(NO_ANSWER, begun, *stop.args), due, counts)
             raise
         self._take(answer, due, counts)
 
@@ -337,8 +329,6 @@ class StepRun:
             records.answered_in_time += 1
             if answer.tokens is not None and records.tokens is not None:
                 records.tokens.tokens_in_time += answer.tokens.output_tokens
-        if self._answered is not None:
-            self._answered(answer, latency)
 
     def _record(self, records: Measurement, answer: Invocation, latency: float) -> None:
         error, first_byte = answer.error, answer.first_byte

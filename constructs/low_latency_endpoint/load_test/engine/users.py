@@ -1,4 +1,4 @@
-"""A Locust user for SageMaker endpoints; imports Locust, and gives its figures finer buckets."""
+"""A Locust user for SageMaker endpoints."""
 
 from __future__ import annotations
 
@@ -10,40 +10,20 @@ from typing import Any
 
 import gevent
 from locust.exception import StopUser
-from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
-from .locust_endings import (
-    hear_those_who_left,
-    heed_signals,
-    invalid,
-    sends_open_loop,
-    take_part,
-    valid,
-)
 from .locust_options import add_options, settings_of
-from .locust_statistics import install
 from .measurement import MANY_MORE, MOST_KINDS, brief
 from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
-from .steps import CPU_SHARE
 from .target import INVOKE, Target, TokenLimits
 
 _log = logging.getLogger(__name__)
 
-install()
-_events: Any = events
-_events.init_command_line_parser.add_listener(add_options)
-_events.init_command_line_parser.add_listener(heed_signals)
-_events.init.add_listener(take_part)
-
-
 _REQUEST_TYPE = "InvokeEndpoint"
-_TOO_FEW = 50
-_VERDICT = "low_latency_client_bound"
 
 
 class InvocationFailed(Exception):
@@ -179,7 +159,7 @@ class SageMakerUser(User):
         begun = time.time()
         answer = shared.send(body, overrides)
         answer = self._checked(answer)
-        self._count(name or shared.name, answer, begun, answer.ended - answer.started)
+        self._count(name or shared.name, answer, begun)
         return answer
 
     def _checked(self, answer: Invocation) -> Invocation:
@@ -190,14 +170,14 @@ class SageMakerUser(User):
                 return answer._replace(error=CHECK_FAILED, message=check or "")
         return answer
 
-    def _count(self, name: str, answer: Invocation, begun: float, latency: float) -> None:
+    def _count(self, name: str, answer: Invocation, begun: float) -> None:
         """In Locust's statistics; the first byte beside the requests, and not in their total."""
         assert self._shared is not None
         self._fire(
             request_type=_REQUEST_TYPE,
             name=name,
             start_time=begun,
-            response_time=1000 * latency,
+            response_time=1000 * (answer.ended - answer.started),
             response_length=answer.length,
             response=answer,
             context=self.context(),
@@ -208,7 +188,7 @@ class SageMakerUser(User):
             first_byte = answer.ended  # it took at least that
         if first_byte is not None:
             self.environment.stats.get(name, "first byte").log(
-                1000 * (first_byte - answer.ended + latency), 0
+                1000 * (first_byte - answer.started), 0
             )
 
 
@@ -275,82 +255,24 @@ def _refuse(environment: Any, error: Exception) -> None:
         gevent.spawn_later(0.1, environment.runner.quit)
 
 
-class _Work:
-    """What this process spends on its requests, told at the end of each test."""
-
-    def __init__(self) -> None:
-        self._begun = self._used = 0.0
-        self._sent = 0
-        self._verdict: str | None = None  # of a worker, for its master; empty for a good one
-        self._workers: set[str] = set()  # of a master: those that were there at the end
-        self._heard: set[str] = set()  # and those that have told their verdict
-
-    def begin(self, **_: Any) -> None:
-        keep_for_good()
-        self._begun, self._used = time.perf_counter(), time.process_time()
-        self._sent = sum(shared.sent for shared in _known.values())
-        self._verdict = None
-        self._workers, self._heard = set(), set()
-
-    def tell(self, environment: Any, **_: Any) -> None:
-        runner = environment.runner
-        if isinstance(runner, MasterRunner):
-            self._workers = {each.id for each in runner.clients.all if each.state != STATE_MISSING}
-            return
-        sent = sum(shared.sent for shared in _known.values()) - self._sent
-        seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
-        self._sent += sent  # a worker's test stops twice
-        verdict = ""
-        if sent >= _TOO_FEW:  # of fewer the figure would be that of the start
-            share = used / seconds
-            _log.info(
-                "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
-                "of a core",
-                f"{sent:,}",
-                used / sent * 1e6,
-                share * 100,
-            )
-            if share >= CPU_SHARE:
-                verdict = (
-                    f"client-bound: a process had {share:.0%} of a core's time, so the latency is "
-                    "partly its own; use --processes, more workers or fewer users"
-                )
-        if isinstance(runner, WorkerRunner):
-            if verdict:
-                _log.warning("%s", verdict)
-            self._verdict = verdict
-            runner._send_stats()  # now, while the master listens
-        elif verdict and not sends_open_loop(environment):  # those judge by more than that
-            invalid(environment, verdict)
-
-    def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
-        """On a worker: tell the master, too, once."""
-        if self._verdict is not None:
-            data[_VERDICT], self._verdict = self._verdict, None
-
-    def take_part(self, environment: Any, runner: Any, **_: Any) -> None:
-        """On a master: hear of it."""
-        if not isinstance(runner, MasterRunner):
-            return
-
-        def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
-            found = data.pop(_VERDICT, None)
-            if found is not None:
-                self._heard.add(client_id)
-            if found and not sends_open_loop(environment):
-                invalid(environment, found)
-
-        def settle(**_: Any) -> None:
-            """Locust chooses its exit code next."""
-            hear_those_who_left(environment, lambda: self._workers - self._heard)
-
-        environment.events.worker_report.add_listener(hear)
-        environment.events.quitting.add_listener(settle)
+def _end_with_client_bound(environment: Any, **_: Any) -> None:
+    """Let Locust end with 1 if a process used nearly a whole core: it measured itself."""
+    runner = environment.runner
+    if not (runner.cpu_warning_emitted or runner.worker_cpu_warning_emitted):
+        return
+    _log.error(
+        "the result is invalid: client-bound: a process used more than 90%% of a core, so the "
+        "latency is partly its own; use --processes, more workers or fewer users"
+    )
+    if not environment.process_exit_code:
+        environment.process_exit_code = 1
 
 
-_work = _Work()
-_events.init.add_listener(_work.take_part)
-_events.test_start.add_listener(valid)
-_events.test_start.add_listener(_work.begin)
-_events.test_stop.add_listener(_work.tell)
-_events.report_to_master.add_listener(_work.report)
+def _keep_for_good(**_: Any) -> None:
+    keep_for_good()
+
+
+_events: Any = events
+_events.init_command_line_parser.add_listener(add_options)
+_events.test_start.add_listener(_keep_for_good)
+_events.quitting.add_listener(_end_with_client_bound)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from ...report.numbers import readable
-from ..engine.latencies import LatencyHistogram, milliseconds
+from ..engine.latencies import milliseconds
 from ..engine.measurement import Measurement
 from ..engine.steps import FLAGGED_LAG_SHARE, Progress, StepResult, finite, only_late
 from .bounds import design_effect
@@ -127,75 +125,9 @@ def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
     ]
 
 
-def summary_lines(result: StepResult) -> list[str]:
-    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict."""
-    lines = [
-        f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
-        f"{result.completed:,} answered well, {result.failed:,} failed"
-    ]
-    lines += [f"  {count:,} times {kind}" for kind, count in result.failures.items()]
-    lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
-    if result.first_byte is not None:
-        lines += _histogram("first byte from the intended start", result.first_byte)
-    lines += _token_lines(result)
-    if result.refused.count:
-        p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
-        lines.append(
-            f"in none of these percentiles: {result.refused.count:,} requests that were "
-            f"refused or broke off, after, ms: p50 {p50:.2f}, max {worst:.2f}"
-        )
-    if result.send_lag.count:
-        p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
-        lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
-    lines.append(
-        f"generator: {result.processes} process{'es' * (result.processes != 1)}, busiest "
-        f"{result.cpu_share:.0%} of a core, "
-        f"{1e6 * result.cpu_seconds_per_request:.0f} us of processor time a request"
-    )
-    lines += [f"warning: {warning}" for warning in result.warnings]
-    lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
-    return lines
-
-
-def _token_lines(result: StepResult) -> list[str]:
-    """Lines about a language model's answers; none for other models."""
-    tokens = result.tokens
-    if tokens is None:
-        return []
-    streams = f"of {tokens.per_token.count:,} streams"
-    return [
-        *_histogram("time to first token from the intended start", tokens.first_token),
-        *_histogram(f"between tokens, all gaps {streams}", tokens.inter_token),
-        *_histogram(f"per output token, {streams}", tokens.per_token),
-        f"{readable(result.token_rate, 4)} output tokens a second; {tokens.output_tokens:,} output and "
-        f"{tokens.prompt_tokens:,} prompt tokens, {tokens.cached_tokens:,} of these cached; "
-        f"goodput {result.goodput:.1%}",
-        *([turns_line(result)] if result.conversations else []),
-    ]
-
-
 def turns_line(result: StepResult) -> str:
     """How far apart the turns of a conversation were."""
     return (
         f"{result.conversations:,} conversations at once, {milliseconds(result.between_turns)} "
         "from one turn to the next on average"
     )
-
-
-def _counted(result: StepResult) -> str:
-    """What the percentiles are of."""
-    waited = result.unanswered
-    answers = f"{result.latency.count - waited:,} answers"
-    return f"{answers} and {waited:,} requests that waited in vain" if waited else answers
-
-
-def _histogram(name: str, latencies: LatencyHistogram) -> list[str]:
-    if not latencies.count or math.isnan(latencies.mean):
-        return []
-    lines = [f"{name}, ms: mean {1000 * latencies.mean:.2f}, max {1000 * latencies.max:.2f}"]
-    for percentile in latencies.percentiles():
-        doubt = "" if percentile.reliable else ", too few to rely on"
-        lines.append(
-            f"  {percentile.name} {1000 * percentile.seconds:.2f} ({percentile.samples_beyond:,} samples beyond{doubt})"
-        )
-    return lines
