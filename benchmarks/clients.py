@@ -174,17 +174,16 @@ def measure_one(client: str, folder: Path) -> dict[str, Any]:
         return measure_threads(
             credentials().client("sagemaker-runtime", endpoint_url=url, verify=ca_file)
         )
-    make: Any = RuntimeClient if client == "RuntimeClient" else runtime_client
-    return measure_threads(
-        make(
-            session=credentials(),
-            url=url,
-            ca_bundle=ca_file,
-            latency_target=TARGET,
-            concurrency=CALLERS,
-            preconnect=CALLERS,
-        )
-    )
+    options: dict[str, Any] = {
+        "session": credentials(),
+        "url": url,
+        "ca_bundle": ca_file,
+        "latency_target": TARGET,
+        "concurrency": CALLERS,
+    }
+    if client == "runtime_client":
+        return measure_threads(runtime_client(**options))
+    return measure_threads(RuntimeClient(**options, preconnect=CALLERS))
 
 
 @contextmanager

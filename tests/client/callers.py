@@ -16,12 +16,11 @@ import uvloop
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.event_loops import run_without_loop
-from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.runtime_client import RuntimeClient
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 MAKERS: dict[str, Any] = {
-    "boto3": runtime_client,
     "threads": RuntimeClient,
     "asyncio": AsyncRuntimeClient,
     "uvloop": AsyncRuntimeClient,

@@ -1,13 +1,14 @@
-"""The client of boto3's kind: what it relies on in botocore and urllib3, and what it leaves alone."""
+"""boto3's own client, set up: its settings, its connections, and what that relies on in botocore."""
 
 from __future__ import annotations
 
-import inspect
+import functools
 import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,107 +16,201 @@ from typing import Any
 import boto3
 import pytest
 import urllib3
+from botocore.client import BaseClient
 from botocore.config import Config
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import ClientError, ProxyConnectionError, ReadTimeoutError, SSLError
+from botocore.httpsession import URLLib3Session
 from moto import mock_aws
 
-from benchmarks.tls_server import LoopbackRuntime
-from low_latency_endpoint.client import boto3_client
-from low_latency_endpoint.client.boto3_client import (
-    Boto3RuntimeClient,
-    Urllib3Connections,
-    runtime_client,
-)
+from benchmarks.tls_server import LoopbackRuntime, write_certificates
+from low_latency_endpoint.client.boto3_client import runtime_client, set_up_connections
+from tests.refusals import refused
 
-from .callers import Caller, options, session
+from .callers import PATIENCE, session
 
-KINDS = ("boto3",)
-Make = Callable[..., Caller]
+Make = Callable[..., Any]
 
 
-def invoke(client: Any, name: str, **more: Any) -> Any:
-    return client.invoke_endpoint(EndpointName=name, Body=b"{}", **more)
+def options(**more: Any) -> dict[str, Any]:
+    """Arguments of a client that waits long."""
+    return {
+        "latency_target": timedelta(milliseconds=100),
+        "session": session(),
+        "connect_timeout": PATIENCE,
+        "read_timeout": PATIENCE,
+        **more,
+    }
+
+
+@pytest.fixture
+def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
+    """Makes clients of the server, and closes them."""
+    clients: list[Any] = []
+
+    def client(**more: Any) -> Any:
+        arguments = options(url=server.url, ca_bundle=folder / "ca.pem")
+        clients.append(runtime_client(**{**arguments, **more}))
+        return clients[-1]
+
+    yield client
+    for client_of_test in clients:
+        client_of_test.close()
+
+
+def invoke(client: Any, name: str) -> Any:
+    return client.invoke_endpoint(EndpointName=name, Body=b"{}")
+
+
+def invoke_together(client: Any, number: int, name: str) -> None:
+    with ThreadPoolExecutor(number) as threads:
+        list(threads.map(lambda _: invoke(client, name)["Body"].read(), range(number)))
 
 
 def test_it_is_boto3s_client(make: Make) -> None:
-    caller = make()
-    assert isinstance(caller.client, Boto3RuntimeClient)
-    assert type(caller.client).__mro__[-2].__name__ == "BaseClient"
-    answer = caller.invoke("plain", ContentType="application/json")
-    assert answer["InvokedProductionVariant"] == "primary"
+    client = make()
+    plain = session().client("sagemaker-runtime")
+    assert isinstance(client, BaseClient)
+    assert type(client).__mro__[1:] == type(plain).__mro__[1:]
+    assert invoke(client, "plain")["InvokedProductionVariant"] == "primary"
+
+
+def test_settings_follow_the_latency_target(make: Make) -> None:
+    client = runtime_client(latency_target=timedelta(milliseconds=200), session=session())
+    config = client.meta.config
+    assert (config.connect_timeout, config.read_timeout) == (0.4, 2.0)
+    assert (config.max_pool_connections, config.tcp_keepalive) == (50, True)
+    assert client.meta.endpoint_url == "https://runtime.sagemaker.us-east-1.amazonaws.com"
+
+
+def test_a_config_adds_settings_and_replaces_none(server: LoopbackRuntime, make: Make) -> None:
+    client = make(concurrency=7, config=Config(user_agent_extra="team/7", max_pool_connections=3))
+    assert client.meta.config.max_pool_connections == 7
+    invoke(client, "headers")
+    assert server.runtime.last_headers["User-Agent"].endswith("team/7")
+
+
+@pytest.mark.parametrize(("retries", "requests"), [(0, 1), (1, 2)])
+def test_retries_are_those_asked_for(
+    server: LoopbackRuntime, make: Make, retries: int, requests: int
+) -> None:
+    with pytest.raises(ClientError):
+        invoke(make(retries=retries), "status-503")
+    assert server.runtime.requests["status-503"] == requests
+
+
+def test_a_slow_model_is_given_up(server: LoopbackRuntime, make: Make) -> None:
+    client = make(read_timeout=timedelta(milliseconds=50), retries=0)
+    with pytest.raises(ReadTimeoutError):
+        invoke(client, "slow-2000")
+    assert server.runtime.requests["slow-2000"] == 1
 
 
 def test_the_pool_keeps_as_many_connections_as_there_are_threads(
     server: LoopbackRuntime, make: Make
 ) -> None:
-    caller = make(concurrency=15)
+    client = make(concurrency=15)
     for _ in range(2):
-        caller.together(15, "slow-100")
+        invoke_together(client, 15, "slow-100")
     assert server.runtime.connections <= 15
 
 
-def test_the_user_agent_is_boto3s_own(server: LoopbackRuntime, folder: Path, make: Make) -> None:
-    """Built once, it says what boto3 says; only the features per call are left out."""
-    settings = Config(
-        user_agent_extra="team/7", user_agent_appid="app", retries={"mode": "standard"}
-    )
-    plain = session().client(
-        "sagemaker-runtime", endpoint_url=server.url, config=settings, verify=str(folder / "ca.pem")
-    )
-    invoke(plain, "headers")
-    expected = server.runtime.last_headers["User-Agent"]
-    make(config=settings).invoke("headers")
-    assert _without_features(server.runtime.last_headers["User-Agent"]) == _without_features(
-        expected
-    )
-
-
-def _without_features(agent: str) -> list[str]:
-    return [part for part in agent.split() if not part.startswith("m/")]
-
-
-def test_the_bundle_is_read_once(
+def test_the_bundle_is_read_once_for_all_connections(
     server: LoopbackRuntime, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = []
+    bundles: list[Any] = []
     original = ssl.SSLContext.load_verify_locations
-    monkeypatch.setattr(
-        ssl.SSLContext,
-        "load_verify_locations",
-        lambda self, *args, **kw: (loaded.append(1), original(self, *args, **kw)),
-    )
-    make(preconnect=6).invoke("plain")
-    assert server.runtime.connections == 6
-    assert len(loaded) == 1
+
+    def load(context: ssl.SSLContext, *arguments: Any) -> None:
+        bundles.append(arguments)
+        original(context, *arguments)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", load)
+    client = make()
+    for _ in range(3):
+        invoke(client, "close")
+    assert server.runtime.connections == 3
+    assert len(bundles) == 1
 
 
 def test_keep_alive_is_on_the_sockets(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     original = urllib3.util.connection.create_connection
 
-    def create(*args: Any, **more: Any) -> socket.socket:
-        first = original(*args, **more)
-        made.append(first.dup())  # TLS takes the first one over
-        return first
+    def create(*arguments: Any, **more: Any) -> socket.socket:
+        connection = original(*arguments, **more)
+        sockets.append(connection.dup())  # TLS takes the first one over
+        return connection
 
     monkeypatch.setattr(urllib3.util.connection, "create_connection", create)
-    make(keepalive=timedelta(seconds=42)).invoke("plain")
-    (one,) = made
-    assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-    assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 42
-    one.close()
+    invoke(make(keepalive=timedelta(seconds=42)), "plain")
+    (connection,) = sockets
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 42
+    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    connection.close()
 
 
-def test_behind_a_proxy_boto3s_transport_stays(make: Make) -> None:
-    caller = make(config=Config(proxies={"https": "http://127.0.0.1:9"}))
-    assert caller.client.preconnect(2) == 0
-    with pytest.raises(Exception, match="proxy"):
-        caller.invoke("plain")
+def test_another_authoritys_certificate_is_refused(
+    server: LoopbackRuntime, make: Make, tmp_path: Path
+) -> None:
+    """Also after another client read the right one."""
+    invoke(make(), "plain")
+    write_certificates(tmp_path)
+    with pytest.raises(SSLError):
+        invoke(make(ca_bundle=tmp_path / "ca.pem"), "plain")
+    assert server.runtime.requests["plain"] == 1
 
 
-def test_a_clients_session_makes_plain_clients_as_before(make: Make) -> None:
-    make()
-    assert not isinstance(session().client("sagemaker-runtime"), Boto3RuntimeClient)
+@pytest.mark.parametrize("names", [(), ("localhost",), ("other.example.com",)])
+def test_certificates_are_checked_by_their_alternative_names_alone(
+    make: Make, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_certificates(tmp_path, names, common_name="localhost")
+    with LoopbackRuntime(tmp_path) as server:
+        client = make(url=server.url, ca_bundle=tmp_path / "ca.pem", retries=0)
+        if names == ("localhost",):
+            assert invoke(client, "plain")["Body"]
+        else:
+            with pytest.raises(SSLError):
+                invoke(client, "plain")
+
+
+def test_a_proxy_is_used(make: Make) -> None:
+    client = make(config=Config(proxies={"https": "http://127.0.0.1:9"}), retries=0)
+    with pytest.raises(ProxyConnectionError):
+        invoke(client, "plain")
+
+
+def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(URLLib3Session, "send", lambda *_: pytest.fail("sent although mocked"))
+    with mock_aws():
+        client = runtime_client(**options())
+        assert invoke(client, "plain")["Body"].read() == b"body"
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"concurrency": 0}, "LLC102"),
+        ({"keepalive": timedelta(seconds=400)}, "LLC103"),
+        ({"retries": 9}, "LLC104"),
+        ({"url": "localhost"}, "LLC107"),
+        ({"session": boto3.Session()}, "LLC108"),
+        ({"url": "http://runtime.example.com"}, "LLC110"),
+        ({"latency_target": 3}, "LLE801"),
+    ],
+)
+def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
+    with refused(code):
+        runtime_client(**options(**arguments))
+
+
+def test_clear_text_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime_client(**options(url="http://runtime.example.com", allow_plain_http=True)).close()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com/path")
+    with refused("LLC110"):
+        runtime_client(**options())
 
 
 def test_importing_it_loads_boto3_only() -> None:
@@ -128,52 +223,23 @@ def test_importing_it_loads_boto3_only() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_seams_are_where_they_were() -> None:
-    """What the client uses beyond the documented surface of botocore and urllib3.
+def test_botocore_has_the_private_attributes_that_the_client_relies_on(make: Make) -> None:
+    """If this fails after an update of botocore, look for another way to these two settings.
 
-    When this fails after an update, the client still works: it then keeps botocore's connections,
-    opens none ahead, or trusts the authorities that the environment names.
+    The client still works then, as boto3 made it: it reads the authorities for each connection, and
+    its TCP keep-alive comes too late for PrivateLink.
     """
-
-    class Instead:
-        def send(self, request: Any) -> Any:
-            raise HTTPClientError(error=f"{request.method} {request.stream_output}")
-
-    plain = session().client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
-    plain._endpoint.http_session = Instead()
-    with pytest.raises(HTTPClientError, match="POST True"):
-        invoke(plain, "plain")
-    pool = urllib3.HTTPSConnectionPool("localhost")
-    assert set(inspect.signature(pool._get_conn).parameters) == {"timeout"}
-    assert set(inspect.signature(pool._put_conn).parameters) == {"conn"}
-    assert isinstance(urllib3.connection.HTTPSConnection.is_connected, property)
-    assert boto3.Session()._session.get_config_variable("ca_bundle") is None
+    plain = session().client("sagemaker-runtime")._endpoint.http_session._manager
+    assert isinstance(plain, urllib3.PoolManager)
+    assert isinstance(plain.connection_pool_kw["ssl_context"], ssl.SSLContext)
+    assert "socket_options" in plain.connection_pool_kw
+    ours = make()._endpoint.http_session._manager.connection_pool_kw
+    assert isinstance(ours["ssl_context"].load_verify_locations, functools._lru_cache_wrapper)
+    assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60) in ours["socket_options"]
 
 
-def test_without_botocores_seam_calls_still_work(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+def test_without_these_attributes_the_client_stays_as_boto3_made_it(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(boto3_client, "_take_over", lambda *_: False)
-    caller = make(preconnect=2)
-    assert caller.client.counts.connections_opened == 0
-    assert caller.invoke("once-503")["ResponseMetadata"]["RetryAttempts"] == 1
-
-
-def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Urllib3Connections, "send", lambda *_: pytest.fail("sent although mocked"))
-    with mock_aws():
-        client = runtime_client(**options())
-        assert invoke(client, "plain")["Body"].read() == b"body"
-        client.close()
-
-
-def test_without_urllib3s_seam_calls_still_work(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = make()
-    connections = caller.client._handlers._connections
-    assert connections is not None
-    monkeypatch.setattr(connections, "connection_from_url", lambda origin: object())
-    assert caller.client.preconnect(2) == 0
-    monkeypatch.undo()
-    assert caller.invoke("plain")["ResponseMetadata"]["HTTPStatusCode"] == 200
+    set_up_connections(object(), [])
+    assert "new ones will be slow" in caplog.text

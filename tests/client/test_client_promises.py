@@ -1,4 +1,4 @@
-"""What all three clients promise alike: no clear text, no NUL, an end in time, closed is closed."""
+"""What both clients promise alike: no clear text, no NUL, an end in time, closed is closed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.refusals import refused
 from .callers import SECRETS, Caller, options
 from .threaded_server import ScriptedServer
 
-KINDS = ("boto3", "threads", "asyncio")
+KINDS = ("threads", "asyncio")
 QUICK: dict[str, Any] = {
     "connect_timeout": timedelta(seconds=1),
     "read_timeout": timedelta(milliseconds=400),
@@ -107,7 +107,7 @@ def proxied_session(proxies: dict[str, str]) -> boto3.Session:
         ({"HTTPS_PROXY": PROXY}, {"session": proxied_session({})}, False),
     ],
 )
-def test_a_proxy_is_refused_in_words_or_used(
+def test_a_proxy_is_refused_in_words(
     kind: str,
     environment: dict[str, str],
     more: dict[str, Any],
@@ -119,7 +119,7 @@ def test_a_proxy_is_refused_in_words_or_used(
     given = {"url": REMOTE, **more}
     if zonal := given.pop("zonal", None):
         given |= {"zonal_urls": {"use1-az1": zonal}, "zone": "use1-az1"}
-    if kind == "boto3" or not refuses:
+    if not refuses:
         Caller(kind, **given).close()
         return
     with refused("LLC119") as raised:
@@ -192,7 +192,6 @@ def test_what_no_header_can_carry_is_not_sent(
 
 
 @pytest.mark.parametrize("more", [{}, {"hedging": Hedging(delay=timedelta(milliseconds=200))}])
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_call_ends_in_time_while_its_answer_trickles(kind: str, more: dict[str, Any]) -> None:
     """A byte each 50 ms, which never falls silent for long."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
@@ -206,7 +205,6 @@ def test_a_call_ends_in_time_while_its_answer_trickles(kind: str, more: dict[str
         assert caller.client.timing.longest_call.total_seconds() <= took
 
 
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_peer_that_never_reads(kind: str) -> None:
     """The call does not wait for ever."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -252,7 +250,6 @@ def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) ->
 
 
 @pytest.mark.parametrize("kept", [0, 4])
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(
     kind: str, kept: int, server: LoopbackRuntime
 ) -> None:

@@ -131,7 +131,7 @@ def test_a_session_is_not_hedged(call: Call) -> None:
 
 
 @pytest.mark.parametrize(("more", "requests"), [({}, 1), ({"Idempotent": True}, 2)])
-@pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_whole_answers_of_language_models_are_not_hedged_either(
     kind: str, more: dict[str, Any], requests: int
 ) -> None:

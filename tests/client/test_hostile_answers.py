@@ -158,7 +158,6 @@ def test_errors_without_a_code_are_errors(
         caller.invoke("e")
 
 
-@pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
 @pytest.mark.parametrize("status", [b"400", b"429", b"503"])
 def test_a_throttle_is_not_asked_again(
     caller: Caller, server: ScriptedServer, status: bytes

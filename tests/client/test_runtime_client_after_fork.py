@@ -17,17 +17,16 @@ import os, sys
 from datetime import timedelta
 import boto3
 from low_latency_endpoint.client.hedging import Hedging
-from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.runtime_client import RuntimeClient
 
 url = sys.argv[1]
-for kind, name in (each.split() for each in sys.argv[2:]):
+for kind in sys.argv[2:]:
     if not (parent := os.fork()):
         break  # a process of its own for each, which has imported all this already
     os.waitpid(parent, 0)
 else:
     sys.exit()
-make = {"runtime_client": runtime_client, "RuntimeClient": RuntimeClient}[name]
-client = make(
+client = RuntimeClient(
     latency_target=timedelta(seconds=5), url=url, concurrency=4,
     hedging=Hedging() if kind == "hedged" else None,
     session=boto3.Session("AKID", "secret", region_name="us-east-1"))
@@ -47,13 +46,11 @@ for child in range(3):
     children.append(process)
 own = all_answers_are_mine("parent")
 ends = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in children]
-print(kind, name, own, ends, flush=True)
+print(kind, own, ends, flush=True)
 """
 
 
-CASES = [
-    f"{kind} {name}" for name in ("runtime_client", "RuntimeClient") for kind in ("plain", "hedged")
-]
+CASES = ["plain", "hedged"]
 
 
 @pytest.fixture(scope="module")

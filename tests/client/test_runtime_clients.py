@@ -28,7 +28,6 @@ from .callers import SECRETS, Caller, session
 
 Make = Callable[..., Caller]
 PER_CALL = {"Authorization", "X-Amz-Date", "User-Agent", "amz-sdk-invocation-id", "amz-sdk-request"}
-ours = pytest.mark.parametrize("kind", ["threads", "asyncio", "uvloop"])  # beside boto3's own
 
 
 @pytest.fixture
@@ -139,22 +138,19 @@ def test_connections_are_opened_ahead_and_kept(server: LoopbackRuntime, make: Ma
     assert server.runtime.connections == 5
 
 
-def test_response_streams(server: LoopbackRuntime, make: Make, kind: str) -> None:
+def test_response_streams(server: LoopbackRuntime, make: Make) -> None:
     caller = make()
     for _ in range(2):
         answer = caller.stream("stream-3")
         stream = answer["Body"]
         assert answer["ContentType"] == "text/plain"
-        if kind != "boto3":
-            assert stream.time_to_first_byte is None
+        assert stream.time_to_first_byte is None
         parts = [event["PayloadPart"]["Bytes"] for event in caller.each(stream)]
         assert parts == [b"part 0;", b"part 1;", b"part 2;"]
-        if kind != "boto3":
-            assert stream.time_to_first_byte > timedelta(0)
+        assert stream.time_to_first_byte > timedelta(0)
     assert server.runtime.connections == 1
 
 
-@ours
 def test_streams_that_break_or_are_left(make: Make) -> None:
     caller = make(concurrency=2)
     events = caller.each(caller.stream("broken-stream-2")["Body"])
@@ -174,7 +170,6 @@ def test_streams_that_break_or_are_left(make: Make) -> None:
     caller.invoke("plain")
 
 
-@ours
 def test_a_stream_that_falls_silent(make: Make) -> None:
     caller = make(read_timeout=timedelta(milliseconds=500))
     stream = caller.stream("half-stream-1")["Body"]
@@ -270,8 +265,7 @@ def test_bad_parameters_are_botocores_error(
     assert server.runtime.requests.total() == 0
 
 
-def test_secrets_are_in_no_text(make: Make, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Of ours: botocore's own debug log is known to show signed requests."""
+def test_secrets_are_in_no_text(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     caller = make(preconnect=2)
     caller.invoke("plain")
@@ -279,15 +273,10 @@ def test_secrets_are_in_no_text(make: Make, kind: str, caplog: pytest.LogCapture
         caller.invoke("status-424")
     client = caller.client
     shown = [repr(client), str(client.counts), str(raised.value), repr(client.timing)]
-    if kind != "boto3":
-        shown += [repr(one) for one in (client._wire, *client._wire._prepared.values())]
+    shown += [repr(one) for one in (client._wire, *client._wire._prepared.values())]
     if caller.in_tasks:
         shown.append(repr(client._credentials))
-    shown += [
-        record.getMessage()
-        for record in caplog.records
-        if kind != "boto3" or record.name.startswith("low_latency_endpoint")
-    ]
+    shown += [record.getMessage() for record in caplog.records]
     assert not [secret for secret in SECRETS if secret in " ".join(shown)]
 
 
@@ -309,13 +298,11 @@ def test_mistakes_are_coded(kind: str, arguments: dict[str, Any], code: str) -> 
         Caller(kind, **arguments)
 
 
-@ours  # botocore says it with each call
 def test_credentials_are_needed(kind: str) -> None:
     with refused("LLC109"):
         Caller(kind, session=boto3.Session(region_name="us-east-1"))
 
 
-@ours
 def test_many_different_parameters_do_not_fill_the_memory(make: Make) -> None:
     wire = make().client._wire
     for number in range(600):
@@ -323,10 +310,9 @@ def test_many_different_parameters_do_not_fill_the_memory(make: Make) -> None:
     assert len(wire._prepared) <= 512
 
 
-@pytest.mark.parametrize("kind", ["boto3", "threads"])
-def test_a_forked_child_hedges_with_its_own_locks(kind: str, make: Make) -> None:
+@pytest.mark.parametrize("kind", ["threads"])
+def test_a_forked_child_hedges_with_its_own_locks(make: Make) -> None:
     client = make(hedging=Hedging()).client
-    child: Any = client._handlers if kind == "boto3" else client
-    child._hedging._lock.acquire()  # as a thread of the parent's may have done
-    child.start_anew()
-    assert not child._hedging._lock.locked()
+    client._hedging._lock.acquire()  # as a thread of the parent's may have done
+    client.start_anew()
+    assert not client._hedging._lock.locked()

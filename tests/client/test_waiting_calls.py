@@ -45,7 +45,7 @@ def test_signature_and_way_are_those_of_the_sending(server: LoopbackRuntime, mak
     caller.wait(both())
 
 
-@pytest.mark.parametrize("kind", ["threads", "asyncio", "boto3"])
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_calls_that_wait_are_not_hedged(server: LoopbackRuntime, make: Make) -> None:
     """Eight at once where there is room for one; each is answered after 0.2 s."""
     caller = make(concurrency=1, hedging=Hedging(budget=0.5, delay=timedelta(seconds=0.6)))

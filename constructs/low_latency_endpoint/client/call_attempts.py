@@ -136,13 +136,12 @@ class Attempts:
             return None
         return self._again(sent=True, status=status, timed_out=False)
 
-    def failed(self, error: Exception, *, sent: bool | None = None) -> float | None:
+    def failed(self, error: Exception) -> float | None:
         """Report an attempt without an answer."""
         self.made += 1
         rules = self._rules
         timed_out = isinstance(error, ReadTimeoutError | ResponseStreamingError)
-        if sent is None:
-            sent = not isinstance(error, NoConnectionError)
+        sent = not isinstance(error, NoConnectionError)
         if isinstance(error, StaleConnectionError):
             # Says nothing of the zone and nothing of the endpoint's health, so it spends nothing
             # of what protects them. RFC 9112 (9.5) and RFC 9110 (9.2.2) leave the repetition to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -47,7 +47,7 @@ Fields = ParamSpec("Fields")
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """Options of every client, whatever it is made of.
+    """Options of both clients.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class ClientOptions:
     latency_target : timedelta
         Client latency that most calls must hold, such as the p99. Timeouts follow from it.
     concurrency : int, optional
-        Most calls at the same moment, such as the number of threads; 100 by default, 50 for boto3's
-        client. As many connections are kept (twice as many with hedging).
+        Most calls at the same moment, such as the number of threads; 100 by default. As many
+        connections are kept (twice as many with hedging).
     url : str, optional
         The regional endpoint's URL; by default AWS's own name, which private DNS answers with the
         interface endpoint. Stack output ``RegionalUrl``.
@@ -93,7 +93,7 @@ class ClientOptions:
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC104`` and ``LLC108``; of our own two clients ``LLC119``.
+        ``LLC101`` to ``LLC104`` and ``LLC108``.
     """
 
     region: str | None = None
@@ -129,13 +129,6 @@ class ClientOptions:
         """Most connections kept per origin; of the asyncio client, most in use at a moment."""
         return self.concurrency * (2 if self.hedging else 1)
 
-    @cached_property
-    def ca_file(self) -> str:
-        """The certificate authorities' file."""
-        if self.ca_bundle is not None:
-            return os.fspath(self.ca_bundle)
-        return trusted_authorities(self.session or boto3.Session())
-
     def checked(self) -> ClientOptions:
         """The options as they will be used: session, Region and ``preconnect`` filled in."""
         assert self.timing  # checks the times and the retries
@@ -153,7 +146,9 @@ class ClientOptions:
     @cached_property
     def tls(self) -> ssl.SSLContext:
         """For ``https``; the certificate authorities are read once."""
-        return tls_context(self.ca_file)
+        if self.ca_bundle is not None:
+            return tls_context(os.fspath(self.ca_bundle))
+        return tls_context(trusted_authorities(self.session or boto3.Session()))
 
     @cached_property
     def sockets(self) -> list[tuple[int, int, int]]:
@@ -187,28 +182,6 @@ class ClientOptions:
     def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
         """What hedging remembers; ``None`` without it."""
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
-
-
-async def opened_ahead(
-    open: Callable[[str, int], Awaitable[int]],
-    route: ZonalRoute | None,
-    regional: str,
-    number: int,
-    counts: ClientCounts,
-) -> int:
-    """Open connections where calls go first, and one to the other name: checked and warm."""
-    opened = 0
-    if route is not None:
-        opened += await open(route.zonal, number)
-        number = 1 if opened else number
-    opened += await open(regional, number)
-    counts.add("connections_opened", opened)
-    return opened
-
-
-def is_proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
-    """Whether boto3 goes through a proxy: one of its configuration, or else of the environment."""
-    return bool((get_environ_proxies(url) if proxies is None else proxies).get(url.split(":")[0]))
 
 
 def takes(
@@ -294,8 +267,12 @@ class ClientBase:
         return idempotent, body_bytes(parameters.pop("Body", None))
 
     def _check_proxy(self, url: str) -> None:
-        """Refuse one that would be passed by; to this machine there is no need of any."""
-        if is_proxied(url, self._proxies) and not is_this_machine(name_of(url)[0]):
+        """Refuse one that would be passed by; to this machine there is no need of any.
+
+        As in boto3, proxies of the configuration replace those of the environment.
+        """
+        proxies = get_environ_proxies(url) if self._proxies is None else self._proxies
+        if proxies.get(url.split(":")[0]) and not is_this_machine(name_of(url)[0]):
             raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="a direct connection")
 
     def _find_route(self) -> None:

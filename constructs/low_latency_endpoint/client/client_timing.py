@@ -166,8 +166,6 @@ class CallTiming:
         it was sent. Of response streams it is the time until the head of the answer. Not counted,
         and without a limit, is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency``
         connections: ``asyncio.timeout()`` around a call ends that as well.
-        boto3's own client (``runtime_client``) cannot promise it: there the read timeout begins
-        anew with each byte, and name resolution has no limit.
 
         Examples
         --------
@@ -269,10 +267,10 @@ class ClientCounts:
     retries, reconnects, failovers, recoveries, hedges, hedges_won, generations_cancelled, \
 connections_opened : int
         Attempts repeated; those of them because the peer had closed a kept connection, which
-        spend nothing of the retries' budget (not of boto3's client); calls that left a failed
-        zone for the regional name; returns to the zone; requests sent twice, and how often the
-        second answered first; generations among them whose connection was closed because the
-        other one's first token came first; connections opened ahead of the first call.
+        spend nothing of the retries' budget; calls that left a failed zone for the regional name;
+        returns to the zone; requests sent twice, and how often the second answered first;
+        generations among them whose connection was closed because the other one's first token came
+        first; connections opened ahead of the first call.
     """
 
     def __init__(self) -> None:

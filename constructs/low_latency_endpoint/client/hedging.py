@@ -34,8 +34,6 @@ _MOST_THREADS = 20_000  # two for each of the most calls at a moment
 class Hedging:
     """When to send a call twice; its time counts from its sending, when the connection is there.
 
-    boto3's client does not tell that: its calls count from their beginning.
-
     Parameters
     ----------
     budget : float, optional

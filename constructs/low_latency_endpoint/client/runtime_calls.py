@@ -12,7 +12,7 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, ReadTimeoutError
 
 from .call_attempts import Attempts
-from .client_base import ClientBase, opened_ahead
+from .client_base import ClientBase
 from .event_loops import run_without_loop
 from .generation_requests import (
     NEW_SESSION,
@@ -201,8 +201,16 @@ class RuntimeCalls(ClientBase):
         raise NotImplementedError
 
     async def _preconnect(self, connections: int) -> int:
+        """Open connections where calls go first, and one to the other name; returns how many."""
         pool = self._open_pool()
-        opened = await opened_ahead(pool.open, self.route, self._regional, connections, self.counts)
+        opened = 0
+        regional_connections = connections
+        if self.route is not None:
+            opened = await pool.open(self.route.zonal, connections)
+            if opened:
+                regional_connections = 1
+        opened += await pool.open(self._regional, regional_connections)
+        self.counts.add("connections_opened", opened)
         if not opened:
             _log.warning("no connection to %s could be opened", self._regional)
         return opened

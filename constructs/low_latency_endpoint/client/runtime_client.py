@@ -16,14 +16,14 @@ from typing import Any
 from botocore.response import StreamingBody
 
 from .blocking_http import BlockingPool
-from .boto3_client import Boto3RuntimeClient, runtime_client
+from .boto3_client import runtime_client
 from .event_loops import run_without_loop, start_anew_after_fork
 from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import ThreadRace
 from .runtime_calls import Generation, ResponseStream, RuntimeCalls
 
-__all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
+__all__ = ["Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
 
 class RuntimeClient(RuntimeCalls):

@@ -187,7 +187,9 @@ _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
 _INVOKE = "sagemaker:InvokeEndpoint"
 _OUTSIDE = "not inside the VPC: cannot be told from here"
 _GO_INSIDE = "Run this command in the VPC, in each client zone."
-_ZONAL_FIX = "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), which finds it."
+_ZONAL_FIX = (
+    "Give callers the zonal name of their zone (output ZonalUrl), or RuntimeClient, which finds it."
+)
 _STRANGER = "999999999999"
 _LATELY, _MINUTE = timedelta(minutes=15), timedelta(minutes=1)
 
@@ -385,7 +387,7 @@ def _tls(context: VerificationContext, name: str) -> Outcome:
     except ssl.SSLCertVerificationError as error:
         return failed(
             f"{name}: {getattr(error, 'verify_message', '') or error}",
-            "Use the runtime's own name, or runtime_client(), which checks the "
+            "Use the runtime's own name, or RuntimeClient, which checks the "
             "certificate against it.",
         )
     except OSError as error:
