@@ -403,10 +403,11 @@ def test_the_summary_has_a_line_of_tokens() -> None:
 QWEN3_8B = replace(
     pinned_models.QWEN3_8B, config=pinned_models.QWEN3_8B.config | {"vocab_size": 151_936}
 )
-QWEN3_30B = replace(
-    pinned_models.QWEN3_30B,
-    config=pinned_models.QWEN3_30B.config | {"vocab_size": 151_936, "num_experts_per_tok": 8},
-)
+
+
+def qwen3_8b(**config):
+    """Qwen3-8B with another config.json; the rest of its keys stay."""
+    return replace(QWEN3_8B, config=QWEN3_8B.config | config)
 
 
 @pytest.mark.parametrize(
@@ -421,13 +422,21 @@ QWEN3_30B = replace(
         (QWEN3_8B, "ml.inf2.8xlarge", 17.2),  # 880
         # no vocabulary stated: as if it were the largest known, 300,000 x 4,096 x 2 bytes less
         (pinned_models.QWEN3_8B, "ml.g6.2xlarge", 46.41),
-        # 48 x 2,048 x 2 x (32 + 4) x 128 of attention, 2 bytes each, and 8 of 128 of what else there is
-        (QWEN3_30B, "ml.g6e.12xlarge", 1.58),
-        (pinned_models.QWEN3_30B, "ml.g6e.12xlarge", None),  # how many are active is not said
+        (qwen3_8b(model_type="new", num_experts=0), "ml.g6.2xlarge", 50.46),
         (QWEN3_8B, "ml.g7e.2xlarge", None),  # not in the table
+        # What config.json does not say to be dense:
+        (pinned_models.QWEN3_30B, "ml.g6e.12xlarge", None),  # 128 experts
+        (qwen3_8b(num_experts_per_tok=8), "ml.g6.2xlarge", None),
+        (qwen3_8b(num_local_experts=8), "ml.g6.2xlarge", None),
+        (qwen3_8b(n_routed_experts=64), "ml.g6.2xlarge", None),
+        (qwen3_8b(model_type="ernie4_5_moe"), "ml.g6.2xlarge", None),
+        (pinned_models.DEEPSEEK_V3, "ml.p5en.48xlarge", None),  # latent attention
+        (qwen3_8b(auto_map={"AutoModel": "own.Own"}), "ml.g6.2xlarge", None),
+        (qwen3_8b(text_config={"vocab_size": 151_936}), "ml.g6.2xlarge", None),
+        (qwen3_8b(architectures=["DreamForBlockDiffusion"]), "ml.g6.2xlarge", None),
+        (qwen3_8b(architectures=None), "ml.g6.2xlarge", None),
         (GGUF, "ml.g6.2xlarge", None),  # no config
         (replace(QWEN3_8B, task="image-text-to-text"), "ml.g6.2xlarge", None),
-        (replace(QWEN3_8B, config=QWEN3_8B.config | {"model_type": "new"}), "ml.g6.2xlarge", None),
     ],
 )
 def test_a_token_reads_the_weights_once(model, instance_type, milliseconds):

@@ -24,9 +24,9 @@ from .served_model import (
     attention,
     count_of,
     generates,
+    is_dense_decoder,
     is_gguf,
     own_context,
-    served_task,
     text_config,
     weight_bytes,
     weight_doubts,
@@ -417,8 +417,13 @@ class DecodePace(NamedTuple):
 
 
 @cache
-def _table(name: str, keys: str, value: str) -> Mapping[str, str]:
-    return {key: row[value] for row in rows(name) for key in row[keys].split()}
+def _bandwidths() -> Mapping[str, float]:
+    """GB per second of one accelerator's memory, by instance family."""
+    return {
+        family: float(row["gb_per_second"])
+        for row in rows("memory_bandwidth")
+        for family in row["families"].split()
+    }
 
 
 def hides_pace(environment: Mapping[str, object]) -> bool:
@@ -430,27 +435,13 @@ def hides_pace(environment: Mapping[str, object]) -> bool:
 def token_bytes(pinned: PinnedModel) -> int | None:
     """Weights that each token reads, in bytes: a bound from below; None where none is known.
 
-    The input embedding is looked up and not read. Of experts a token reads those that are active;
-    all weights but attention's count as experts', and attention's as 4 bits where any are quantized.
+    The input embedding is looked up and not read.
     """
-    config = pinned.config
-    reads = _table("decoders", "model_types", "reads").get(str(config.get("model_type")))
-    hidden = count_of(config, "hidden_size", "n_embd")
-    if reads is None or hidden is None or served_task(pinned) != "text-generation":
+    hidden = count_of(pinned.config, "hidden_size", "n_embd")
+    if hidden is None or not is_dense_decoder(pinned):
         return None
-    vocabulary = count_of(config, "vocab_size") or _LARGEST_VOCABULARY
-    read = max(weight_bytes(pinned) - 2 * vocabulary * hidden, 0)
-    if reads == "all":
-        return read
-    experts = count_of(config, "num_local_experts", "num_experts", "n_routed_experts")
-    active, shape = count_of(config, "num_experts_per_tok", "experts_per_token"), attention(config)
-    if experts is None or active is None:
-        return None
-    size, always = 0.5 if config.get("quantization_config") else 2, 0.0
-    if shape is not None:
-        heads = 2 * (shape.heads + shape.key_value_heads) * shape.head_dim
-        always = (shape.layers + shape.window_layers) * heads * hidden * size
-    return round(always + max(read - always, 0) * active / experts)
+    vocabulary = count_of(pinned.config, "vocab_size") or _LARGEST_VOCABULARY
+    return max(weight_bytes(pinned) - 2 * vocabulary * hidden, 0)
 
 
 def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
@@ -458,10 +449,9 @@ def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
     read = None if serving.model.pace_unknown else token_bytes(serving.model.pinned)
     for name, container in zip(serving.instance_types, serving.containers, strict=True):
         facts, fit = instance_facts(name), container.fit
-        table = _table("memory_bandwidth", "families", "gb_per_second")
-        if read and facts and facts.family in table:
+        if read and facts and facts.family in _bandwidths():
             spread = fit.tensor_parallel if fit.accelerator == "nvidia" else fit.accelerators
-            yield DecodePace(name, read, float(table[facts.family]), spread)
+            yield DecodePace(name, read, _bandwidths()[facts.family], spread)
 
 
 def check_itl(latency: LatencyTarget, serving: HubServing) -> None:

@@ -1,14 +1,11 @@
-"""What of a pinned model a server loads, what its config.json says of it, and which servers know it."""
+"""What of a pinned model a server loads, what its config.json says of it, and who serves it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..facts.tables import rows
 from .pinned_model import ARCHITECTURE_NOT_SERVED, OWN_CODE, PinnedFile, PinnedModel
 
 # Each of these means that not every layer keeps a key and a value per token and head: latent
@@ -197,6 +194,33 @@ def generates(pinned: PinnedModel) -> bool:
     return served_task(pinned) in GENERATION_TASKS
 
 
+# Of the decoders with experts in transformers 5.24.0 whose config.json is not nested, each states one
+# of these, but Ernie 4.5's and DBRX. The one has "moe" in its model_type, the other no hidden_size.
+_EXPERTS = ("n_routed_experts", "num_experts", "num_experts_per_tok", "num_local_experts")
+
+
+def is_dense_decoder(pinned: PinnedModel) -> bool:
+    """Whether config.json says that a model of text reads all its weights for each token.
+
+    It does not say so of models with experts, of those whose attention has no formula in
+    :func:`attention`, of those that also see or hear, and of a class that is code beside the weights.
+    """
+    config = pinned.config
+    if served_task(pinned) != "text-generation" or config.get("text_config"):
+        return False
+    if config.get("auto_map") or not _writes_token_by_token(pinned):
+        return False
+    if "moe" in _model_type(pinned) or any(config.get(key) for key in _EXPERTS):
+        return False
+    return attention(config) is not None
+
+
+def _writes_token_by_token(pinned: PinnedModel) -> bool:
+    """Whether the class is a decoder's; one that writes whole blocks has another name."""
+    classes = architectures(pinned)
+    return bool(classes) and all(name.endswith(("ForCausalLM", "LMHeadModel")) for name in classes)
+
+
 def served_weights(pinned: PinnedModel) -> tuple[PinnedFile, ...]:
     """The files whose weights a server loads: of one format, and of one model where there are more.
 
@@ -268,71 +292,52 @@ def _without_copies(files: list[PinnedFile]) -> tuple[PinnedFile, ...]:
 
 _CLASSIFIES = frozenset({"text-classification", "text-ranking"})
 _EMBEDS = frozenset({"feature-extraction", "sentence-similarity"})
+# Text Embeddings Inference 1.8.2, backends/candle/src/lib.rs: model_type of config.json. Which of
+# them classify say the files of models/.
+_TEI_CLASSIFIES = frozenset(
+    {"bert", "camembert", "gte", "modernbert", "new", "roberta", "xlm-roberta"}
+)
+_TEI_ON_GPU_ONLY = frozenset({"mistral", "qwen2"})
+_TEI_EMBEDS = _TEI_CLASSIFIES | _TEI_ON_GPU_ONLY | {
+    "distilbert", "gemma3_text", "mpnet", "nomic_bert", "qwen3",
+}  # fmt: skip
 _GENERATIVE = frozenset({"vllm", "sglang"})
 # The only encoder with a decoder that vLLM kept: https://github.com/vllm-project/vllm/pull/24907
 _WHISPER = "WhisperForConditionalGeneration"
 
 
-@cache
-def _known(server: str) -> Mapping[str, str]:
-    """Kind of model that a server serves, by the model's name in ``config.json``."""
-    return MappingProxyType(
-        {row["name"]: row["serves"] for row in rows("known_models") if row["server"] == server}
-    )
-
-
-def tei_knows(pinned: PinnedModel, *, gpu: bool) -> bool:
+def tei_serves(pinned: PinnedModel, *, gpu: bool) -> bool:
     """Whether Text Embeddings Inference serves a model for its task.
 
     It needs the fast tokenizer's file besides: "text-embeddings-inference only supports fast
     tokenizers" (router/src/lib.rs).
     """
-    serves = _known("tei").get(_model_type(pinned), "").split()
+    kind = _model_type(pinned)
     if not any(file.path == "tokenizer.json" for file in pinned.files):
         return False
-    if "gpu" in serves and not gpu:
+    if kind in _TEI_ON_GPU_ONLY and not gpu:
         return False
     task = served_task(pinned)
-    return (task in _EMBEDS and "embeds" in serves) or (
-        task in _CLASSIFIES and "classifies" in serves
-    )
+    if task in _CLASSIFIES:
+        return kind in _TEI_CLASSIFIES
+    return task in _EMBEDS and kind in _TEI_EMBEDS
 
 
-def check_server_knows(
-    pinned: PinnedModel, server: str, *, gpu: bool, where: str
-) -> tuple[str, ...]:
-    """Raise where it is sure that a server does not know a model; return what is doubtful."""
-    classes, kind = architectures(pinned), _model_type(pinned)
-    named = ", ".join(classes) or kind or "no architecture"
-    if server == "tei" and not tei_knows(pinned, gpu=gpu):
+def check_served(pinned: PinnedModel, server: str, *, gpu: bool, where: str) -> tuple[str, ...]:
+    """Raise where a server does not serve a kind of model; return what is doubtful."""
+    kind = _model_type(pinned)
+    if server == "tei" and not tei_serves(pinned, gpu=gpu):
         raise ARCHITECTURE_NOT_SERVED.error(
             got=f"{kind or 'no model_type'} for {served_task(pinned)}"
             f" on {'a GPU' if gpu else 'a CPU'}, and Text Embeddings Inference",
-            allowed=", ".join(sorted(_known("tei"))) + ", with a tokenizer.json",
+            allowed=", ".join(sorted(_TEI_EMBEDS)) + ", with a tokenizer.json",
             where=where,
         )
     if server in _GENERATIVE and _encodes_first(pinned):
+        named = ", ".join(architectures(pinned)) or kind or "no architecture"
         raise ARCHITECTURE_NOT_SERVED.error(
             got=f"{named}, an encoder-decoder model, and {server}",
             allowed="decoder-only models",
-            where=where,
-        )
-    gone = [name for name in classes if _known("vllm").get(name, "").startswith("until")]
-    if server == "vllm" and gone:
-        raise ARCHITECTURE_NOT_SERVED.error(
-            got=f"{gone[0]}, which vLLM served {_known('vllm')[gone[0]]}",
-            allowed="a model that vLLM serves today",
-            where=where,
-        )
-    if server == "vllm" and not any(name in _known("vllm") for name in classes):
-        return (
-            f"{named} is not in the list of vLLM's architectures of August 2026: vLLM starts if it "
-            "came since, or if transformers' own code of it will do",
-        )
-    if server == "huggingface" and not _transformers_knows(pinned) and not _has_own_code(pinned):
-        raise ARCHITECTURE_NOT_SERVED.error(
-            got=f"model_type {kind or 'missing'}, and transformers 5.5.3",
-            allowed="a model_type of transformers, or code beside the weights",
             where=where,
         )
     if server == "huggingface" and generates(pinned):
@@ -346,27 +351,20 @@ def trusts_own_code(
     """Whether the container runs code beside the weights; TEI and llama.cpp cannot run any."""
     if server in ("tei", "llama-cpp") or not _has_own_code(pinned):
         return False
-    known = _transformers_knows(pinned)
-    if server in _GENERATIVE:
-        known = known or any(name in _known("vllm") for name in architectures(pinned))
-    if trust_remote_code is None and not known:
+    if trust_remote_code is None:
         code = [file.path for file in pinned.files if file.path.endswith(".py")]
         raise OWN_CODE.error(
             got=f"{pinned.model} with {', '.join(code[:4])}",
             allowed="trust_remote_code=True, or False",
             where=where,
         )
-    return bool(trust_remote_code)
+    return trust_remote_code
 
 
 def _has_own_code(pinned: PinnedModel) -> bool:
     return bool(pinned.config.get("auto_map")) and any(
         file.path.endswith(".py") for file in pinned.files
     )
-
-
-def _transformers_knows(pinned: PinnedModel) -> bool:
-    return _model_type(pinned) in _known("huggingface")
 
 
 def _encodes_first(pinned: PinnedModel) -> bool:

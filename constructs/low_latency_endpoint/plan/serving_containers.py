@@ -1,7 +1,7 @@
 """Which container serves a pinned model on an instance type, and what its environment tells the server.
 
-The images are data (``data/serving_containers.csv``), and so is what each server knows
-(``data/known_models.csv``). All of them serve ``/opt/ml/model`` without the network.
+The images are data (``data/serving_containers.csv``). All of them serve ``/opt/ml/model`` without the
+network.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..facts.tables import rows
 from .model_memory import ModelFit, model_fit
 from .pinned_model import NO_CONTAINER, SERVER, PinnedModel
 from .served_model import (
-    check_server_knows,
+    check_served,
     generates,
     is_gguf,
     is_projector,
     served_task,
     served_weights,
-    tei_knows,
+    tei_serves,
     trusts_own_code,
 )
 
@@ -258,7 +258,7 @@ def serving_container(
         raise SERVER.error(got=server, allowed=", ".join(names), where=where)
     chosen = server or _server(pinned, facts)
     image = _image(pinned, facts, chosen, instance_type, where, stated=server is not None)
-    doubts = check_server_knows(pinned, chosen, gpu=image.accelerator == "nvidia", where=where)
+    doubts = check_served(pinned, chosen, gpu=image.accelerator == "nvidia", where=where)
     trusted = trusts_own_code(pinned, chosen, trust_remote_code, where)
     fit = model_fit(
         pinned, instance_type, context_length=context_length, volume_gb=volume_gb, where=where
@@ -295,7 +295,7 @@ def _server(pinned: PinnedModel, facts: InstanceFacts | None) -> str:
         return "vllm"
     gpu = facts is not None and facts.accelerator == "nvidia"
     runs = any(image.server == "tei" and _runs_on(image, facts) for image in serving_images())
-    return "tei" if runs and tei_knows(pinned, gpu=gpu) else "huggingface"
+    return "tei" if runs and tei_serves(pinned, gpu=gpu) else "huggingface"
 
 
 def _runs_on(image: ServingImage, facts: InstanceFacts | None) -> bool:
