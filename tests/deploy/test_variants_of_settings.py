@@ -116,7 +116,18 @@ def test_verify_holds_each_variant_against_its_own_plan(name: str) -> None:
 
 
 @pytest.mark.realtime
-def test_routing_is_compared_from_the_settings_alone(name: str, settings: Path) -> None:
+def test_routing_is_compared_from_the_settings_alone(
+    aws: LocalAws, name: str, settings: Path
+) -> None:
+    sagemaker = aws.client("sagemaker")
+    # A comparison wants as many instances on both sides; their plans have six and two.
+    sagemaker.update_endpoint_weights_and_capacities(
+        EndpointName=name,
+        DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 2}],
+    )
+    sagemaker.get_waiter("endpoint_in_service").wait(
+        EndpointName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600}
+    )
     arguments = ["--users", "4", "--pairs", "4", "--block", "1.5s", "--settle", "0.5s", "--json"]
     answer = CliRunner().invoke(app, ["compare-routing", "--settings", str(settings), *arguments])
     report = json.loads(answer.stdout)

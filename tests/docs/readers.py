@@ -243,6 +243,7 @@ def _and_chat(desk: Desk) -> None:
     """A language model beside the variants, with the settings that the page shows of it."""
     (shown,) = (text for text in _shown("compare-routing", "yaml") if "tokens:" in text)
     template = Template((TEMPLATES / "language-model.yaml").read_text("utf-8"))
+    desk.write("prompts.jsonl", f"{REQUEST}\n")
     given = {"name": "chat", "model_data": "s3://my-bucket/chat/"}
     chat = yaml.safe_load(template.safe_substitute(given))["endpoints"]["chat"]
     chat |= yaml.safe_load(shown)["endpoints"]["chat"]

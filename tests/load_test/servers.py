@@ -21,7 +21,7 @@ from roles_under_test import give_hosting_role
 from local_sagemaker import LocalAws
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import open_clients
-from low_latency_endpoint.load_test.compare.sides import Sides, read_sides
+from low_latency_endpoint.load_test.compare.sides import Side, read_sides
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
@@ -75,7 +75,7 @@ def make_endpoint(aws: LocalAws, name: str, *variants: Mapping[str, Any]) -> Non
     )
 
 
-def read_both(*endpoints: str, variants: tuple[str, ...] = ()) -> Sides:
+def read_both(*endpoints: str, variants: tuple[str, ...] = ()) -> tuple[Side, Side]:
     """Both sides of a comparison, in the AWS of the environment."""
     client, region = open_clients(None, None)
     return read_sides(Account(client, region), endpoints, variants)

@@ -16,21 +16,17 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.account.sessions import AwsUnavailable, Unreadable
+from low_latency_endpoint.account.sessions import Unreadable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.compare import compare_routing as compare
-from low_latency_endpoint.load_test.compare.compare_routing import (
-    ComparisonPlan,
-    Watch,
-    compare_routing,
-    run,
-)
-from low_latency_endpoint.load_test.compare.sides import Side, Sides
+from low_latency_endpoint.load_test.compare.compare_routing import Watch, compare_routing, run
+from low_latency_endpoint.load_test.compare.comparison_plan import ComparisonPlan
+from low_latency_endpoint.load_test.compare.sides import Side
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import OPENAI, Target
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.report.numbers import percent
 from tests.refusals import refused
@@ -40,19 +36,19 @@ from .servers import make_endpoint, make_model, read_both
 
 pytestmark = pytest.mark.usefixtures("environment")
 
-RANDOM, LEAST = "RANDOM", "LEAST_OUTSTANDING_REQUESTS"
+RANDOM = "RANDOM"
+LEAST = "LEAST_OUTSTANDING_REQUESTS"
+PREFIX = "PREFIX_AWARE"
 PAYLOADS = Payloads.of_bytes(b"{}")
 PLAN = ComparisonPlan(users=20, pairs=6, block_seconds=60.0, settle_seconds=5.0)
 
 
 def side(name: str, routing: str, instances: int = 5, **more: Any) -> Side:
-    return Side(
-        "sentiment",
-        ServingFleet(name, ("random", "least"), "ml.g5.xlarge", instances, routing, **more),
-    )
+    fleet = ServingFleet(name, ("random", "least"), "ml.g5.xlarge", instances, routing, **more)
+    return Side("sentiment", fleet, routing)
 
 
-SIDES = Sides(side("random", RANDOM), side("least", LEAST))
+SIDES = (side("random", RANDOM), side("least", LEAST))
 
 
 @dataclass
@@ -181,24 +177,15 @@ def test_interrupted_it_says_what_it_has():
     assert late.sentence.endswith("at 20 callers. Interrupted: 5 of 6 pairs.")
 
 
-def test_an_account_that_no_longer_answers_at_the_end_takes_no_report_away(monkeypatch):
-    """Credentials may expire in the half hour that it takes."""
-    report, reads = run(PLAN, SIDES, sides_of(0.2, 0.15)), iter([SIDES])
-
-    def read(*_: Any) -> Sides:
-        try:
-            return next(reads)
-        except StopIteration:
-            raise AwsUnavailable("the token has expired") from None
-
-    monkeypatch.setattr(compare, "open_clients", lambda *_: (None, "us-east-1"))
-    monkeypatch.setattr(compare, "read_sides", read)
-    monkeypatch.setattr(compare, "run", lambda *_, **__: report)
-    found = compare.compare_routing(
-        ["sentiment"], Payloads.of("{}"), PLAN, generator=lambda _: sides_of()[0]
-    )
-    assert (found.after, found.sentence) == (None, report.sentence)
-    assert any("the token has expired" in doubt for doubt in found.doubts)
+def test_each_pair_has_bodies_of_its_own_the_same_on_both_sides():
+    """Or a cache would find whole prompts of earlier blocks, which no caller sends twice."""
+    both = sides_of()
+    run(PLAN, SIDES, both)
+    numbers = {"random": [], "least": []}
+    for name, step in both[0].clock.blocks:
+        numbers[name].append(step.first_number)
+    assert numbers["random"] == numbers["least"]
+    assert len(set(numbers["random"])) == PLAN.pairs
 
 
 # -------------------------------------------------------------------------------- what is said
@@ -235,17 +222,10 @@ def test_errors_of_a_side_make_it_no_comparison():
 
 
 def test_what_makes_it_less_sure_is_said():
-    uneven = Sides(
-        side("random", RANDOM),
-        side("least", LEAST, 1, minimum=1, maximum=9),
-        ("instance type ml.g5.xlarge and ml.g6.xlarge",),
-    )
-    report = replace(run(PLAN, uneven, sides_of()), after=SIDES)
-    assert report.warnings == (
-        "The sides differ in more than routing: instance type ml.g5.xlarge and ml.g6.xlarge",
+    uneven = (side("random", RANDOM), side("least", LEAST, 1, minimum=1, maximum=9))
+    assert run(PLAN, uneven, sides_of()).warnings == (
         "sentiment/least has one instance: there is nothing to route",
         "Scaling may change the instances of sentiment/least meanwhile (1 to 9)",
-        "sentiment/least had 1 instances at the start and 5 at the end",
     )
     short = run(replace(PLAN, users=1, block_seconds=0.9), SIDES, sides_of())
     assert short.warnings[0].startswith("Fewer requests lie beyond p90 and p99 than the interval")
@@ -278,7 +258,6 @@ def test_json_holds_everything_and_no_nan():
         ({"users": 1, "confidence": 95}, "LLT121"),
         ({"users": 1, "block_seconds": 0.0}, "LLT131"),
         ({"users": 1, "settle_seconds": -1.0}, "LLT130"),
-        ({"users": 1, "warm_seconds": -1.0}, "LLT130"),
         ({"users": 1, "allowed_errors": 2}, "LLT116"),
     ],
 )
@@ -297,6 +276,8 @@ def aws() -> Iterator[LocalAws]:
     )
     with LocalAws.start(model_servers={"*": server}, runtime=RuntimeOptions(seed=1)) as running:
         make_model(running)
+        make_model(running, "copy")
+        make_model(running, "other", "2")
         make_endpoint(
             running,
             "sentiment",
@@ -309,57 +290,93 @@ def aws() -> Iterator[LocalAws]:
 def test_two_variants_of_one_endpoint_need_no_names(aws):
     found = read_both("sentiment")
     assert [one.fleet.variant for one in found] == ["random", "least"]  # the base is RANDOM
-    assert found.labels == (RANDOM, LEAST)  # which is what a variant without RoutingConfig has
+    # What a variant without RoutingConfig has is RANDOM.
+    assert [one.routing for one in found] == [RANDOM, LEAST]
     assert [one.fleet.instances for one in found] == [5, 5]
-    assert (found.differences, found.warnings, found.unknown) == ((), (), ())
-    assert read_both("sentiment", variants=("least", "random")).labels == (RANDOM, LEAST)
+    assert [one.warnings for one in found] == [(), ()]
+    assert read_both("sentiment", variants=("least", "random")) == found
 
 
-def test_whatever_else_differs_is_said(aws):
-    make_model(aws, "other", "2")
+def test_two_endpoints_are_compared_by_their_first_variants(aws):
+    make_endpoint(aws, "with-least", {"Routing": LEAST})
+    make_endpoint(aws, "with-random", {})
+    found = read_both("with-least", "with-random")
+    assert [one.name for one in found] == ["with-random/primary", "with-least/primary"]
+
+
+def test_prefix_length_and_threshold_are_part_of_the_routing(aws):
+    def prefix_aware(length: int) -> dict[str, Any]:
+        config = {"PrefixLength": length, "ConcurrencyThreshold": 16}
+        return {"RoutingStrategy": PREFIX, "PrefixAwareRoutingConfig": config}
+
     make_endpoint(
         aws,
-        "with-least",
-        {
-            "Routing": LEAST,
-            "InstanceType": "ml.g5.2xlarge",
-            "InitialInstanceCount": 3,
-            "ModelName": "other",
-            "ContainerStartupHealthCheckTimeoutInSeconds": 600,
-        },
+        "chat",
+        {"VariantName": "long", "RoutingConfig": prefix_aware(2048)},
+        {"VariantName": "short", "RoutingConfig": prefix_aware(1024)},
+        {"VariantName": "same", "RoutingConfig": prefix_aware(1024)},
+        {"VariantName": "random"},
+        {"VariantName": "least", "Routing": LEAST},
     )
-    found = read_both("with-least", "sentiment", variants=("primary", "random"))
-    assert found.labels == (RANDOM, LEAST)
-    text = "\n".join(found.differences)
-    assert "instance type ml.g5.xlarge and ml.g5.2xlarge" in text
-    assert "number of instances 5 and 3" in text
-    assert "ContainerStartupHealthCheckTimeoutInSeconds none and 600" in text
-    assert "model's PrimaryContainer" in text
-    assert len(found.warnings) == 4
+    found = read_both("chat", variants=("long", "short"))
+    assert [one.routing for one in found] == ["PREFIX_AWARE 2048/16", "PREFIX_AWARE 1024/16"]
+    assert found[1].text == "chat/short: 5 x ml.g5.xlarge, PREFIX_AWARE 1024/16"
+    for simpler, strategy in (("random", RANDOM), ("least", LEAST)):
+        found = read_both("chat", variants=("long", simpler))
+        assert [one.routing for one in found] == [strategy, "PREFIX_AWARE 2048/16"]
+    with refused("LLT119", says="PREFIX_AWARE 1024/16 for chat/short and chat/same"):
+        read_both("chat", variants=("short", "same"))
+    with refused("LLT118"):
+        read_both("chat")
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"InstanceType": "ml.g5.2xlarge"}, "primary on 5 x ml.g5.2xlarge with the model model"),
+        ({"InitialInstanceCount": 3}, "primary on 3 x ml.g5.xlarge with the model model"),
+        ({"ModelName": "other"}, "primary on 5 x ml.g5.xlarge with the model other"),
+    ],
+    ids=["instance-type", "instances", "model"],
+)
+def test_sides_that_differ_in_more_than_routing_are_refused(aws, other, says):
+    name = f"unlike-{next(iter(other)).lower()}"
+    make_endpoint(aws, name, {"Routing": LEAST, **other})
+    with refused("LLT172", says=says):
+        read_both(name, "sentiment", variants=("primary", "random"))
 
 
 def test_models_of_other_names_that_hold_the_same_are_no_difference(aws):
-    make_model(aws, "copy")
     make_endpoint(aws, "with-copy", {"Routing": LEAST, "ModelName": "copy"})
-    assert read_both("with-copy", "sentiment", variants=("primary", "random")).differences == ()
+    found = read_both("with-copy", "sentiment", variants=("primary", "random"))
+    assert [one.routing for one in found] == [RANDOM, LEAST]
 
 
-def test_sides_that_route_alike_are_refused_unless_that_is_wanted(aws):
+def test_sides_that_route_alike_are_refused_before_anything_is_sent(aws):
     make_endpoint(
         aws, "alike", {"VariantName": "a", "Routing": LEAST}, {"VariantName": "b", "Routing": LEAST}
     )
-
-    def compare(plan: ComparisonPlan) -> Any:
-        both = dict(zip("ab", sides_of(), strict=True))
-        return compare_routing(
-            ["alike"], PAYLOADS, plan, generator=lambda target: both[target.target_variant]
-        )
-
     with refused("LLT119"):
-        compare(PLAN)
-    report = compare(replace(PLAN, same_routing=True))
-    assert report.sides.labels == ("a", "b")
-    assert report.warnings[0].startswith("Both sides route by LEAST_OUTSTANDING_REQUESTS")
+        compare_routing(["alike"], PAYLOADS, PLAN)
+
+
+def test_each_side_gets_its_own_endpoint_and_variant(aws):
+    targets = []
+
+    def generator(target: Target) -> FakeSide:
+        targets.append(target)
+        return sides_of()[0]
+
+    report = compare_routing(["sentiment"], PAYLOADS, PLAN, generator=generator)
+    assert [each.target_variant for each in targets] == ["random", "least"]
+    assert report.payload == PAYLOADS.source
+    assert report.labels == (RANDOM, LEAST)
+
+
+def test_the_openai_path_cannot_choose_a_variant(aws):
+    target = Target("sentiment", "us-east-1", streaming=True, api=OPENAI)
+    with refused("LLT164"):
+        compare_routing(["sentiment"], PAYLOADS, PLAN, target=target)
 
 
 @pytest.mark.parametrize(
@@ -378,19 +395,29 @@ def test_what_are_no_two_sides_is_refused(aws, endpoints, variants, code):
         read_both(*endpoints, variants=tuple(variants))
 
 
-def test_what_may_not_be_read_is_unknown_and_not_random(aws, monkeypatch):
-    answered = Account.read
+def deny(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    """Let the account refuse to tell."""
+    read = Account.read
 
-    def refused(self: Account, service: str, operation: str, *more: Any, **request: Any) -> Any:
-        if operation == "describe_endpoint_config":
+    def reading(self: Account, service: str, name: str, *more: Any, **request: Any) -> Any:
+        if name == operation:
             raise Unreadable("denied")
-        return answered(self, service, operation, *more, **request)
+        return read(self, service, name, *more, **request)
 
-    monkeypatch.setattr(Account, "read", refused)
-    found = read_both("sentiment")
-    assert not found.known
-    assert found.labels == ("least", "random")
-    assert "How the sides route could not be read" in found.warnings
+    monkeypatch.setattr(Account, "read", reading)
+
+
+def test_routing_that_may_not_be_read_is_not_random(aws, monkeypatch):
+    deny(monkeypatch, "describe_endpoint_config")
+    with pytest.raises(Unreadable, match="denied"):
+        read_both("sentiment")
+
+
+def test_models_that_may_not_be_read_are_not_the_same(aws, monkeypatch):
+    make_endpoint(aws, "with-another", {"Routing": LEAST, "ModelName": "copy"})
+    deny(monkeypatch, "describe_model")
+    with pytest.raises(Unreadable, match="denied"):
+        read_both("with-another", "sentiment", variants=("primary", "random"))
 
 
 # --------------------------------------------------------------------------------- the command

@@ -9,7 +9,7 @@ import typer
 
 from .chosen_endpoints import stated_sides
 from .load_inputs import ResultFiles, Sending, seconds_of
-from .options import Markdown, argument, flag, grouped, option
+from .options import Markdown, argument, grouped, option
 
 
 @dataclass
@@ -31,13 +31,7 @@ class Blocks:
         metavar="TIME",
     )
     settle: str = option("Time after each switch that is not measured.", "3s", metavar="TIME")
-    warm: str | None = option(
-        "Time to load each side before measuring, so that prefix caches fill. Default: the length of "
-        "a block with --tokens, otherwise 0s.",
-        metavar="TIME",
-    )
     confidence: float = option("Confidence level of the intervals.", 0.95, metavar="SHARE")
-    same_routing: bool = flag("Allow sides with the same routing, to test the comparison itself.")
     endpoints: list[str] | None = argument(
         "One endpoint with two variants, or two endpoints. Default: the one with two variants in "
         "the settings file.",
@@ -64,7 +58,7 @@ def compare_routing(
 
     Sends the same requests to two variants in alternating blocks, so that a slowdown of the machine
     or the fleet affects both. Reports the differences in latency and throughput with confidence
-    intervals. With --tokens it reads responses token by token.
+    intervals.
 
     \b
     Exit codes:
@@ -78,12 +72,10 @@ def compare_routing(
       low-latency compare-routing --users 20
       low-latency compare-routing sentiment --variant a --variant b --tps 200
       low-latency compare-routing with-a with-b --users 40 -o result.json
-      low-latency compare-routing chat --variant a --variant b --users 40 \\
-        --tokens input=1024,output=128,shared_prefix=0.8,prefixes=40
     """
     results.check()
-    from ..load_test.compare.compare_routing import ComparisonPlan
     from ..load_test.compare.compare_routing import compare_routing as compared
+    from ..load_test.compare.comparison_plan import ComparisonPlan
     from ..load_test.search.result_file import write_text
 
     endpoints, meant = stated_sides(
@@ -102,8 +94,6 @@ def compare_routing(
         confidence=blocks.confidence,
         allowed_errors=sending.allowed_errors,
         seed=sending.seed,
-        same_routing=blocks.same_routing,
-        warm_seconds=None if blocks.warm is None else seconds_of(blocks.warm, "--warm"),
     )
     endpoint = sending.stated(meant)
     payloads, target = sending.payloads(endpoint), sending.target(endpoints[0], endpoint)

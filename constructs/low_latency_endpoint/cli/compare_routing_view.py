@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rich.text import Text
 
 from ..load_test.compare.compare_routing import Watch
@@ -38,12 +36,9 @@ class ComparisonDisplay(LiveDisplay):
             self._line(text)
 
     def _second(self, label: str, pair: int, p: Progress) -> None:
-        what = f"Pair {pair}" if pair else "Before the first pair"
-        late = p.first_token_p95
-        tokens = "" if math.isnan(late) else f", TTFT p95 {milliseconds(late)}"
         self._now = Text.assemble(
-            f"{what}, {label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
-            f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}{tokens}",
+            f"Pair {pair}, {label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
+            f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}",
             (f", {p.failed:,} failed" if p.failed else "", "red"),
         )
         self._show()
@@ -62,8 +57,7 @@ class ComparisonDisplay(LiveDisplay):
 
 def _line(pair: Pair, report: RoutingComparison) -> str:
     parts = [
-        f"{label} {_shown(each)}"
-        for label, each in zip(report.sides.labels, pair.results, strict=True)
+        f"{label} {_shown(each)}" for label, each in zip(report.labels, pair.results, strict=True)
     ]
     repeated = bool(report.set_aside) and report.set_aside[-1] is pair
     said = " (to be repeated: client-bound)" if repeated else ""
@@ -71,9 +65,4 @@ def _line(pair: Pair, report: RoutingComparison) -> str:
 
 
 def _shown(result: StepResult) -> str:
-    if (tokens := result.tokens) is None:
-        return f"p99 {milliseconds(result.latency.percentile(99))}, {readable(result.rate, 4)}/s"
-    return (
-        f"TTFT p99 {milliseconds(tokens.first_token.percentile(99))}, "
-        f"{readable(result.token_rate, 4)} tokens/s"
-    )
+    return f"p99 {milliseconds(result.latency.percentile(99))}, {readable(result.rate, 4)}/s"

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compare.compare_routing import ComparisonPlan as ComparisonPlan
     from .compare.compare_routing import compare_routing as compare_routing
+    from .compare.comparison_plan import ComparisonPlan as ComparisonPlan
     from .engine.arrivals import Arrivals as Arrivals
     from .engine.arrivals import ConstantArrivals as ConstantArrivals
     from .engine.arrivals import PoissonArrivals as PoissonArrivals
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from .search.run_plans import users_plan as users_plan
 
 _NAMES_OF = {
-    "compare.compare_routing": "ComparisonPlan compare_routing",
+    "compare.compare_routing": "compare_routing",
+    "compare.comparison_plan": "ComparisonPlan",
     "engine.arrivals": "Arrivals ConstantArrivals PoissonArrivals RampArrivals ReplayedArrivals "
     "SteppedArrivals",
     "engine.generator_process": "GeneratorProcess",

@@ -34,8 +34,9 @@ from examples.published_routing_gains import (
 )
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.load_test.compare.compare_routing import ComparisonPlan, compare_routing
+from low_latency_endpoint.load_test.compare.compare_routing import compare_routing
 from low_latency_endpoint.load_test.compare.comparison import changes
+from low_latency_endpoint.load_test.compare.comparison_plan import ComparisonPlan
 from low_latency_endpoint.load_test.compare.report import RoutingComparison
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 
@@ -149,11 +150,11 @@ def simulated() -> dict[int, Gain]:
 
 def test_the_published_sizes_were_run(measured):
     users = {1: 4, 5: 20, 10: 40, 15: 60, 20: 80}
-    assert {size: report.plan["users"] for size, report in measured.items()} == users
+    assert {size: report.plan.users for size, report in measured.items()} == users
     for size, report in measured.items():
         assert [side.fleet.instances for side in report.sides] == [size, size]
-        assert report.sides.labels == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
-        assert report.sides.warnings == () or size == 1
+        assert report.labels == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+        assert all(side.warnings == () for side in report.sides) or size == 1
         assert report.valid
 
 
