@@ -40,7 +40,7 @@ def make(server: LoopbackRuntime, folder: Path, kind: str) -> Iterator[Callable[
 
     def caller(**more: Any) -> Caller:
         given = {"url": server.url, "ca_bundle": folder / "ca.pem", **more}
-        made.append(Caller(given.pop("kind", kind), **given))
+        made.append(Caller(kind, **given))
         return made[-1]
 
     yield caller

@@ -196,8 +196,7 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         value=f"{container.repository}:{container.tag}",
         rule="by the model's task and the instance type's accelerator",
         inputs={"server": container.server, "tensor parallel": fit.tensor_parallel},
-        source=container.source if container.source.startswith("http") else "",
-        note="" if container.source.startswith("http") else container.source,
+        note=container.source,
     )
     yield Decision(
         name="concurrent_requests",
@@ -214,11 +213,12 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
             "tokens there is room for": fit.kv_tokens if fit.kv_tokens is not None else "not known",
             "context": fit.context if fit.context is not None else "not known",
         },
-        note="; ".join(fit.lines()[:2]),
+        note="; ".join(fit.lines()),
     )
-    for pace in sorted(decode_paces(serving), key=lambda decode_pace: -decode_pace.milliseconds)[
-        :1
-    ]:
+    pace = max(
+        decode_paces(serving), key=lambda decode_pace: decode_pace.milliseconds, default=None
+    )
+    if pace is not None:
         yield Decision(
             name="inter_token_floor",
             value=round(pace.milliseconds, 2),

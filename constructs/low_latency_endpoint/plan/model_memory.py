@@ -110,7 +110,6 @@ class KvCache:
 class ModelFit:
     """How a model lies in the memory of an instance."""
 
-    model: str  # what was asked about
     instance_type: str
     # as in :class:`.instance_types.InstanceFacts`; ``None`` for main memory
     accelerator: str | None
@@ -145,7 +144,7 @@ class ModelFit:
         return self.context_length or self.model_context
 
     def lines(self) -> tuple[str, ...]:
-        """What the plan says of it, beside the warnings."""
+        """What the explanation says of weights and cache."""
         lines = []
         if self.memory_bytes:
             kind = "of main memory" if self.accelerator is None else f"{self.accelerator}"
@@ -157,15 +156,6 @@ class ModelFit:
             lines.append(
                 f"{self.kv_bytes_per_token:,} bytes of cache per token: room for {self.kv_tokens:,} "
                 "tokens of one request"
-            )
-        if self.concurrent_requests is not None:
-            lines.append(
-                f"{self.concurrent_requests} at the same time with {self.context:,} tokens each"
-            )
-        if self.memory_bytes and self.accelerator:
-            lines.append(
-                f"assumed: servers use {GPU_MEMORY_UTILIZATION:.0%} of an accelerator's memory, "
-                f"{_gib(OVERHEAD_BYTES)} of that for activations and CUDA graphs"
             )
         return tuple(lines)
 
@@ -189,7 +179,6 @@ def model_fit(
     if facts is None or memory is None:
         doubt = f"the memory of {instance_type} is not known: whether the model fits is not checked"
         return ModelFit(
-            model=pinned.model,
             instance_type=instance_type,
             accelerator=facts.accelerator if facts else None,
             accelerators=0,
@@ -260,7 +249,6 @@ def _fit(
     spread, parallel, doubts = _spread(pinned, facts, memory.accelerators)
     room = memory.usable - -(-weights // spread)
     fit = ModelFit(
-        model=pinned.model,
         instance_type=facts.name,
         accelerator=facts.accelerator,
         accelerators=memory.accelerators,
