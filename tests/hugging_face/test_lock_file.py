@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError, LowLatencyEndpointError
-from low_latency_endpoint.hugging_face.lock_file import MOST_BYTES, lock_text, read_lock, write_lock
+from low_latency_endpoint.hugging_face.lock_file import lock_text, read_lock, write_lock
+from low_latency_endpoint.options.yaml_source import MOST_BYTES
 from low_latency_endpoint.plan.pinned_model import PinnedFile, digest_of
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from tests.pinned_models import QWEN

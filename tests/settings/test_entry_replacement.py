@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from low_latency_endpoint.options.yaml_source import parse_yaml
 from low_latency_endpoint.settings.yaml_editing import YamlEntry, edited_yaml
-from low_latency_endpoint.settings.yaml_source import parse_yaml
 from tests.refusals import refused
 
 LIST = YamlEntry("containers", [{"image": {"uri": "r/i:1"}, "environment": {"A": "1"}}])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.options.yaml_source import parse_yaml
 from low_latency_endpoint.settings import load_settings, parse_settings
-from low_latency_endpoint.settings.yaml_source import parse_yaml
 from tests.settings.test_mistakes import text_of
 from tests.settings_files import problems
 

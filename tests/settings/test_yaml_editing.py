@@ -15,9 +15,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
+from low_latency_endpoint.options.yaml_source import parse_yaml
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.yaml_editing import edit_settings_file, edited_yaml, write_edit
-from low_latency_endpoint.settings.yaml_source import parse_yaml
 from tests.refusals import refused
 from tests.settings_files import problems
 
@@ -159,6 +159,7 @@ def test_a_value_that_stands_there_already_changes_nothing() -> None:
         ("a: [{b: 1}]\n", ("a", "b")),
         ("a: |\n  text\n", ("a",)),
         ("x: &x {y: 1}\na: {<<: *x, <<: *x}\n", ("b",)),  # which ruamel.yaml does not read
+        ("a: # why\n  \n\n |\n\n\n", ("b",)),  # neither with its comment
         ("a: 1\r\nb: 2\n", ("a",)),  # line ends of two kinds
         ("# only a comment\n", ("a",)),
         ("", ("a",)),
@@ -377,5 +378,5 @@ def test_settings_that_would_not_hold_are_refused_before_writing(copy: Path) -> 
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with refused("LLE901"):
-        edit_settings_file(tmp_path / "none.yaml", {})
+    found = problems(tmp_path / "none.yaml", lambda path: edit_settings_file(path, {}))
+    assert found == [(1, "LLE901")]

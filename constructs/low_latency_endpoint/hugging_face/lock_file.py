@@ -13,10 +13,6 @@ from typing import Any
 from ..plan.pinned_model import LOCK_FILE, PinnedModel, lock_document, models_of, pinned_in
 
 LOCK_NAME = "models.lock.yaml"
-MOST_BYTES = 1_000_000
-"""Of a lock file, as of a settings file: some 5,000 files of models."""
-_DEEPEST = 50  # levels; a lock file has five
-_MOST_EVENTS = 50_000  # six for each file of a model
 _HEAD = """\
 # Written by `low-latency pin`, for version control. Not for editing: each model has a digest.
 """
@@ -28,33 +24,15 @@ def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, P
 
 
 def _document(path: str | Path) -> Any:
-    """What a lock file holds; aliases and tags, which ``pin`` never writes, are refused."""
-    import yaml  # with the first lock file, and not with the constructs
+    """What a lock file holds."""
+    from ..options.yaml_source import read_yaml  # with the first lock file, not with the constructs
 
-    # libyaml's where it is there: ten times as fast, and lock files of large models are long.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"more than {MOST_BYTES:,} bytes")
-        text = content.decode()
-        depth = 0
-        for number, event in enumerate(yaml.parse(text, Loader=loader)):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:  # composing 50,000 levels ends the process
-                raise ValueError("very deep nesting")
-            if number > _MOST_EVENTS:
-                raise ValueError(f"more than {_MOST_EVENTS:,} keys and values")
-            if getattr(event, "anchor", None) or getattr(event, "tag", None):
-                raise ValueError("an anchor, an alias or a tag")
-        return yaml.load(text, Loader=loader)
-    except (OSError, ValueError, OverflowError, yaml.YAMLError) as problem:
-        got = problem.strerror if isinstance(problem, OSError) else str(problem)
-        raise LOCK_FILE.error(
-            got=got or "an error", allowed="a file that low-latency pin wrote", where=str(path)
-        ) from None
+    source = read_yaml(path)
+    if source.problems:
+        _, problem = source.problems[0]
+        allowed = "a file that low-latency pin wrote"
+        raise LOCK_FILE.error(got=problem.got, allowed=allowed, where=str(path))
+    return source.values
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
@@ -75,27 +53,21 @@ def _read(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
 
 def lock_text(models: Iterable[PinnedModel]) -> str:
     """The lock file's text; the same models give the same bytes."""
-    import yaml
+    from ..options.yaml_source import yaml_text
 
-    class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    document = lock_document(models)
-    written = yaml.dump(document, Dumper=Plain, sort_keys=False, width=200, allow_unicode=True)
-    return _HEAD + written
+    return _HEAD + yaml_text(lock_document(models))
 
 
 def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
     """Write a lock file whole or not at all, link and rights kept; gives whether it differs."""
+    from ..options.yaml_source import parse_yaml
+
     target = Path(path).resolve()
-    text = lock_text(models).encode()
-    if len(text) > MOST_BYTES:
-        raise LOCK_FILE.error(
-            got=f"{len(text):,} bytes for all models",
-            allowed=f"up to {MOST_BYTES:,}; pin some into another file (--lock)",
-            where=str(path),
-        )
+    written_text = lock_text(models)
+    for _, problem in parse_yaml(written_text).problems:  # such as more than is read again
+        allowed = f"{problem.allowed}; pin some models into another file (--lock)"
+        raise LOCK_FILE.error(got=problem.got, allowed=allowed, where=str(path))
+    text = written_text.encode()
     mode = None
     if target.exists():
         if target.read_bytes() == text:

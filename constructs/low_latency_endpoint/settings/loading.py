@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
 from ..options.rules import UNKNOWN_SETTING
+from ..options.yaml_source import YamlSource, parse_yaml, read_yaml
 from .model_base import BreachError
 from .option_models import model_of
 from .plan_checks import plan_checks
 from .stack import Settings
-from .yaml_source import YamlSource, parse_yaml, read_yaml
 
 
 def load_settings(
@@ -61,9 +61,7 @@ def parse_settings(text: str, *, path: str = "settings") -> Settings:
 
 def check_text(text: str, path: str | Path) -> Settings:
     """Check a text that is to become the settings file at a path."""
-    return _validated(
-        parse_yaml(text.removeprefix("\ufeff")), str(path), Path(path).absolute().parent
-    )
+    return _validated(parse_yaml(text), str(path), Path(path).absolute().parent)
 
 
 def _validated(

@@ -30,8 +30,8 @@ from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
 from ..facts.limit_kinds import Choice, Limit, Pattern
 from ..options.option import Declared, Lasting, Option, Options, alternatives, options_of
 from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
+from ..options.yaml_source import WrittenFloat, WrittenInt
 from .model_base import BreachError, SettingsModel, breach
-from .yaml_source import WrittenFloat, WrittenInt
 
 
 def as_written(value: Any) -> Any:

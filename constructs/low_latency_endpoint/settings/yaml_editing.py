@@ -21,18 +21,23 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import CommentMark, YAMLError
-from ruamel.yaml.resolver import VersionedResolver
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString, PlainScalarString, ScalarString
+from ruamel.yaml.scalarstring import ScalarString
 from ruamel.yaml.tokens import CommentToken
 
 from ..errors import ConfigurationError, SettingsError
 from ..errors.findings import Place, path_of
 from ..options.rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, LAYOUT_NOT_KEPT, UNWRITABLE
+from ..options.yaml_source import (
+    YamlSource,
+    parse_yaml,
+    read_yaml,
+    round_trip_yaml,
+    scalar,
+    written_value,
+)
 from .loading import check_text
-from .yaml_source import parse_yaml, scalar, unreadable
 
 if TYPE_CHECKING:
     from .stack import Settings
@@ -55,24 +60,17 @@ class LayoutNotKeptError(Exception):
         self.number, self.line, self.written = number, line, written
 
 
-class _AsWritten(VersionedResolver):
-    versioned_resolver = {"": [("tag:yaml.org,2002:null", re.compile("$"))]}  # noqa: RUF012
-
-
 class YamlDocument:
     """The text of a file, of which values are changed."""
 
     def __init__(self, text: str) -> None:
-        self._yaml = YAML(typ="rt", pure=True)
-        self._yaml.Resolver = _AsWritten
-        self._yaml.preserve_quotes = True
-        self._yaml.width = 10**9
-        self._yaml.brace_single_entry_mapping_in_flow_sequence = True
+        self._yaml = round_trip_yaml()
         self._yaml.explicit_start = text.startswith("---")
         self._ends_with_line = text.endswith("\n")
         try:
             self._root = self._yaml.load(text)
-        except YAMLError as error:  # two merges of one mapping, say
+        # Two merges of one mapping, say, or a comment before text in lines.
+        except (YAMLError, NotImplementedError, AssertionError) as error:
             raise NotSettableError(f"what ruamel.yaml does not read: {error}") from error
         if not isinstance(self._root, CommentedMap):
             raise NotSettableError("no mapping at the top")
@@ -113,7 +111,7 @@ class YamlDocument:
             del node[key]
             node.insert(position, new_key, None)
             node.ca.items.update({new_key: comments} if comments else {})
-        node[new_key or key] = _made(value)
+        node[new_key or key] = written_value(value)
         _append(node, new_key or key, after)
 
 
@@ -147,22 +145,6 @@ def _is_in_lines(value: Any) -> bool:
 
 def _anchor(value: Any) -> Any:
     return isinstance(value, (*_COLLECTIONS, ScalarString)) and value.anchor.value
-
-
-def _made(value: Any) -> Any:
-    """A value as it is written: text stays text when it is read back."""
-    if isinstance(value, dict):
-        return CommentedMap({key: _made(each) for key, each in value.items()})
-    if isinstance(value, list):
-        return CommentedSeq(_made(each) for each in value)
-    if isinstance(value, bool):
-        return PlainScalarString("true" if value else "false")
-    if isinstance(value, (int, float)):
-        whole = float(value).is_integer()
-        return PlainScalarString(str(int(value)) if whole else repr(float(value)))
-    # ruamel.yaml leaves a colon before a mark plain within braces, which YAML 1.1 does not read.
-    is_plain = isinstance(scalar(value), str) and value.isprintable() and value[:1] != ":"
-    return value if is_plain else DoubleQuotedScalarString(value)
 
 
 def _comment(node: Any, key: Any) -> tuple[Any, list[Any], int]:
@@ -247,10 +229,25 @@ class YamlEdit:
 
 def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> YamlEdit:
     """Set values at places in YAML text, numbers of lists among the keys; mappings key by key."""
-    bare = text.removeprefix(_BOM)
-    source = parse_yaml(bare)
+    return _edited(parse_yaml(text), values, path)
+
+
+def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
+    """Set values in a settings file, without writing it; the changed settings are valid."""
+    return checked_edit(path, values)[0]
+
+
+def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
+    """As :func:`edit_settings_file`, and what the changed text says."""
+    edit = _edited(read_yaml(path), values, str(path))
+    return edit, check_text(edit.after, path)
+
+
+def _edited(source: YamlSource, values: Values, path: str) -> YamlEdit:
+    """A text with values set; refused where it would yield any other than just these."""
     if source.problems:
         raise SettingsError(path, source.problems)
+    bare = source.text.removeprefix(_BOM)
     changes = {
         place: value
         for place, value in _flattened(values)
@@ -263,32 +260,23 @@ def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> Ya
     back = parse_yaml(after)
     if back.problems or back.values != wanted:
         raise _odd(path, "a value whose change would change other values too")
-    return YamlEdit(path, text, text[: len(text) - len(bare)] + after)
-
-
-def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
-    """Set values in a settings file, without writing it; the changed settings are valid."""
-    return checked_edit(path, values)[0]
-
-
-def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
-    """As :func:`edit_settings_file`, and what the changed text says."""
-    edit = edited_yaml(_read(path), values, path=str(path))
-    return edit, check_text(edit.after, path)
+    return YamlEdit(path, source.text, source.text.removesuffix(bare) + after)
 
 
 def write_edit(edit: YamlEdit) -> None:
     """Write the changed text into its file, whole or not at all."""
     if not edit.changed:
         return
-    if _read(edit.path) != edit.before:
-        raise CHANGED_MEANWHILE.error(
-            got="a file that changed after it was read",
-            allowed="an unchanged file",
-            where=edit.path,
-        )
+    target = Path(edit.path).resolve()
+    before = edit.before.encode()
     try:
-        _replace(Path(edit.path).resolve(), edit.before.encode(), edit.after.encode())
+        if target.read_bytes() != before:
+            raise CHANGED_MEANWHILE.error(
+                got="a file that changed after it was read",
+                allowed="an unchanged file",
+                where=edit.path,
+            )
+        _replace(target, before, edit.after.encode())
     except OSError as error:
         raise UNWRITABLE.error(
             got=error.strerror or str(error), allowed="a file to write", where=edit.path
@@ -353,14 +341,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _read(path: str | Path) -> str:
-    """The text with its line ends; unlike open(), which makes them all ``\\n``."""
-    try:
-        return Path(path).read_bytes().decode()
-    except (OSError, ValueError) as error:
-        raise unreadable(error, where=str(path)) from error
-
-
 def _flattened(
     values: Mapping[Any, Any], prefix: Place = ()
 ) -> Iterator[tuple[Place, Value | YamlEntry]]:
@@ -368,6 +348,8 @@ def _flattened(
         place = (*prefix, *(key if isinstance(key, tuple) else (key,)))
         if isinstance(value, Mapping):
             yield from _flattened(value, place)
+        elif isinstance(value, float) and value.is_integer():
+            yield place, int(value)
         else:
             yield place, value
 

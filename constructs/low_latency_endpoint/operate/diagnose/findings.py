@@ -8,7 +8,7 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
+from ruamel.yaml import YAML
 
 from ...report.json_text import json_safe
 
@@ -121,8 +121,7 @@ def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
 
 def _read() -> dict[str, FindingKind]:
     text = files(__package__).joinpath("causes.yaml").read_text("utf-8")
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    told = yaml.load(text, loader)
+    told = YAML(typ="safe", pure=True).load(text)
     return {each: _kind(each, told["sources"], **row) for each, row in told["causes"].items()}
 
 

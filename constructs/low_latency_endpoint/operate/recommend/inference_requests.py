@@ -35,11 +35,11 @@ from ...facts.limit_kinds import Range
 from ...facts.limits import API, GUIDE, INSTANCE_TYPE, MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...options.option import options_of
 from ...options.recommendation import TrafficPhase, TrafficStairs
+from ...options.yaml_source import scalar
 from ...report.numbers import readable
 from ...settings import ContainerSettings, EndpointSettings, Settings, served_containers
 from ...settings.option_models import duration_of, duration_text, model_of
 from ...settings.variant_plans import images_of
-from ...settings.yaml_source import scalar
 from .jobs import JobKind, JobRequest
 
 SAMPLE_PAYLOAD = rule(
