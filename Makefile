@@ -161,7 +161,8 @@ ifneq ($(PREFLIGHT),no)
 	$(if $(filter --profile%,$(ARGS)),$(error Preflight and the CDK must ask the same account: \
 	  AWS_PROFILE=... make deploy))
 	@low-latency preflight --settings "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Fix what fails \
-	above, or deploy all the same: make deploy PREFLIGHT=no" >&2; exit 1; }
+	above, or deploy all the same: make deploy PREFLIGHT=no. What CloudFormation checks itself, without a deploy: \
+	npx cdk validate -c settings=$(SETTINGS)" >&2; exit 1; }
 endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
 

@@ -62,6 +62,7 @@ def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_p
     assert cost < text.index("not seen on AWS yet") < failure
     assert "make bootstrap" in text
     assert "PREFLIGHT=no" in text
+    assert "npx cdk validate -c settings=endpoint.yaml" in text
     assert not told.exists()  # it stopped before the CDK
 
     status, text = make(aws, "bootstrap")

@@ -808,18 +808,13 @@ CASES = [
     fails("LLP602", "RollingBack & Wait", endpoint_status("RollingBack")),
     fails("LLP602", "no image", endpoint_status("Failed", FailureReason="no image")),
     fails("LLP602", "outside the stack", DEPLOYED, {"sagemaker.DescribeEndpoint": NO_ENDPOINT}),
-    passes("LLP603", "no endpoint has the name"),
+    passes("LLP603", "no endpoint of the stack has the name"),
     passes("LLP603", "own", DEPLOYED),
     fails(
         "LLP603",
         "another key made it & take the old key out",
         DEPLOYED,
         resources(SageMaker_Endpoint=ENDPOINT_ARN),
-    ),
-    fails(
-        "LLP603",
-        f"not this stack's & {ENDPOINT_ARN}",
-        {"sagemaker.DescribeEndpoint": DEPLOYED["sagemaker.DescribeEndpoint"]},
     ),
     # --- alarms on tokens
     passes("LLP605", "enrichment runs", LANGUAGE, enrichment("Running")),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...account.calls import Account
-from ...account.endpoints import DeployedEndpoint, describe_endpoint, read_endpoint
+from ...account.endpoints import DeployedEndpoint, read_endpoint
 from ...account.scaling import scalable_targets
 from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import (
@@ -20,11 +20,12 @@ from ...account.stacks import (
     stack_ids,
 )
 from ...settings import Settings
-from ..checking.checks import Outcome, endpoint_check, failed, passed, unknown
+from ..checking.checks import Outcome, endpoint_check, failed, passed
 from .context import PlannedEndpoint, PreflightContext
 
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
+_VALIDATION = "/AWSCloudFormation/latest/UserGuide/validate-stack-deployments.html"
 
 #: What scaling, or SageMaker's own patching, sets an endpoint to for some minutes.
 PASSING_STATES = ("Updating", "SystemUpdating")
@@ -139,31 +140,27 @@ def endpoint_healthy(context: PlannedEndpoint) -> Outcome | None:
 
 @endpoint_check(
     "LLP603",
-    "The endpoint's name is free",
-    how="Checks `endpoint_name`. Only the endpoint of this key in the settings may have it.",
-    source=_STATES,
+    "No other key of the stack has the endpoint's name",
+    how="Checks `endpoint_name`. A name that an endpoint outside the stack has fails in "
+    "CloudFormation's own validation, before anything is created.",
+    source=_VALIDATION,
 )
-def name_is_free(context: PlannedEndpoint) -> Outcome | None:
+def name_stays_with_its_key(context: PlannedEndpoint) -> Outcome | None:
     name = context.settings.endpoint_name
     if name is None:
         return None
-    found = describe_endpoint(context.account, name)
-    if found is None:
-        return passed(f"no endpoint has the name {name}")
-    owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
-    if not found.get("EndpointArn"):
-        return unknown(f"{name} exists, and SageMaker does not return its ARN")
-    if found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
+    endpoints = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
+    owners = {
+        logical_id: arn for logical_id, arn in endpoints.items() if arn.endswith(f"/{name.lower()}")
+    }
+    if not owners:
+        return passed(f"no endpoint of the stack has the name {name}")
+    if made_at(f"{context.key}/Endpoint", owners):
         return passed(f"{name} is this key's own")
-    if found["EndpointArn"] in owned.values():
-        return failed(
-            f"{name} is this stack's, and another key made it: CloudFormation makes the new "
-            "endpoint before it deletes that one",
-            "Choose another `endpoint_name`, or take the old key out and deploy first.",
-        )
     return failed(
-        f"{found['EndpointArn']} exists and is not this stack's",
-        "Choose another `endpoint_name`, or delete that endpoint.",
+        f"{name} is this stack's, and another key made it: CloudFormation makes the new "
+        "endpoint before it deletes that one",
+        "Choose another `endpoint_name`, or take the old key out and deploy first.",
     )
 
 
