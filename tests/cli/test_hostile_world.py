@@ -44,8 +44,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "simulate": (SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--tps", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
-    "recommend": (SHIPPED,),
-    "optimize": (SHIPPED,),
+    "recommend": (SHIPPED, "--job", "j"),
+    "optimize": (SHIPPED, "--job", "j"),
     # Folders that cannot be made, and one that is not empty: nothing is written.
     "init": (
         *("/proc/nowhere", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),

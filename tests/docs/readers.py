@@ -384,22 +384,6 @@ def _regulated(desk: Desk) -> None:
     desk.aws.client("logs").create_log_group(logGroupName="/aws/sagemaker/Endpoints/sentiment")
 
 
-_VLLM = {"repository": "vllm", "tag": "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"}
-
-
-def _optimized(desk: Desk) -> None:
-    llm = {
-        "containers": [{"image": {"dlc": _VLLM}, "data": {"s3_prefix": "s3://my-bucket/llm/"}}],
-        "instance_type": "ml.g5.12xlarge",
-        "latency": {"p99": "10s"},
-    }
-    text = yaml.safe_dump({**SHIPPED, "region": "us-east-1", "endpoints": {"llm": llm}})
-    trust = json.dumps({"Statement": []})
-    desk.aws.client("iam").create_role(RoleName="optimizer", AssumeRolePolicyDocument=trust)
-    desk.write("llm.yaml", text)
-    desk.images_and_models(text)
-
-
 def _local_aws(desk: Desk) -> None:
     desk.app()
     desk.write("endpoint.yaml", settings())
@@ -458,7 +442,6 @@ READERS: dict[str, Reader] = {
     ),
     "docs/how-to/load-test-fleet.md": Reader(_with_fleet),
     "docs/how-to/load-tests.md": Reader(_deployed),
-    "docs/how-to/optimize.md": Reader(_optimized),
     "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
     "docs/how-to/regulated-account.md": Reader(_regulated),
     "docs/how-to/roll-back.md": Reader(_roll_back, deploys=True),

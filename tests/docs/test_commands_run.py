@@ -53,7 +53,13 @@ NOT_HERE = {
     "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
     "aws sagemaker describe-hub-content": "JumpStart's hub is AWS's alone",
     "aws logs associate-kms-key": "the local AWS's logs have no keys",
-    "low-latency recommend": "the local AWS has no recommender; tests/operate/recommend has one",
+    "low-latency recommend": "the local AWS has no such jobs; tests/operate/sagemaker_jobs has",
+    "low-latency optimize": "the local AWS has no such jobs; tests/operate/sagemaker_jobs has",
+    **{
+        f"aws sagemaker {verb}-{job}": "the local AWS has no such jobs"
+        for verb in ("create", "describe", "list", "stop")
+        for job in ("inference-recommendations-job", "optimization-job")
+    },
     "make accept": "a real account, and money",
     "git diff tests/synth": "what `make snapshots` has changed",
 }
@@ -66,7 +72,6 @@ ADDED = {
     "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
     "low-latency compare-routing": " --pairs 4 --block 2s --settle 1s",
     "npx cdk destroy --all": " --force",
-    "low-latency optimize --settings llm.yaml --quantize": " --yes --job-name llm-20261123-220000",
 }
 #: Exit codes that are right though they are not 0.
 STATUS = {

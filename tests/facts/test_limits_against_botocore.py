@@ -46,7 +46,6 @@ class Stated:
 
 
 _HOST = ("a", "a-b", "a--b9", "x" * 63)
-_PHASE = "AWS's pages state the range, its model only the lower end"
 STATED = {
     "CAPACITY_RESERVATION_ARN": Stated(
         "ProductionVariantCapacityReservationConfig.MlReservationArn",
@@ -142,8 +141,6 @@ STATED = {
         good=("fraud", "fraud/7", "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"),
     ),
     "MODEL_SECURITY_GROUPS": Stated("VpcConfig.SecurityGroupIds", f"{MODEL}/VpcConfig/SecurityGroupIds"),
-    "PHASE_SPAWN_RATE": Stated("Phase.SpawnRate", maximum=(3, _PHASE)),
-    "PHASE_USERS": Stated("Phase.InitialNumberOfUsers", maximum=(3, _PHASE)),
     "PREFIX_LENGTH": Stated(
         "PrefixAwareRoutingConfig.PrefixLength", f"{CONFIG}/PrefixAwareRoutingConfig/PrefixLength"
     ),
@@ -158,8 +155,6 @@ STATED = {
     "SAMPLING_PERCENTAGE": Stated(
         "DataCaptureConfig.InitialSamplingPercentage", f"{CONFIG}/DataCaptureConfig/InitialSamplingPercentage"
     ),
-    "STAIR_STEPS": Stated("Stairs.NumberOfSteps"),
-    "STAIR_USERS": Stated("Stairs.UsersPerStep"),
     "TAG_COUNT": Stated("CreateEndpointInput.Tags", f"{ENDPOINT}//Tags"),
     "TAG_KEY": Stated(
         "Tag.Key", f"{ENDPOINT}/Tag/Key",
@@ -174,7 +169,6 @@ STATED = {
     "TERMINATION_WAIT_SECONDS": Stated(
         "BlueGreenUpdatePolicy.TerminationWaitInSeconds", f"{ENDPOINT}/BlueGreenUpdatePolicy/TerminationWaitInSeconds"
     ),
-    "TRAFFIC_SECONDS": Stated("Phase.DurationInSeconds", minimum=(120, _PHASE), maximum=(3600, _PHASE)),
     "TRAFFIC_WAIT_SECONDS": Stated(
         "TrafficRoutingConfig.WaitIntervalInSeconds", f"{ENDPOINT}/TrafficRoutingConfig/WaitIntervalInSeconds"
     ),

@@ -19,8 +19,8 @@ from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, rate_plan
 from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
-from low_latency_endpoint.operate.recommend.inference_requests import parse_threshold
-from low_latency_endpoint.operate.recommend.recommendations import Recommendation
+from low_latency_endpoint.operate.sagemaker_jobs.inference_recommender import recommendations
+from low_latency_endpoint.operate.sagemaker_jobs.jobs import Job
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import compare, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
@@ -128,6 +128,6 @@ def test_a_load_test_without_a_target_counts_its_errors() -> None:
 
 
 def test_a_recommendation_without_a_latency() -> None:
-    one = Recommendation(1, "", "ml.c6i.large", 1, None, None, None, None, None, None, {}, "", "")
-    assert one.within(parse_threshold("p95=150ms")) is None
-    assert one.to_dict(parse_threshold("p95=150ms"))["within_target"] is None
+    answer = {"EndpointConfiguration": {"InstanceType": "ml.c6i.large"}, "ModelConfiguration": {}}
+    job = Job("sentiment-1", "COMPLETED", "", {"InferenceRecommendations": [answer]})
+    assert [result.within_target for result in recommendations(job, target_ms=150)] == [None]

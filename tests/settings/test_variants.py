@@ -114,7 +114,7 @@ def test_the_command_prints_them_below_the_endpoint(tested: Path) -> None:
 def test_what_looks_at_one_variant_says_so(tested: Path, tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["simulate", str(tested)])
     assert answer.exception.code == "LLE438"
-    answer = CliRunner().invoke(app, ["recommend", str(tested), "--list"])
+    answer = CliRunner().invoke(app, ["recommend", str(tested), "--job", "j"])
     assert "mood has b beside primary: this is about primary alone" in answer.output
 
 

@@ -121,9 +121,6 @@ LINEAR = {".deployment": {"linear": {"step_percent": 25, "wait": "5m"}}}
 AT_ONCE = {".deployment": {"all_at_once": {"wait": "1m"}}}
 ROLLING = {".deployment": {"rolling": {"batch_percent": 25, "wait": "5m"}}}
 PREFIX = {".routing": {"prefix_aware": {"prefix_length": 1024, "concurrency_threshold": 16}}}
-TRIED = {".recommendation": {"instance_types": ["ml.c6i.4xlarge"]}}
-STAIRS = {**TRIED, ".recommendation.stairs": {"steps": 3, "users_per_step": 2, "duration": "2m"}}
-PHASES = {**TRIED, ".recommendation.phases": [{"users": 2, "spawn_rate": 2, "duration": "2m"}]}
 SECOND = {"containers": [at("scorer")], "instance_type": "ml.m5.large", "latency": {"p99": "300ms"}}
 PARTS = ("Average", "Maximum", "Minimum")
 STATISTICS = (*PARTS, "p50", "p90", "p95", "p99", "p99.9", "p98")
@@ -220,12 +217,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {},
             {".latency.ttft_p95": "400ms"},
             {".throughput.concurrency_per_instance": 24},  # of what is no language model
-            {
-                ".streaming": True,
-                ".payload_bytes": 8_000_000,
-                ".kms_key_with_local_storage": True,
-                ".recommendation.instance_types": ["ml.c6i.4xlarge"],
-            },
+            {".streaming": True, ".payload_bytes": 8_000_000, ".kms_key_with_local_storage": True},
             {".tokens": LANGUAGE[".tokens"]},
             {".throughput.peak_tps": 1001},  # 7.7 instances, as with 1,000: eight
             {".throughput.rise_tps_per_minute": 11},  # 1.96, as with ten: two
@@ -270,13 +262,6 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".variants.b.scaling.instance_start": "6m"},
         ),
         (HUB, below(".hugging_face", accept_license="apache-2.0", trust_remote_code=True)),
-        (
-            TRIED,
-            {".recommendation.stairs": STAIRS[".recommendation.stairs"]},
-            {".recommendation.phases": PHASES[".recommendation.phases"]},
-        ),
-        (STAIRS, below(".recommendation.stairs", steps=4, users_per_step=3, duration="3m")),
-        (PHASES, below(".recommendation.phases[0]", users=3, spawn_rate=1, duration="3m")),
     ],
     Effect.IN_PLACE: [
         (

@@ -181,14 +181,11 @@ def endpoints_of_region(account: Account, **chosen: str) -> list[Mapping[str, An
     return account.every("sagemaker", "list_endpoints", "Endpoints", **chosen)
 
 
-def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
-    """What SageMaker says of a model; ``None`` when there is none of this name."""
-    return account.read("sagemaker", "describe_model", _MISSING, ModelName=name)
-
-
 def describe_model(account: Account, name: str) -> Mapping[str, Any]:
     """What SageMaker says of a model that is in use."""
-    model = find_model(account, name)
+    model: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_model", _MISSING, ModelName=name
+    )
     if model is None:
         raise Unreadable(f"the model {name} is deleted")
     return model

@@ -40,7 +40,7 @@ _AREAS = {
     "LLD": "Findings and errors of diagnose",
     "LLA": "Reading an account",
     "LLC": "Callers",
-    "LLR": "Recommendations",
+    "LLR": "SageMaker jobs",
     "LLS": "Simulation",
     "LLT": "Load tests",
 }

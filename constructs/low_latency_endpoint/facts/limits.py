@@ -546,24 +546,3 @@ def limits() -> dict[str, Limit]:
         for name, value in globals().items()
         if name.isupper() and isinstance(value, (Range, Pattern, Choice))
     }
-
-
-MAX_TYPES = 10
-TYPES_TO_TRY = rule(
-    "LLR104",
-    "the job does not support these instance types",
-    fix="Name other types: repeat --instance-type, or set recommendation.instance_types.",
-    source=API + "RecommendationJobInputConfig.html",
-)
-TRAFFIC_RULE = rule(
-    "LLR105",
-    "the traffic of a load test is out of range",
-    fix="Give --phase users=1,spawn-rate=1,duration=2m (once for each phase) or --stairs "
-    "steps=5,users-per-step=3,duration=10m, or the same in the settings.",
-    source=GUIDE + "inference-recommender-load-test.html",
-)
-TRAFFIC_SECONDS = Range(TRAFFIC_RULE, "a phase's length", 120, 3600, "seconds")
-PHASE_USERS = Range(TRAFFIC_RULE, "the users a phase starts with", 1, 3)
-PHASE_SPAWN_RATE = Range(TRAFFIC_RULE, "the users added each minute", 0, 3)
-STAIR_STEPS = Range(TRAFFIC_RULE, "the number of steps", 1, None)
-STAIR_USERS = Range(TRAFFIC_RULE, "the users added at each step", 1, 3)

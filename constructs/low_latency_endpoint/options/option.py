@@ -68,7 +68,6 @@ CANARY = Part(Effect.IN_PLACE, "the canary, its alarms and the dashboard")
 WARM_UP = Part(Effect.IN_PLACE, "the warm-up, which sends its requests again to what serves then")
 TAGS = Part(Effect.IN_PLACE, "the tags")
 PLAN = Part(Effect.NOTHING, "the plan alone checks it")
-ADVICE = Part(Effect.NOTHING, "low-latency recommend alone reads it")
 
 
 class Touched(NamedTuple):

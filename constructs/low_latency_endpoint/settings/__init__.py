@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
-from ..options.recommendation import RecommendationOptions
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
 from .plan_report import (
@@ -38,7 +37,6 @@ __all__ = [
     "ImageSettings",
     "ModelDataSettings",
     "PlannedVariant",
-    "RecommendationOptions",
     "Settings",
     "SharedResources",
     "environment_place",

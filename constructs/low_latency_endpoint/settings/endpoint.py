@@ -29,7 +29,6 @@ from ..options.container import ContainerSettings, rules_of_model
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
 from ..options.option import (
-    ADVICE,
     CANARY,
     CONFIGURATION,
     DASHBOARD,
@@ -39,7 +38,6 @@ from ..options.option import (
     Option,
     Touched,
 )
-from ..options.recommendation import RecommendationOptions
 from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN, SHADOW_SHARE
 from ..options.variant import FLEET, FurtherOptions, InstanceOptions, PlannedPool
 from ..options.warm_up import WarmUpOptions
@@ -207,7 +205,6 @@ class EndpointSettings(
         role_arn: Execution role of the model. Default: a new role with the least privilege.
         core_dump: Where core dumps go. Default: nowhere.
         kms_key_arn: KMS key for the instances' EBS volumes. Default: AWS's key.
-        recommendation: Tests for low-latency recommend; they do not change the stack. Default: the options of the command.
     """
 
     containers: Annotated[
@@ -290,13 +287,6 @@ class EndpointSettings(
     ] = None
     kms_key_arn: Annotated[
         str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched(planned=("volume_key",)))
-    ] = None
-    recommendation: Annotated[
-        RecommendationOptions | None,
-        Option(
-            example={"instance_types": ["ml.c6i.4xlarge", "ml.g5.xlarge"]},
-            touches=Touched((ADVICE,)),
-        ),
     ] = None
 
     def _rules_of_model(self) -> Iterator[Finding]:

@@ -74,14 +74,6 @@ def duration_text(duration: timedelta) -> str:
     return f"{milliseconds:g}ms"
 
 
-def duration_of(value: Any) -> timedelta | None:
-    """The duration, or ``None`` when there is none or the field reports it as malformed."""
-    try:
-        return None if value is None else parse_duration(value)
-    except BreachError:
-        return None
-
-
 def checked(limit: Limit, value: Any) -> Any:
     """The value; a breach with the limit's own error when it lies outside."""
     try:

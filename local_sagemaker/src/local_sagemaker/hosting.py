@@ -38,15 +38,13 @@ class Interfaces:
 
 @dataclass
 class Hosting:
-    """SageMaker's models, endpoint configurations, endpoints, components, optimization jobs."""
+    """SageMaker's models, endpoint configurations, endpoints, components."""
 
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
     components: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Inference components, as Describe gives them."""
-    optimizations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Optimization jobs, as Describe gives them."""
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
     """Tags by ARN; only ARNs of the kinds above."""
     interfaces: list[Interfaces] = field(default_factory=list)

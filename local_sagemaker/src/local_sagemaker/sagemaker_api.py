@@ -1,4 +1,4 @@
-"""SageMaker's hosting API: models, endpoint configurations, endpoints, components; jobs beside.
+"""SageMaker's hosting API: models, endpoint configurations, endpoints, components.
 
 moto drops most of a variant's fields, knows an old list of instance types and has no
 UpdateEndpoint. Here a request is held against botocore's model of the API (which has the list of
@@ -13,7 +13,6 @@ from typing import Any
 
 from .application import Caller, Operation, OwnService, PassOn
 from .hosting import Hosting, all_variants, hold, hosting, let_go
-from .optimization_jobs import OPERATIONS
 from .permissions.service_roles import RoleLacks
 from .protocols import Invalid
 from .runtime.blueprints import role_of
@@ -486,7 +485,6 @@ SAGEMAKER = OwnService(
         "UpdateInferenceComponent": update_inference_component,
         "UpdateInferenceComponentRuntimeConfig": update_inference_component,
         "DeleteInferenceComponent": delete_inference_component,
-        **OPERATIONS,
         "AddTags": _tags(_add_tags),
         "ListTags": _tags(lambda tags, request: None),
         "DeleteTags": _tags(_delete_tags),

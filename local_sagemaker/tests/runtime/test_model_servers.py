@@ -119,7 +119,7 @@ def test_options_survive_the_way_to_another_process(share, concurrency, slow, sa
         (lambda: UrlModelServer("http://10.0.0.1:80"), "on loopback"),
         (lambda: RuntimeOptions(routers=0), "router"),
         (lambda: RuntimeOptions(invocation_timeout=0), "invocation_timeout"),
-        (lambda: RuntimeOptions(optimization_time=-1), "optimization_time must not be negative"),
+        (lambda: RuntimeOptions(provision_time=-1), "provision_time must not be negative"),
         (lambda: RuntimeOptions(endpoint_handler="hopes"), "endpoint_handler is one of"),
         (lambda: RuntimeOptions(unchanged_configuration="hopes"), "unchanged_configuration is"),
         (lambda: RuntimeOptions(permissions="sometimes"), "permissions is one of"),

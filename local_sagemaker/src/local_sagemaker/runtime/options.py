@@ -99,9 +99,6 @@ class RuntimeOptions:
     # your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
     # CloudWatch's user guide contradicts. By default yes, which is the worse.
     queries_need_enrichment: bool = True
-    # seconds by the clock that an optimization job runs; by default 0: it has ended at the first
-    # look. At AWS it is hours.
-    optimization_time: float = 0.0
     # whether IAM's policies are judged: ``enforced`` (the default) allows a call of a function,
     # task, model or caller with a role or user's key as the policies stand at that moment;
     # ``ignored`` lets everybody do everything
@@ -124,7 +121,7 @@ class RuntimeOptions:
             choices = get_args(hint) if get_origin(hint) is Literal else ()
             if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
-        for name in ("provision_time", "interfaces_stay", "optimization_time"):
+        for name in ("provision_time", "interfaces_stay"):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
         check_numbers(self)

@@ -8,32 +8,27 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings
+from low_latency_endpoint.settings import EndpointSettings, load_settings
 
-from .account import Recommender
+from .account import JobAccount
 from .command import Command, Done
 
 SHIPPED = Path(__file__).parents[2] / "sentiment.yaml"
 
 
 @pytest.fixture
-def account() -> Recommender:
-    return Recommender()
+def account() -> JobAccount:
+    return JobAccount()
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return load_settings(SHIPPED)
-
-
-@pytest.fixture
-def endpoint(settings: Settings) -> EndpointSettings:
-    return settings.endpoints["sentiment"]
+def endpoint() -> EndpointSettings:
+    return load_settings(SHIPPED).endpoints["sentiment"]
 
 
 @pytest.fixture
 def low_latency(
-    account: Recommender, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    account: JobAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     return Command(account, monkeypatch, capsys)
 

@@ -1,9 +1,9 @@
-"""An account that runs Inference Recommender's jobs, and in which the shipped endpoint is deployed."""
+"""An account that runs SageMaker jobs, and in which the shipped endpoint is deployed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -18,12 +18,10 @@ NETWORK = {
     "SecurityGroupIds": ["sg-0123456789abcdef0"],
 }
 SERVICE = boto3.Session().client("sagemaker", region_name=REGION).meta.service_model
-CREATE, DESCRIBE, STEPS, PUT = (
-    "sagemaker.CreateInferenceRecommendationsJob",
-    "sagemaker.DescribeInferenceRecommendationsJob",
-    "sagemaker.ListInferenceRecommendationsJobSteps",
-    "s3.PutObject",
-)
+CREATE = "sagemaker.CreateInferenceRecommendationsJob"
+DESCRIBE = "sagemaker.DescribeInferenceRecommendationsJob"
+OPTIMIZE = "sagemaker.CreateOptimizationJob"
+DESCRIBE_OPTIMIZATION = "sagemaker.DescribeOptimizationJob"
 
 
 def faults(operation: str, request: Any) -> str:
@@ -59,13 +57,18 @@ def _outside(value: Any, shape: Shape, where: str) -> list[str]:
     return [f"{where}: {value}"] * (shape.type_name == "integer" and value > most)
 
 
-def created(request: Mapping[str, Any]) -> dict[str, Any]:
-    assert faults("CreateInferenceRecommendationsJob", request) == ""
-    return {}
+def _accepted(operation: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """An operation's answer to a request without faults."""
+
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        assert faults(operation, request) == ""
+        return {}
+
+    return answer
 
 
-class Recommender(FakeAws):
-    """What a test says of jobs is told at one look after the other."""
+class JobAccount(FakeAws):
+    """Each description of a job that a test states is the answer to one request."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -75,28 +78,19 @@ class Recommender(FakeAws):
                     "ProductionVariants": [{"VariantName": "primary", "ModelName": "Model-1"}]
                 },
                 "sagemaker.DescribeModel": {"VpcConfig": NETWORK},
-                CREATE: created,
+                CREATE: _accepted("CreateInferenceRecommendationsJob"),
                 DESCRIBE: [],
-                STEPS: [],
-                PUT: {},
+                OPTIMIZE: _accepted("CreateOptimizationJob"),
+                DESCRIBE_OPTIMIZATION: [],
             }
         )
 
     def describes(self, status: str, *results: dict[str, Any], reason: str = "") -> None:
-        """One look at a job."""
-        threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
-        answer = {
-            "JobType": "Advanced",
-            "Status": status,
-            "StoppingConditions": {"ModelLatencyThresholds": [threshold]},
-            "FailureReason": reason,
-            **({"InferenceRecommendations": list(results)} if results else {}),
-        }
+        """Answer one description of a recommendation job."""
+        answer = {"JobType": "Advanced", "Status": status, "FailureReason": reason}
+        if results:
+            answer["InferenceRecommendations"] = list(results)
         self.answers[DESCRIBE].append(lambda request: {"JobName": request["JobName"], **answer})
-
-    def steps(self, *statuses: str) -> None:
-        """The tests of a job."""
-        self.answers[STEPS].append({"Steps": [{"Status": each} for each in statuses]})
 
 
 def result(

@@ -1,1 +1,0 @@
-"""SageMaker's jobs about a model, asked from the settings file and read back into it."""

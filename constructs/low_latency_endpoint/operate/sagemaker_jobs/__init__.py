@@ -1,0 +1,1 @@
+"""SageMaker jobs about a model: Inference Recommender's jobs, and optimization jobs."""
