@@ -302,7 +302,6 @@ EXTRAS = {
     "boto3": "operations",
     "botocore": "operations",
     "httptools": "operations",
-    "llvmlite": "simulation",
     "numba": "simulation",
     "jinja2": "report",
     "gevent": "load-test",

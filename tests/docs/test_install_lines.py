@@ -30,7 +30,7 @@ EXTRAS = sorted(PROJECT["optional-dependencies"])
 PACKAGES = {
     "operations": ["boto3", "httptools"],
     "async-client": ["boto3", "httptools", "uvloop"],
-    "simulation": ["jinja2", "llvmlite", "numba"],
+    "simulation": ["jinja2", "numba"],
     "report": ["boto3", "httptools", "jinja2"],
     "load-test": ["boto3", "geventhttpclient", "hdrhistogram", "httptools", "jinja2", "locust"],
     "hugging-face": ["huggingface-hub"],

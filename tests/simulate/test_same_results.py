@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +22,7 @@ from low_latency_endpoint.simulate import (
     TargetTracking,
     ZoneOutage,
     compilation,
+    kernels,
     simulate,
 )
 
@@ -118,30 +117,18 @@ def test_several_processes_give_the_same() -> None:
     assert one.replications == two.replications
 
 
-def test_machine_code_is_kept_for_what_it_was_made_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("numba")
-    made: list[bytes] = []
-
-    def compiled() -> bytes:
-        made.append(b"code\n%d" % len(made))
-        return made[-1]
-
-    monkeypatch.setattr(compilation, "_compiled", compiled)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new"))
-    assert [compilation._machine_code() for _ in range(2)] == [b"code\n0"] * 2
-    monkeypatch.setattr(compilation, "_made_of", lambda: b"another processor")
-    assert [compilation._machine_code() for _ in range(2)] == [b"code\n1"] * 2
-    assert [file.name for file in (tmp_path / "new").iterdir()] == ["loops.o"]
-    monkeypatch.setenv("NUMBA_CACHE_DIR", os.devnull)  # nowhere to keep it
-    assert [compilation._machine_code() for _ in range(2)] == [b"code\n2", b"code\n3"]
+def test_a_loop_is_compiled_where_no_folder_can_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    caching = pytest.importorskip("numba.core.caching")
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    loops = compilation.loops(True)
+    added = compilation._compiled(kernels.total)
+    assert added(loops.floats([1.5, 2.0, 9.0]), 2) == 3.5
 
 
 def test_without_numba_it_still_answers() -> None:
     program = """
 import sys
-sys.modules["numba"] = sys.modules["llvmlite"] = sys.modules["numpy"] = None
+sys.modules["numba"] = sys.modules["numpy"] = None
 from low_latency_endpoint.simulate import *
 result = simulate(Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5)), requests=2000,
                   replications=2)

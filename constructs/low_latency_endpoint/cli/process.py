@@ -28,7 +28,6 @@ _EXTRAS = {
     "botocore": "operations",
     "httptools": "operations",
     "uvloop": "async-client",
-    "llvmlite": "simulation",
     "numba": "simulation",
     "jinja2": "report",
     "gevent": "load-test",

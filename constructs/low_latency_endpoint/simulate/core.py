@@ -2,7 +2,7 @@
 
 numba compiles them where it is installed (:mod:`.compilation`). It needs numbers of one kind in each
 array, hence two arrays for what the loop keeps (``state`` and ``clock``). A named tuple of arrays
-costs it nothing: machine code gets the arrays' addresses one by one.
+costs it nothing.
 """
 
 from __future__ import annotations

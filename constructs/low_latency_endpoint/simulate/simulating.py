@@ -29,6 +29,7 @@ PERCENTILE = rule(
 )
 Job = tuple[Scenario, RunLength, int, int, bool | None]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
+_SHORTEST = RunLength(16, discard=0.0)  # which calls every loop that a scenario needs
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
 
@@ -370,10 +371,11 @@ def compare(
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
-    loops(compiled)  # say what is missing and compile here, and not in each process
     if processes <= 1:
         runs = [_replicate(job) for job in jobs]
     else:
+        if loops(compiled).compiled:  # compile here, and not in each process
+            _replicate((jobs[0][0], _SHORTEST, seed, 0, compiled))
         with ProcessPoolExecutor(processes) as pool:
             chunk = max(1, len(jobs) // (4 * processes))
             runs = list(pool.map(_replicate, jobs, chunksize=chunk))
