@@ -182,12 +182,9 @@ destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy
 	@$(CDK) destroy --all -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: accept
-accept: setup  ## Prove the claims in an account: ACCOUNT=, REGION=, BUDGET= (US dollars); ARGS=--yes starts
-	@python -m acceptance run --account "$(ACCOUNT)" --region "$(REGION)" --budget "$(BUDGET)" $(ARGS)
-
-.PHONY: accept-sweep
-accept-sweep: setup  ## Delete by tag what `make accept` has left: ACCOUNT=, REGION=
-	@python -m acceptance sweep --account "$(ACCOUNT)" --region "$(REGION)" $(ARGS)
+accept: setup  ## Try the claims in an account: ACCOUNT=, REGION=, BUDGET= (US dollars); ARGS=--yes starts
+	@pytest -v -s -m aws -p no:xdist --junitxml=build/acceptance/report.xml \
+	  --account="$(ACCOUNT)" --region="$(REGION)" --budget="$(BUDGET)" $(ARGS) acceptance/test_claims.py
 
 ##@ Working on the library
 
@@ -215,7 +212,6 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency errors --markdown > docs/reference/errors.md
 	@python docs/make_settings_tables.py docs/reference/settings.md
 	@python local_sagemaker/tests/extract_schemas.py
-	@python -m acceptance.page docs/reference/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: site

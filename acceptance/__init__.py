@@ -1,20 +1,20 @@
-"""The run in a real account that proves the library's claims; it is no part of the wheel.
+"""Tests that try the library's claims about AWS in a real account; no part of the wheel.
 
 ``make accept`` deploys two small endpoints with the library's public constructs, sends traffic,
-updates, renames and removes them, destroys all of it, and writes down what it saw. The files:
+updates, renames and removes them, and deletes all of it. The files, in reading order:
 
-app.py       the CDK app: the endpoints, probes in each zone, queues for pages and events; the role
-             that is stated, and another stack that states it
-hub_model.py the model of the Hugging Face Hub: two commits that the run pins
-model/       what the endpoint serves, and how the local AWS serves it
-probe/       the function in each zone: names, certificates, calls
-world.py     the account under test: clients, the CDK CLI, waiting, traffic
-steps.py     what is done, step by step; each can be done again
-looking.py   what each step writes down
-run.py       runs steps, remembers them, continues after a kill
-sweep.py     deletes by tag whatever a run has left
-estimate.py  hours and dollars, before anything starts
-evidence.py  takes out of the evidence what belongs to the account
-claims.py    what evidence says of each claim in docs/reference/seen-on-aws.md
-page.py      fills in that page's table from the evidence
+claims.yaml       each claim: what should be so, the step that shows it, the page that says it
+test_claims.py    one test for each claim
+conftest.py       options, and the fixtures, which delete what they created
+confirmation.py   what must be confirmed before a run starts
+steps.py          what a run does, step by step
+observations.py   what a step reads from the account
+judgements.py     what a step's observations say of each claim
+claims.py         reads claims.yaml
+clean_up.py       deletes by tag
+estimate.py       hours and dollars, before anything starts
+world.py          the account: clients, the CDK CLI, waiting, traffic
+app.py            the CDK app: the endpoints, probes in each zone, a queue for pages
+hub_model.py      the model of the Hugging Face Hub, of which the run pins two commits
+model/, probe/    what the endpoint serves; the function in each zone
 """

@@ -1,4 +1,4 @@
-"""The CDK app under test: two small endpoints, probes, and queues that keep pages and events.
+"""The CDK app under test: two small endpoints, probes, and a queue that keeps pages.
 
 ``cdk deploy --app "python -m acceptance.app" -c suffix=... -c variant=...`` deploys one variant of
 the stack, or one of the two stacks beside it: the models' role, and a model that shares it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import tarfile
 from dataclasses import dataclass, replace
@@ -16,8 +17,6 @@ from typing import Any
 
 from aws_cdk import App, CfnOutput, Duration, Environment, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -181,7 +180,6 @@ class AcceptanceStack(Stack):
             value=self.to_json_string(
                 {
                     "pages": pages.queue_url,
-                    "events": self._events(name),
                     "regional": link.private_dns_name,
                     "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
                     "group": network.model_security_group.security_group_id,
@@ -260,13 +258,6 @@ class AcceptanceStack(Stack):
     def _capture(self) -> DataCapture:
         bucket = s3.Bucket(self, "Captured", removal_policy=RemovalPolicy.RETAIN, enforce_ssl=True)
         return DataCapture(s3=f"s3://{bucket.bucket_name}/captured", sampling_percentage=100)
-
-    def _events(self, endpoint: str) -> str:
-        """Keep what SageMaker tells EventBridge of this endpoint; gives the queue."""
-        queue = sqs.Queue(self, "EventQueue", removal_policy=RemovalPolicy.DESTROY)
-        pattern = events.EventPattern(source=["aws.sagemaker"], resources=[self._arn(endpoint)])
-        events.Rule(self, "Events", targets=[targets.SqsQueue(queue)], event_pattern=pattern)
-        return queue.queue_url
 
     def _arn(self, endpoint: str) -> str:
         return self.format_arn(service="sagemaker", resource="endpoint", resource_name=endpoint)
@@ -390,7 +381,7 @@ def main() -> None:
         suffix=given["suffix"],
         variant=given["variant"],
         zones=given["zones"].split(","),
-        hub=HubModel.from_json(given["hub"]),
+        hub=HubModel(**json.loads(given["hub"])),
         account=os.environ["CDK_DEFAULT_ACCOUNT"],
         region=os.environ["CDK_DEFAULT_REGION"],
         folder=folder,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from low_latency_endpoint.hugging_face.lock_file import pinned_model
@@ -21,8 +21,8 @@ class HubModel:
     """A public model for CPUs that answers ``{"inputs": "..."}``, under a permissive licence."""
 
     name: str
-    revisions: tuple[str, str]
-    """The one that is deployed first, and the one that an update brings."""
+    revisions: Sequence[str]
+    """Two: the one that is deployed first, and the one that an update brings."""
     endpoint: str
     """The Hub, or a mirror of it."""
     folder: str
@@ -55,13 +55,3 @@ class HubModel:
         if done.returncode:
             raise NotPinned(f"{self.name} at {revision}: {done.stderr.strip()}")
         return pinned_model(lock, self.name).commit
-
-    def to_json(self) -> str:
-        """As the CDK app's context takes it."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> HubModel:
-        """Read what :meth:`to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "revisions": tuple(fields["revisions"])})

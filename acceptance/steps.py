@@ -1,9 +1,9 @@
-"""What a run does, in order. Each step can be done again: after a kill it starts from its top."""
+"""What a run does in the account; `STEPS` has the order. What each step saw decides claims."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from low_latency_endpoint.operate.preflight import run_preflight
 from low_latency_endpoint.operate.verify import run_verification
 from low_latency_endpoint.settings import parse_settings
 
-from . import looking, sweep
+from . import observations
 from .app import (
     BESIDE,
     HUB_INSTANCES,
@@ -25,17 +25,18 @@ from .app import (
     role_name,
     stack_name,
 )
+from .clean_up import remaining
 from .hub_model import HubModel, NotPinned
-from .looking import Document
+from .observations import Document
 from .world import World, traffic
 
 
 class StepFailed(Exception):
-    """What the later steps stand on is not there; what the step `saw` may refute a claim."""
+    """A step found something missing that it and the later steps need."""
 
-    def __init__(self, why: str, saw: Mapping[str, Any] | None = None) -> None:
-        super().__init__(why)
-        self.saw = dict(saw or {})
+
+class NotReached(Exception):
+    """A step is not done, because an earlier one has failed."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,53 @@ class Pace:
     longest_for_page: float = 20
 
 
+@dataclass(frozen=True)
+class Step:
+    """One step: how many minutes it takes at AWS, how many instances run meanwhile, what does it."""
+
+    name: str
+    minutes: float
+    instances: int
+    act: Callable[[Run], Document]
+
+
 @dataclass
 class Run:
-    """What steps work with."""
+    """One run: the account, its names, and what its steps have seen so far."""
 
     world: World
+    hub: HubModel
     suffix: str
-    kept: Document = field(default_factory=dict)
-    """What outlives a kill: `save` writes it before and after each step."""
-    pace: Pace = Pace()
-    marker: Document = field(default_factory=dict)
-    """Of the step under way: how the stack stood when it was first started."""
-    save: Callable[[], None] = lambda: None
+    pace: Pace = field(default_factory=Pace)
+    zones: list[str] = field(default_factory=list)
+    commits: list[str] = field(default_factory=list)
+    stack_id: str = ""
+    seen: dict[str, Document] = field(default_factory=dict)
+    stopped: str = ""
+    """Why no other step can be done."""
+
+    def do(self, step: Step) -> Document:
+        """Do a step and, before it, those that every step needs; return what it saw.
+
+        A step is done once. After one that failed, or that left a stack which cannot be deployed
+        any more, the others raise NotReached.
+        """
+        for needed in (*NEEDED, step):
+            if needed.name in self.seen:
+                continue
+            if self.stopped:
+                raise NotReached(self.stopped)
+            self.stopped = f"the step {needed.name} failed"
+            self.seen[needed.name] = needed.act(self)
+            self.stopped = self._unusable(needed)
+        return self.seen[step.name]
+
+    def _unusable(self, step: Step) -> str:
+        """Say why the stack cannot be deployed any more, if it cannot."""
+        status = self.seen[step.name].get("left_as", "")
+        if status == "ROLLBACK_COMPLETE" or status.endswith("_FAILED"):
+            return f"after the step {step.name} the stack is {status}"
+        return ""
 
     @property
     def name(self) -> str:
@@ -74,58 +110,25 @@ class Run:
         }
 
     def deploy(self, variant: str) -> str:
-        """Deploy a variant; gives what went wrong."""
-        return self.world.deployer.deploy(self.suffix, self.kept["zones"], variant)
+        """Deploy a variant; return what went wrong."""
+        return self.world.deployer.deploy(self.suffix, self.zones, variant)
 
     def destroy(self, variant: str) -> str:
-        """Destroy its stack."""
-        return self.world.deployer.destroy(self.suffix, self.kept["zones"], variant)
-
-    @property
-    def hub(self) -> HubModel:
-        """The model of the Hub."""
-        assert self.world.hub is not None
-        return self.world.hub
-
-    def mark(self) -> Document:
-        """How the stack stands, for the step that starts now."""
-        events = looking.stack_events(self.world, self.kept["stack_id"]) if self._made else []
-        return {
-            "event": events[-1]["id"] if events else "",
-            "before": {
-                name: looking.serving(self.world, name)
-                for name in (self.name, *self.hub_names.values())
-            },
-        }
-
-    @property
-    def _made(self) -> bool:
-        return "stack_id" in self.kept
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step: how long it takes at AWS, how many instances run meanwhile, what does it."""
-
-    name: str
-    minutes: float
-    instances: int
-    asserts: str
-    act: Callable[[Run], Document]
+        """Destroy the stack of a variant; return what went wrong."""
+        return self.world.deployer.destroy(self.suffix, self.zones, variant)
 
 
 def _pin(run: Run) -> Document:
     try:
-        run.kept["commits"] = run.hub.pin(run.suffix)
+        run.commits = run.hub.pin(run.suffix)
     except NotPinned as problem:
         raise StepFailed(f"pin: {problem}") from None
-    return {"model": run.hub.name, "commits": run.kept["commits"]}
+    return {"model": run.hub.name, "commits": run.commits}
 
 
 def _preflight(run: Run) -> Document:
     world = run.world
-    zones = _zones(world)
-    run.kept["zones"] = zones
+    run.zones = _zones(world)
     common = {"instance_type": INSTANCE_TYPE, "latency": {"p99": "500ms"}}
     image = {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}
     pinned = {
@@ -136,7 +139,7 @@ def _preflight(run: Run) -> Document:
     stated = {
         "stack_name": run.name,
         "region": world.region,
-        "client_zones": {"ids": zones},
+        "client_zones": {"ids": run.zones},
         "endpoints": {
             "accept": {
                 **common,
@@ -163,20 +166,17 @@ def _preflight(run: Run) -> Document:
 
 
 def _zones(world: World) -> list[str]:
-    """Two zones that have the runtime's interface endpoint, the same in every run."""
+    """Return two zones that have the runtime's interface endpoint, the same in every run."""
     ec2 = world.client("ec2")
     listed = ec2.describe_availability_zones()["AvailabilityZones"]
     service = f"com.amazonaws.{world.region}.sagemaker.runtime"
-    served = ec2.describe_vpc_endpoint_services(ServiceNames=[service])["ServiceDetails"]
-    names = {name for each in served for name in each["AvailabilityZones"]}
-    found = sorted(
-        each["ZoneId"]
-        for each in listed
-        if each["ZoneName"] in names and each.get("State") == "available"
-    )
-    if len(found) < 2:
-        raise StepFailed(f"{world.region} has {len(found)} zones with {service}")
-    return found[:2]
+    details = ec2.describe_vpc_endpoint_services(ServiceNames=[service])["ServiceDetails"]
+    served = {name for detail in details for name in detail["AvailabilityZones"]}
+    available = [zone for zone in listed if zone.get("State") == "available"]
+    zones = sorted(zone["ZoneId"] for zone in available if zone["ZoneName"] in served)
+    if len(zones) < 2:
+        raise StepFailed(f"{world.region} has {len(zones)} zones with {service}")
+    return zones[:2]
 
 
 def _deployed(
@@ -186,84 +186,90 @@ def _deployed(
     endpoint: str = "",
     request: Mapping[str, Any] | None = None,
     calls: bool = True,
-    since: str | None = None,
 ) -> Document:
-    """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it.
+    """Deploy a variant while requests are sent; return what CloudFormation and SageMaker did.
 
-    Watched is an endpoint, by default the first, since an event, by default the step's first.
+    One endpoint gets the requests and is watched, by default the first.
     """
-    world, endpoint = run.world, endpoint or run.name
-    looking.usable(world, run.name)
-    sent: AbstractContextManager[Mapping[str, int]]
-    sent = traffic(world, endpoint, request) if calls else nullcontext({})
-    with looking.watch(world, lambda: looking.serving(world, endpoint)) as seen, sent as answers:
+    world = run.world
+    endpoint = endpoint or run.name
+    observations.usable(world, run.name)
+    before = observations.serving(world, endpoint)
+    last_event = _last_event(run)
+    sent: AbstractContextManager[Mapping[str, int]] = nullcontext({})
+    if calls:
+        sent = traffic(world, endpoint, request)
+    watched = observations.watch(world, lambda: observations.serving(world, endpoint))
+    with watched as timeline, sent as answers:
         problem = run.deploy(variant)
-    stack = looking.usable(world, run.name)
+    stack = observations.usable(world, run.name)
     if stack is None:
         raise StepFailed(f"{variant}: there is no stack. {problem}")
-    run.kept["stack_id"] = stack["StackId"]
-    events = looking.stack_events(
-        world, stack["StackId"], run.marker["event"] if since is None else since
-    )
-    verdicts = [
-        event["status"]
-        for event in events
-        if event["physical"] == stack["StackId"] and not event["status"].endswith("_IN_PROGRESS")
-    ]
+    run.stack_id = stack["StackId"]
+    events = observations.stack_events(world, run.stack_id, last_event)
+    of_stack = [event["status"] for event in events if event["physical"] == run.stack_id]
+    ended = [status for status in of_stack if not status.endswith("_IN_PROGRESS")]
     return {
         "variant": variant,
         "cli": "failed" if problem else "ok",
         "events": events,
-        # The first word on it; what was fixed or done again after that is another matter.
-        "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
+        # The first one: what was continued after a rollback that failed is another matter.
+        "stack_status": ended[0] if ended else stack["StackStatus"],
         "left_as": stack["StackStatus"],
-        "endpoint_timeline": seen,
-        "before": run.marker["before"].get(endpoint),
-        "after": looking.serving(world, endpoint),
+        "endpoint_timeline": timeline,
+        "before": before,
+        "after": observations.serving(world, endpoint),
         "answers": dict(answers),
     }
 
 
 def _last_event(run: Run) -> str:
-    return str(looking.stack_events(run.world, run.kept["stack_id"])[-1]["id"])
+    """Return the ID of the stack's last event; empty before there is a stack."""
+    if not run.stack_id:
+        return ""
+    return str(observations.stack_events(run.world, run.stack_id)[-1]["id"])
 
 
 def _answers(run: Run, endpoint: str, request: Mapping[str, Any] | None = None) -> dict[str, int]:
-    """What a minute's requests get."""
+    """Return what a minute's requests got."""
     with traffic(run.world, endpoint, request) as answers:
         run.world.wait(60)
     return dict(answers)
 
 
 def _commits(run: Run) -> dict[str, str]:
-    """Where the files of each pinned commit begin in the models' bucket."""
-    old, new = run.kept["commits"]
+    """Return where the files of each pinned commit begin in the models' bucket."""
+    old, new = run.commits
     return {"old": f"hub/{run.hub.name}/{old}/", "new": f"hub/{run.hub.name}/{new}/"}
 
 
 def _deploy(run: Run) -> Document:
-    world, hub_endpoint = run.world, run.hub_names["old"]
+    """Deploy the stack of the role and the stack under test; return how the endpoints serve.
+
+    Where the first deployment fails, only what CloudFormation did.
+    """
+    world = run.world
+    hub_endpoint = run.hub_names["old"]
     if problem := run.deploy(ROLE):
         raise StepFailed(f"the stack of the role: {problem}")
     seen = _deployed(run, "first", calls=False)
-    if seen["stack_status"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-        reasons = [e["reason"] for e in seen["events"] if e["status"].endswith("FAILED")]
-        raise StepFailed(f"the stack is {seen['stack_status']}: {'; '.join(reasons[:3])}", seen)
+    if seen["stack_status"] != "CREATE_COMPLETE":
+        return seen
     report = run_verification(run.name, world.client, world.region)
-    outputs = looking.told(world, run.suffix)
+    outputs = observations.told(world, run.suffix)
     (link,) = world.client("ec2").describe_vpc_endpoints(
         VpcEndpointIds=[outputs["interface_endpoint"]]
     )["VpcEndpoints"]
     return {
         **seen,
-        "warm_ups": looking.warm_ups(world, run.kept["stack_id"], run.name),
-        "verify": {each.id: str(each.status) for each in report.results},
-        "probes": looking.probes(world, run.suffix),
-        "dns_entries": [each["DnsName"] for each in link.get("DnsEntries", [])],
+        "warm_ups": observations.warm_ups(world, run.stack_id, run.name),
+        "verify": {result.id: str(result.status) for result in report.results},
+        "probes": observations.probes(world, run.suffix),
+        "dns_entries": [entry["DnsName"] for entry in link.get("DnsEntries", [])],
+        "zone_names": [zone["zone_name"] for zone in outputs["zones"].values()],
         "hub": {
-            **looking.staged_model(world, hub_endpoint, _commits(run)),
-            "serving": looking.serving(world, hub_endpoint),
-            "warm_ups": looking.warm_ups(world, run.kept["stack_id"], hub_endpoint),
+            **observations.staged_model(world, hub_endpoint, _commits(run)),
+            "serving": observations.serving(world, hub_endpoint),
         },
         "answers_of": {
             "first": _answers(run, run.name),
@@ -277,27 +283,22 @@ def _traffic(run: Run) -> Document:
         run.world.wait(run.pace.traffic * 60)
     return {
         "answers": dict(answers),
-        "metrics": looking.metrics(run.world, run.name),
         "invocations": _by_fleet(run),
-        "alarms": looking.alarms(run.world, run.name),
-        "canary": looking.canary(run.world, run.name),
+        "alarms": observations.alarms(run.world, run.name),
+        "canary": observations.canary(run.world, run.name),
     }
 
 
 def _by_fleet(run: Run) -> Document:
-    """Invocations of all, and of the fleet in service; asked for, as new series are listed late."""
-    found = looking.serving(run.world, run.name)
+    """Return the invocations of all instances, and those of the fleet in service."""
+    found = observations.serving(run.world, run.name)
     assert found is not None
-    return looking.invocations(run.world, run.name, found["configuration"])
+    return observations.invocations(run.world, run.name, found["configuration"])
 
 
 def _update(run: Run) -> Document:
     seen = _deployed(run, "changed")
-    return {
-        **seen,
-        "invocations": _by_fleet(run),
-        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"], run.name),
-    }
+    return {**seen, "invocations": _by_fleet(run)}
 
 
 def _after_update(run: Run) -> Document:
@@ -307,47 +308,40 @@ def _after_update(run: Run) -> Document:
         "answers": dict(answers),
         "minutes": run.pace.after_update,
         "invocations": _by_fleet(run),
-        "metrics": looking.metrics(run.world, run.name),
-        "alarms": looking.alarms(run.world, run.name),
     }
 
 
 def _page(run: Run) -> Document:
-    """Every request fails until somebody is paged, or for the longest that this may take."""
-    world, queue = run.world, looking.told(run.world, run.suffix)["pages"]
+    """Let every request fail until somebody is paged, or for the longest that this may take."""
+    world = run.world
+    queue = observations.told(world, run.suffix)["pages"]
 
-    def paged() -> list[Document]:
-        return [m for m in looking.messages(world, queue) if m.get("NewStateValue") == "ALARM"]
+    def paged() -> bool:
+        messages = observations.messages(world, queue)
+        return any(message.get("NewStateValue") == "ALARM" for message in messages)
 
     waited = 0.0
     with traffic(world, run.name, {"fail": True}) as answers:
-        while not (pages := paged()) and waited < run.pace.longest_for_page * 60:
+        while not (arrived := paged()) and waited < run.pace.longest_for_page * 60:
             world.wait(30)
             waited += 30
     with traffic(world, run.name):  # so that the alarms are not on when the next step starts
         world.wait(5 * 60)
-    return {
-        "arrived": bool(pages),
-        "within_minutes": waited / 60,
-        "answers": dict(answers),
-        "pages": [
-            {k: each.get(k) for k in ("AlarmName", "NewStateValue", "NewStateReason")}
-            for each in pages
-        ],
-        "alarms": looking.alarms(world, run.name),
-        "events": looking.messages(world, looking.told(world, run.suffix)["events"]),
-    }
+    return {"arrived": arrived, "within_minutes": waited / 60, "answers": dict(answers)}
 
 
 def _bad(variant: str) -> Callable[[Run], Document]:
+    """Return a step that deploys a variant which is rolled back, and reads what alarms did."""
+
     def act(run: Run) -> Document:
-        looking.usable(run.world, run.name)
-        before = {each["alarm"]: each["history"] for each in looking.alarms(run.world, run.name)}
+        observations.usable(run.world, run.name)
+        before = observations.alarms(run.world, run.name)
+        history_before = {alarm["alarm"]: alarm["history"] for alarm in before}
         seen = _deployed(run, variant)
-        after = looking.alarms(run.world, run.name)
-        for each in after:  # what they did in this deployment, not in those before it
-            old = before.get(each["alarm"], [])
-            each["history"] = [entry for entry in each["history"] if entry not in old]
+        after = observations.alarms(run.world, run.name)
+        for alarm in after:
+            old = history_before.get(alarm["alarm"], [])
+            alarm["history"] = [entry for entry in alarm["history"] if entry not in old]
         return {**seen, "alarms": after}
 
     return act
@@ -355,32 +349,32 @@ def _bad(variant: str) -> Callable[[Run], Document]:
 
 def _scaling_off_and_on(run: Run) -> Document:
     off = _deployed(run, "unscaled")
-    return {"off": off, "on": _deployed(run, "changed", since=_last_event(run))}
+    on = _deployed(run, "changed")
+    return {"off": off, "on": on, "left_as": on["left_as"]}
 
 
 def _captured(run: Run) -> Document:
     seen = _deployed(run, "captured")
     with traffic(run.world, run.name):
         run.world.wait(5 * 60)
-    return {**seen, "metrics": looking.metrics(run.world, run.name)}
+    return {**seen, "metrics": observations.metrics(run.world, run.name)}
 
 
 def _repin(run: Run) -> Document:
     endpoint = run.hub_names["old"]
     seen = _deployed(run, "repinned", endpoint=endpoint, request=HUB_REQUEST)
-    return {**seen, "hub": looking.staged_model(run.world, endpoint, _commits(run))}
+    return {**seen, "hub": observations.staged_model(run.world, endpoint, _commits(run))}
 
 
 def _rename(run: Run) -> Document:
-    """Rename the Hub endpoint while somebody in the VPC calls both names."""
+    """Rename the Hub endpoint while a function in the VPC calls both names."""
     names = run.hub_names
-    with looking.calls_in_vpc(run.world, run.suffix, names, HUB_REQUEST) as calls:
+    with observations.calls_in_vpc(run.world, run.suffix, names, HUB_REQUEST) as calls:
         seen = _deployed(run, "renamed", endpoint=names["new"], calls=False)
     return {
         **seen,
         "calls": calls,
-        "policy_names": looking.link_policy_names(run.world, run.suffix, names),
-        "old_is_there": looking.serving(run.world, names["old"]) is not None,
+        "policy_names": observations.link_policy_names(run.world, run.suffix, names),
     }
 
 
@@ -388,36 +382,33 @@ def _remove(run: Run) -> Document:
     """Remove the first endpoint, then update the other one."""
     other = run.hub_names["new"]
     removed = _deployed(run, "removed", endpoint=other, request=HUB_REQUEST)
-    updated = _deployed(run, "updated", endpoint=other, request=HUB_REQUEST, since=_last_event(run))
+    updated = _deployed(run, "updated", endpoint=other, request=HUB_REQUEST)
     return {
         "removed": removed,
         "updated": updated,
         "left_as": updated["left_as"],
-        "first_is_there": looking.serving(run.world, run.name) is not None,
+        "first_is_there": observations.serving(run.world, run.name) is not None,
     }
 
 
 def _share(run: Run) -> Document:
-    """Deploy another stack on the stated role, and delete it."""
-    world, role, name = run.world, role_name(run.suffix), stack_name(run.suffix, BESIDE)
-    if looking.settled(world, name) is not None:  # of this step, when it was killed
-        run.destroy(BESIDE)
-    before = looking.role_policies(world, role)
+    """Deploy another stack on the stated role, and delete it; return what became of the role."""
+    world = run.world
+    role = role_name(run.suffix)
+    before = observations.role_policies(world, role)
     run.deploy(BESIDE)
-    made = looking.settled(world, name)
-    if made is None:
+    stack = observations.settled(world, stack_name(run.suffix, BESIDE))
+    if stack is None:
         raise StepFailed("share: there is no second stack")
-    both = looking.role_policies(world, role)
+    both = observations.role_policies(world, role)
     run.destroy(BESIDE)
-    gone = looking.find_stack(world, made["StackId"])
-    after = looking.role_policies(world, role)
-    other = next(
-        name for name in run.hub_names.values() if looking.serving(world, name) is not None
-    )
+    gone = observations.find_stack(world, stack["StackId"])
+    after = observations.role_policies(world, role)
+    names = run.hub_names.values()
+    other = next(name for name in names if observations.serving(world, name) is not None)
     return {
-        "made": made["StackStatus"],
+        "made": stack["StackStatus"],
         "deleted": gone["StackStatus"] if gone else "DELETE_COMPLETE",
-        "events": looking.stack_events(world, made["StackId"]),
         "policies": {"before": len(before), "with_both": len(both), "after": len(after)},
         "lost": [policy for policy in before if after.get(policy) != before[policy]],
         "answers": _answers(run, other, HUB_REQUEST),
@@ -425,91 +416,57 @@ def _share(run: Run) -> Document:
 
 
 def _destroy(run: Run) -> Document:
-    """Destroy at once, once; whatever that leaves is the sweep's."""
+    """Destroy both stacks at once and once; return what is left of them."""
     world = run.world
-    if (stack := looking.settled(world, run.name)) is not None and "group" not in run.kept:
-        group = looking.told(world, run.suffix)["group"]
-        run.kept |= {"stack_id": stack["StackId"], "group": group}
-        run.save()  # in a moment there is no stack to ask
+    observations.settled(world, run.name)
+    group = observations.told(world, run.suffix)["group"]
+    names = (run.name, *run.hub_names.values())
 
     def look() -> Document:
-        names = (run.name, *run.hub_names.values())
         return {
-            "endpoint": any(looking.serving(world, name) is not None for name in names),
-            "interfaces": looking.interfaces(world, run.kept["group"]),
+            "endpoint": any(observations.serving(world, name) is not None for name in names),
+            "interfaces": observations.interfaces(world, group),
         }
 
-    with looking.watch(world, look) as seen:
+    with observations.watch(world, look) as timeline:
         problem = run.destroy("changed")
-        gone = looking.settled(world, run.kept["stack_id"])
+        gone = observations.settled(world, run.stack_id)
+    run.destroy(ROLE)
     return {
         "cli": "failed" if problem else "ok",
-        "role_cli": "failed" if run.destroy(ROLE) else "ok",
         "stack_status": gone["StackStatus"] if gone else "DELETE_COMPLETE",
-        "events": looking.stack_events(world, run.kept["stack_id"], run.marker["event"]),
-        "interface_timeline": seen,
-        "left": sweep.remaining(world, run.suffix),
+        "interface_timeline": timeline,
+        "left": remaining(world, run.suffix),
     }
 
 
 _FLEETS = INSTANCES + HUB_INSTANCES
 _UPDATES = 2 * INSTANCES + HUB_INSTANCES  # of the first endpoint
 
-CORE = (
-    Step("pin", 1, 0, "the Hub has both commits", _pin),
-    Step("preflight", 1, 0, "nothing that would fail a deployment", _preflight),
-    Step("deploy", 20, _FLEETS, "both endpoints serve; warm-up, verify, names in zones", _deploy),
-    Step("traffic", 10, _FLEETS, "which metrics and alarms have data", _traffic),
-    Step("update", 20, _UPDATES, "a good update, with traffic", _update),
-    Step("after-update", 20, _FLEETS, "what the deployment's metrics do after it", _after_update),
-    Step("page", 20, _FLEETS, "failing requests after an update page somebody", _page),
-    Step("crash", 20, _UPDATES, "an update whose container ends itself", _bad("crashing")),
-    Step("slow", 20, _UPDATES, "an update that an alarm rolls back", _bad("slow")),
+NEEDED = (
+    Step("pin", 1, 0, _pin),
+    Step("preflight", 1, 0, _preflight),
+    Step("deploy", 20, _FLEETS, _deploy),
 )
-LONG = (
-    Step("rolling", 20, _UPDATES, "a rolling update, which fails", _bad("rolling-failing")),
-    Step("scaling", 10, _FLEETS, "scaling off, and on again", _scaling_off_and_on),
-    Step("capture", 20, _UPDATES, "data capture, enhanced metrics", _captured),
-)
-SEVERAL = (
-    # After the step `capture` both endpoints are updated.
-    Step("repin", 20, 2 * _FLEETS, "another commit of the Hub's model, with traffic", _repin),
-    Step("rename", 25, _FLEETS + HUB_INSTANCES, "another name; both are called", _rename),
+"""The steps that every other one needs."""
+
+STEPS = (
+    *NEEDED,
+    Step("traffic", 10, _FLEETS, _traffic),
+    Step("update", 20, _UPDATES, _update),
+    Step("after-update", 20, _FLEETS, _after_update),
+    Step("page", 20, _FLEETS, _page),
+    Step("crash", 20, _UPDATES, _bad("crashing")),
+    Step("slow", 20, _UPDATES, _bad("slow")),
+    Step("rolling", 20, _UPDATES, _bad("rolling-failing")),
+    Step("scaling", 10, _FLEETS, _scaling_off_and_on),
+    Step("capture", 20, _UPDATES, _captured),
+    # The first endpoint is not needed any more, and both endpoints are updated after `capture`.
+    Step("repin", 20, 2 * _FLEETS, _repin),
+    Step("rename", 25, _FLEETS + HUB_INSTANCES, _rename),
     # 20 minutes of it are the wait for interfaces that may be the other endpoint's.
-    Step("remove", 60, _FLEETS, "the first endpoint goes, the other is updated", _remove),
-    Step("share", 20, HUB_INSTANCES, "another stack on the same role comes and goes", _share),
+    Step("remove", 60, _FLEETS, _remove),
+    Step("share", 20, HUB_INSTANCES, _share),
+    Step("destroy", 45, _FLEETS, _destroy),
 )
-"""What needs more than one endpoint; in this order, and after all that the first one is needed for."""
-CHOICES = (*CORE[3:], *LONG, *SEVERAL)
-LAST = Step("destroy", 45, _FLEETS, "the stack deletes in one go", _destroy)
-
-
-def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
-    """The steps of a run, in order: with the optional ones, or between the ends only those named."""
-    if only:
-        return (*CORE[:3], *(step for step in CHOICES if step.name in only), LAST)
-    return (*CORE, *(LONG if long else ()), *SEVERAL, LAST)
-
-
-def known_names(document: Any, names: dict[str, str]) -> dict[str, str]:
-    """Collect from stack events what each physical ID stands for, in the order of appearance."""
-    if isinstance(document, dict):
-        if {"physical", "resource"} <= document.keys() and document["physical"]:
-            _know(names, str(document["physical"]), str(document["resource"]))
-        for value in document.values():
-            known_names(value, names)
-    elif isinstance(document, list):
-        for value in document:
-            known_names(value, names)
-    return names
-
-
-def _know(names: dict[str, str], physical: str, logical: str) -> None:
-    """Remember an ID, and its last part where it is an ARN or a URL."""
-    last = physical.rpartition("/")[2].rpartition(":")[2]
-    # A name without a digit is a word that the template chose, as "Invocations" is a policy's.
-    if physical in names or not any(each.isdigit() for each in last):
-        return
-    place = len({value for value in names.values() if value.startswith(f"<{logical}-")}) + 1
-    for text in (physical, last):
-        names.setdefault(text, f"<{logical}-{place}>")
+"""All steps, in their order."""

@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from .hub_model import HubModel
 
 ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "acceptance"
+"""What a run writes: lock files, assemblies, what its steps saw, its report."""
+
 _CALLERS = 8
 _REQUESTS_PER_SECOND = 2.0
 _MOST_PER_SECOND = 48.0  # to a local AWS with a fast clock: enough for its alarms, cheap here
@@ -55,8 +58,6 @@ class World:
     deployer: Deployer
     speed: float = 1.0
     """How many times faster than real time the target's clock runs."""
-    hub: HubModel | None = None
-    """The model of the Hub that a run serves; a sweep has none."""
 
     def wait(self, seconds: float) -> None:
         """Wait for seconds of the target's clock; to ask more often than that is no use."""
@@ -66,10 +67,9 @@ class World:
 class CdkCli:
     """The CDK CLI of package-lock.json, unmodified, as ``make deploy`` runs it."""
 
-    def __init__(
-        self, account: str, region: str, folder: Path, hub: HubModel | None = None
-    ) -> None:
-        self._folder, self._hub = folder, hub
+    def __init__(self, account: str, region: str, folder: Path, hub: HubModel) -> None:
+        self._folder = folder
+        self._hub = hub
         self._environment = {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -90,7 +90,6 @@ class CdkCli:
         return self._run("destroy", suffix, zones, variant, "--force")
 
     def _run(self, verb: str, suffix: str, zones: list[str], variant: str, *more: str) -> str:
-        assert self._hub is not None
         assembly = self._folder / f"cdk.out-{suffix}-{variant}"
         app = str(assembly)
         if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
@@ -102,7 +101,7 @@ class CdkCli:
             f"suffix={suffix}",
             f"variant={variant}",
             f"zones={','.join(zones)}",
-            f"hub={self._hub.to_json()}",
+            f"hub={json.dumps(asdict(self._hub))}",
         ):
             command += ["-c", context]
         # In this process's group, so that whatever kills the run kills the CLI with it.

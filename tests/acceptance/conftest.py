@@ -144,7 +144,14 @@ def aws() -> Iterator[LocalAws]:
 
 
 @pytest.fixture(scope="session")
-def world(aws: LocalAws, hub: FakeHub, tmp_path_factory: pytest.TempPathFactory) -> World:
+def model(hub: FakeHub, tmp_path_factory: pytest.TempPathFactory) -> HubModel:
+    """The Hub's model as a run takes it."""
+    locks = tmp_path_factory.mktemp("locks")
+    return HubModel(HUB_MODEL, two_commits(hub), hub.endpoint, str(locks))
+
+
+@pytest.fixture(scope="session")
+def world(aws: LocalAws, model: HubModel, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The local AWS as the account under test."""
 
     def client(service: str) -> object:
@@ -161,6 +168,5 @@ def world(aws: LocalAws, hub: FakeHub, tmp_path_factory: pytest.TempPathFactory)
         )
 
     folder = tmp_path_factory.mktemp("assemblies")
-    model = HubModel(HUB_MODEL, two_commits(hub), hub.endpoint, str(folder / "locks"))
     deployer = WithoutCli(aws, folder, model)
-    return World(client, aws.account, REGION, target_of(aws.client("sts")), deployer, SPEED, model)
+    return World(client, aws.account, REGION, target_of(aws.client("sts")), deployer, SPEED)

@@ -1,35 +1,20 @@
-"""What evidence says of the claims, and the page that tells it."""
+"""What a run's observations say of each claim, and the page that lists the claims."""
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from acceptance.claims import CLAIMS, Verdict, judge
-from acceptance.evidence import evidence_files
-from acceptance.page import page
-from acceptance.steps import CORE, LAST, LONG, SEVERAL
+from acceptance import judgements
+from acceptance.claims import CLAIMS, Claim
+from acceptance.steps import STEPS
 from acceptance.world import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8")
-
-
-def row(text: str, claim: str) -> str:
-    (found,) = [line for line in text.splitlines() if line.startswith(f"| `{claim}` |")]
-    return found
-
-
-def evidence(step: str, saw: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "target": "aws",
-        "date": "2026-12-01",
-        "region": "us-east-2",
-        "versions": {"library": "0.1.0", "commit": "abc1234"},
-        "steps": {step: {"status": "done", "saw": saw}},
-        **more,
-    }
+BY_ID = {claim.id: claim for claim in CLAIMS}
+VERDICTS = {"seen": True, "refuted": False, "open": None}
 
 
 def name(
@@ -79,7 +64,7 @@ SERVING = {
     "status": "InService",
     "configuration": "<c-1>",
     "configuration_exists": True,
-    "variants": [{"capture": True}],
+    "capture": True,
 }
 TAKEN_BACK = {
     "stack_status": "UPDATE_ROLLBACK_COMPLETE",
@@ -209,6 +194,11 @@ def alarms(**definitions: str) -> dict[str, Any]:
     return {"alarms": [{**each, "history": []} for each in found]}
 
 
+def entries(*names: str) -> dict[str, Any]:
+    """An interface endpoint's DNS entries, in two zones."""
+    return {"dns_entries": list(names), "zone_names": ["us-east-1a", "us-east-1b"]}
+
+
 def note(endpoint: bool, *interfaces: str) -> dict[str, Any]:
     return {"after_seconds": 0, "saw": {"endpoint": endpoint, "interfaces": list(interfaces)}}
 
@@ -305,8 +295,9 @@ def timeline(*statuses: str) -> dict[str, Any]:
         ("subnets-by-zone-id", "seen", zones()),
         ("subnets-by-zone-id", "refuted", zones(subnet_zone_id="z9")),
         ("subnets-by-zone-id", "refuted", zones(subnet_zone_name_as_output=False)),
-        ("dns-entries", "seen", {"dns_entries": ["<vpce-1>.runtime.vpce.amazonaws.com", "x"]}),
-        ("dns-entries", "refuted", {"dns_entries": ["<vpce-1>-<zone-name-1>.runtime.vpce.a.com"]}),
+        ("dns-entries", "seen", entries("vpce-1.runtime.vpce.amazonaws.com", "x")),
+        ("dns-entries", "refuted", entries("vpce-1-us-east-1a.runtime.vpce.amazonaws.com")),
+        ("dns-entries", "open", entries()),
         ("fleet-series-at-create", "seen", {"invocations": series(9, [])}),
         ("fleet-series-at-create", "refuted", {"invocations": series(9, [0])}),
         ("fleet-series-at-create", "open", {"invocations": {"whole": [], "new": []}}),
@@ -356,7 +347,7 @@ def timeline(*statuses: str) -> dict[str, Any]:
         ("scaling-toggles", "seen", {"off": timeline("InService"), "on": timeline("InService")}),
         ("scaling-toggles", "refuted", {"off": timeline("Updating"), "on": timeline("InService")}),
         ("capture", "seen", {"after": SERVING}),
-        ("capture", "refuted", {"after": {**SERVING, "variants": [{"capture": False}]}}),
+        ("capture", "refuted", {"after": {**SERVING, "capture": False}}),
         ("zone-dimension", "seen", {"metrics": [{"dimensions": {"AvailabilityZone": "x"}}]}),
         ("zone-dimension", "refuted", {"metrics": [{"dimensions": {}}]}),
         ("interfaces", "seen", {"interface_timeline": [note(True, "e"), note(False, "e")]}),
@@ -365,86 +356,75 @@ def timeline(*statuses: str) -> dict[str, Any]:
         ("delete", "seen", {"cli": "ok", "stack_status": "DELETE_COMPLETE"}),
         ("delete", "refuted", {"cli": "failed", "stack_status": "DELETE_FAILED"}),
         ("nothing-left", "seen", {"left": ["log group: /aws/sagemaker/Endpoints/x"]}),
+        ("nothing-left", "seen", {"left": ["bucket: llee-accept-0a1b2c3d-captured1b2c"]}),
         ("nothing-left", "refuted", {"left": ["subnet: <subnet-1>"]}),
     ],
 )
 def test_what_was_seen_decides(claim: str, verdict: str, saw: dict[str, Any]) -> None:
-    told = judge(CLAIMS[claim], evidence(CLAIMS[claim].step, saw))
-    assert told.name.lower() == verdict
+    assert BY_ID[claim].holds(saw) is VERDICTS[verdict]
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
-def test_a_step_that_did_not_run_or_saw_nothing_decides_nothing(claim: Any) -> None:
-    empty = evidence(claim.step, {})
-    unfinished = {**empty, "steps": {claim.step: {"status": "failed", "why": "x"}}}
-    for document in (empty, unfinished, {**empty, "steps": {}}):
-        assert judge(claim, document) is Verdict.OPEN
+@pytest.mark.parametrize("claim", CLAIMS, ids=BY_ID)
+def test_a_step_that_saw_nothing_decides_nothing(claim: Claim) -> None:
+    assert claim.holds({}) is None
     for kind in ("regional", "zonal"):
-        nowhere = evidence("deploy", zones(**{kind: GONE}))
-        assert claim.step != "deploy" or judge(claim, nowhere) is not Verdict.REFUTED
+        nowhere = zones(**{kind: GONE})
+        assert claim.step != "deploy" or claim.holds(nowhere) is not False
 
 
-def test_a_first_deployment_that_ends_the_run_refutes_all_the_same() -> None:
-    ended = evidence("deploy", failed())
-    ended["steps"]["deploy"]["status"] = "failed"
+def test_a_first_deployment_that_failed_refutes_all_the_same() -> None:
     for claim in ("create", "fresh-roles", "two-endpoints"):
-        assert judge(CLAIMS[claim], ended) is Verdict.REFUTED
-    assert judge(CLAIMS["warm-up"], ended) is Verdict.OPEN
-    ended["steps"]["deploy"]["status"] = "started"
-    assert judge(CLAIMS["create"], ended) is Verdict.OPEN
+        assert BY_ID[claim].holds(failed()) is False
+    assert BY_ID["warm-up"].holds(failed()) is None
 
 
-def test_what_needs_several_endpoints_says_what_would_be_seen_otherwise() -> None:
-    steps = {step.name for step in SEVERAL}
-    claims = [name for name, each in CLAIMS.items() if each.step in steps]
-    assert steps == {CLAIMS[name].step for name in claims}
-    for claim in (*claims, "two-endpoints", "hub-staged"):
-        assert " If not: " in row(PAGE, claim)
+def test_every_claim_has_a_judgement_a_step_and_a_page() -> None:
+    assert len(BY_ID) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert callable(getattr(judgements, claim.id.replace("-", "_")))
+        assert claim.step in {step.name for step in STEPS}
+        assert (ROOT / claim.source).is_file()
 
 
-def test_each_claim_has_a_step_and_a_row_that_names_it_if_it_is_optional() -> None:
-    assert {claim.step for claim in CLAIMS.values()} <= {
-        step.name for step in (*CORE, *LONG, *SEVERAL, LAST)
-    }
-    told = re.findall(r"(?m)^\| `([a-z-]+)` \|", PAGE)
-    assert told == list(CLAIMS)
-    for name, claim in CLAIMS.items():
-        optional = claim.step in {step.name for step in LONG}
-        assert (f"(step `{claim.step}`)" in row(PAGE, name)) == optional
+def test_claims_stand_in_the_order_of_their_steps() -> None:
+    order = [step.name for step in STEPS]
+    assert [claim.step for claim in CLAIMS] == sorted(
+        (claim.step for claim in CLAIMS), key=order.index
+    )
 
 
-def test_without_evidence_every_line_says_never_run() -> None:
-    text = page(page(PAGE, {"a.json": evidence("page", {"arrived": True})}), {})
-    assert all("| *never run* |  |" in row(text, claim) for claim in CLAIMS)
-    assert f"\n{len(CLAIMS)} claims; {len(CLAIMS)} of them not seen on AWS yet." in text
+def test_the_page_in_docs_lists_the_claims_of_the_file() -> None:
+    told = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    assert told == [row(claim) for claim in CLAIMS]
+    unseen = sum(not claim.seen for claim in CLAIMS)
+    assert f"\n{len(CLAIMS)} claims; {unseen} of them not seen on AWS yet." in PAGE
 
 
-def test_the_newest_run_that_can_tell_has_the_last_word() -> None:
-    old = evidence("page", {"arrived": True})
-    newer = evidence("page", {"arrived": False}, date="2026-12-09")
-    blind = evidence("deploy", {}, date="2026-12-24")
-    told = page(PAGE, {"z.json": old, "a.json": newer, "b.json": blind})
-    assert "| *refuted* | 2026-12-09, us-east-2, 0.1.0 (abc1234) |" in row(told, "pages")
-    told = page(told, {"z.json": old})
-    assert "| *seen* | 2026-12-01," in row(told, "pages")
-    assert f"\n{len(CLAIMS)} claims; {len(CLAIMS) - 1} of them not seen" in told
-
-
-@pytest.mark.parametrize("target", ["local", None, "AWS"])
-def test_evidence_that_is_not_of_aws_is_refused(target: str | None) -> None:
-    with pytest.raises(ValueError, match=r"mine\.json"):
-        page(PAGE, {"mine.json": evidence("page", {"arrived": True}, target=target)})
-
-
-def test_the_page_in_docs_is_the_one_that_the_evidence_makes() -> None:
-    assert page(PAGE, evidence_files()) == PAGE
-
-
-def test_the_committed_evidence_is_of_aws() -> None:
-    assert [n for n, each in evidence_files().items() if each["target"] != "aws"] == []
+def row(claim: Claim) -> str:
+    """A claim's row of the page."""
+    source = claim.source.replace("docs/", "../", 1)
+    text = claim.statement
+    if claim.otherwise:
+        text += f" If not: {claim.otherwise}"
+    seen = claim.seen or "not seen yet"
+    return f"| `{claim.id}` | {text} | {seen} | [{Path(source).name}]({source}) |"
 
 
 def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "(docs/reference/seen-on-aws.md)" in readme
-    assert ("It has not been run in a real AWS account yet" in readme) == (not evidence_files())
+    unseen = not any(claim.seen for claim in CLAIMS)
+    assert ("It has not been run in a real AWS account yet" in readme) == unseen
+
+
+def test_the_report_of_a_run_has_states_and_counts_and_no_names() -> None:
+    saw = {**updated(), **canary(), "cli": "ok", "pages": ["arn:aws:sns:us-east-1:123456789012:x"]}
+    assert judgements.measurements(saw) == {
+        "stack_status": "UPDATE_COMPLETE",
+        "cli": "ok",
+        "answers: ok": 9,
+        "z1: connect_ms": 0.8,
+        "z1: answer_ms": 50.0,
+        "z2: connect_ms": 0.8,
+        "z2: answer_ms": 50.0,
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from acceptance.hub_model import HubModel, NotPinned
-from acceptance.steps import Run, StepFailed, steps_of
+from acceptance.steps import NEEDED, NotReached, Run, StepFailed
 from acceptance.world import World
 from low_latency_endpoint.hugging_face.lock_file import pinned_model
 from tests.hub_of_files import FakeHub
@@ -37,15 +37,9 @@ def test_one_commit_by_two_names_is_no_update(hub: FakeHub, tmp_path: Path) -> N
 def test_a_revision_that_the_hub_lacks_ends_the_run_before_it_deploys(
     hub: FakeHub, world: World, tmp_path: Path
 ) -> None:
-    lacking = World(
-        world.client,
-        world.account,
-        world.region,
-        world.target,
-        world.deployer,
-        world.speed,
-        of(hub, tmp_path, two_commits(hub)[0], "no-such-branch"),
-    )
-    first, *_ = steps_of()
+    run = Run(world, of(hub, tmp_path, two_commits(hub)[0], "no-such-branch"), "0a1b2c3d")
+    *_, deploy = NEEDED
     with pytest.raises(StepFailed, match="no-such-branch"):
-        first.act(Run(lacking, "0a1b2c3d"))
+        run.do(deploy)
+    with pytest.raises(NotReached, match="the step pin failed"):
+        run.do(deploy)

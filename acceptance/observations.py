@@ -1,4 +1,4 @@
-"""What a step writes down: read from the account, never changed, still with its names."""
+"""Reads from the account what a step keeps; changes nothing there."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def find_stack(world: World, name: str) -> Document | None:
 
 
 def settled(world: World, name: str) -> Document | None:
-    """The stack once nothing works on it: what a killed run began, CloudFormation finishes."""
+    """The stack once CloudFormation has finished what it is doing with it."""
     while (found := find_stack(world, name)) and found["StackStatus"].endswith("_IN_PROGRESS"):
         world.wait(_EVERY)
     return found
@@ -117,19 +117,12 @@ def serving(world: World, endpoint: str) -> Document | None:
         exists = True
     except ClientError:
         exists = False
+    capture = bool(found.get("DataCaptureConfig", {}).get("EnableCapture"))
     return {
         "status": found["EndpointStatus"],
         "configuration": configuration,
         "configuration_exists": exists,
-        "failure_reason": found.get("FailureReason", ""),
-        "variants": [
-            {
-                "current": v.get("CurrentInstanceCount"),
-                "desired": v.get("DesiredInstanceCount"),
-                "capture": bool(found.get("DataCaptureConfig", {}).get("EnableCapture")),
-            }
-            for v in found.get("ProductionVariants", [])
-        ],
+        "capture": capture,
     }
 
 
@@ -185,18 +178,13 @@ def role_policies(world: World, role: str) -> dict[str, str]:
     }
 
 
-def interfaces(world: World, group: str) -> list[Document]:
-    """The network interfaces that a security group is on."""
-    ec2, of = world.client("ec2"), [{"Name": "group-id", "Values": [group]}]
-    found = pages_of(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=of)
-    return [
-        {
-            "interface": each["NetworkInterfaceId"],
-            "status": each["Status"],
-            "kind": each.get("InterfaceType", ""),
-        }
-        for each in found
-    ]
+def interfaces(world: World, group: str) -> list[str]:
+    """The IDs of the network interfaces that a security group is on."""
+    of_group = [{"Name": "group-id", "Values": [group]}]
+    found = pages_of(
+        world.client("ec2"), "describe_network_interfaces", "NetworkInterfaces", Filters=of_group
+    )
+    return [interface["NetworkInterfaceId"] for interface in found]
 
 
 @contextmanager
@@ -284,26 +272,17 @@ def calls_in_vpc(
 
 
 def metrics(world: World, endpoint: str) -> list[Document]:
-    """Every metric of the endpoint: its dimensions, its first and last minute with data."""
-    client, of = world.client("cloudwatch"), [{"Name": "EndpointName", "Value": endpoint}]
-    listed = [
-        metric
-        for name in _NAMESPACES
-        for metric in pages_of(client, "list_metrics", "Metrics", Namespace=name, Dimensions=of)
-    ]
+    """Every metric of the endpoint: its name and its dimensions."""
+    client = world.client("cloudwatch")
+    of_endpoint = [{"Name": "EndpointName", "Value": endpoint}]
     found = []
-    for metric in listed:
-        data = _values(world, metric, "SampleCount")
-        found.append(
-            {
-                "namespace": metric["Namespace"],
-                "metric": metric["MetricName"],
-                "dimensions": {d["Name"]: d["Value"] for d in metric["Dimensions"]},
-                "first": data[0][0] if data else None,
-                "last": data[-1][0] if data else None,
-            }
-        )
-    return sorted(found, key=lambda each: json.dumps(each, sort_keys=True))
+    for namespace in _NAMESPACES:
+        for metric in pages_of(
+            client, "list_metrics", "Metrics", Namespace=namespace, Dimensions=of_endpoint
+        ):
+            dimensions = {entry["Name"]: entry["Value"] for entry in metric["Dimensions"]}
+            found.append({"metric": metric["MetricName"], "dimensions": dimensions})
+    return found
 
 
 def invocations(world: World, endpoint: str, configuration: str) -> Document:
@@ -316,16 +295,16 @@ def invocations(world: World, endpoint: str, configuration: str) -> Document:
     fleet = [{"Name": name, "Value": value} for name, value in named.items()]
     metric = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations"}
     return {
-        name: _values(world, {**metric, "Dimensions": dimensions}, "Sum")
+        name: _values(world, {**metric, "Dimensions": dimensions})
         for name, dimensions in (("whole", fleet[:2]), ("new", fleet))
     }
 
 
-def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, float]]:
+def _values(world: World, metric: Document) -> list[tuple[str, float]]:
     # Wide on both sides: the clock of a local AWS may run ahead of this machine's.
     now = datetime.now(UTC)
     chosen = {k: metric[k] for k in ("Namespace", "MetricName", "Dimensions")}
-    query = {"Id": "m", "MetricStat": {"Metric": chosen, "Period": 60, "Stat": statistic}}
+    query = {"Id": "m", "MetricStat": {"Metric": chosen, "Period": 60, "Stat": "Sum"}}
     answer = world.client("cloudwatch").get_metric_data(
         StartTime=now - timedelta(hours=12),
         EndTime=now + timedelta(hours=24),
@@ -384,7 +363,7 @@ _DEFINITION = {
 
 
 def messages(world: World, queue: str) -> list[Document]:
-    """What a queue holds; it stays there, so that a run that is killed finds it again."""
+    """What a queue holds; reading leaves it there."""
     sqs = world.client("sqs")
     found: dict[str, str] = {}
     while True:
