@@ -128,7 +128,7 @@ test-realtime: setup  ## Run what starts processes, measures or waits in real ti
 	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
 
 .PHONY: nightly
-nightly: setup  ## Run what takes hours, and write docs/reference/nightly.md (ARGS=bench for a part)
+nightly: setup  ## Run what takes hours, and print a table of it (ARGS=bench for a part)
 	@python -m benchmarks.nightly $(ARGS)
 
 .PHONY: fuzz

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections import Counter
 from pathlib import Path
 
 from .clients import clients
@@ -33,55 +32,50 @@ from .measure import (
     sized,
 )
 from .simulating import simulating
-from .token_load import token_load
+
+# What a stack by hand would use, typed L1 constructs, takes 1.16 times the processor time of the
+# generic ones here, and 65 MB more (medians of 9 alternating runs of each, 2026-11-28). The goals
+# stay what they were against a stack by hand: 1.05 times its processor time, and its memory.
+_RATIO_GOAL = 1.22
+_MEMORY_GOAL_MB = 65
 
 
 def synthesis(rounds: int) -> None:
-    """The pattern against the same resources written by hand as L1 constructs."""
+    """The pattern against the same resources as finished L1 constructs, read from its template."""
     heading("Synthesis of one endpoint: whole process, from the start of Python to its end")
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"CDK_CONTEXT_JSON": json.dumps(context())}
-        counts: dict[str, Counter[str]] = {}
-        counted: dict[str, list[Run]] = {}
-        for app in ("pattern_app", "handwritten_l1_app"):
-            output = Path(folder, app)
-            counted[app] = [
-                run(
-                    "-m",
-                    f"benchmarks.{app}",
-                    environment={**environment, "CDK_OUTDIR": str(output)},
-                )
-            ]
-            counts[app] = resource_types(output)
-        require_same(counts["pattern_app"], counts["handwritten_l1_app"])
-        runs = (
-            counted
-            if SMALLEST
-            else alternate(
-                {app: ["-m", f"benchmarks.{app}"] for app in counts},
-                rounds,
-                {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
-            )
-        )
-    pattern, handwritten = runs["pattern_app"], runs["handwritten_l1_app"]
-    total = sum(counts["pattern_app"].values())
-    line("resources on each side (same types, same counts)", f"{total}")
-    line(
-        "processor seconds: medians",
-        f"{cpu_seconds(pattern):.2f}, {cpu_seconds(handwritten):.2f} s",
-    )
+        context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+        environment = {"CDK_CONTEXT_JSON": json.dumps(context)}
+        template = Path(folder, "pattern", "Benchmark.template.json")
+        programs = {
+            "pattern": ["-m", "benchmarks.pattern_app"],
+            "l1": ["-m", "benchmarks.l1_app", str(template)],
+        }
+        first = {}
+        for name, arguments in programs.items():
+            outdir = {"CDK_OUTDIR": str(Path(folder, name))}
+            first[name] = [run(*arguments, environment={**environment, **outdir})]
+        resources = same_resources(template, Path(folder, "l1", template.name))
+        runs = first
+        if not SMALLEST:
+            outdir = {"CDK_OUTDIR": str(Path(folder, "out"))}
+            runs = alternate(programs, rounds, {**environment, **outdir})
+    pattern = runs["pattern"]
+    l1 = runs["l1"]
+    line("resources on each side, equal in every property", f"{resources}")
+    line("processor seconds: medians", f"{cpu_seconds(pattern):.2f}, {cpu_seconds(l1):.2f} s")
     line(
         f"ratio of these, of {rounds} alternating runs each",
-        f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}",
-        "1.05 or less",
+        f"{cpu_seconds(pattern) / cpu_seconds(l1):.2f}",
+        f"{_RATIO_GOAL} or less",
     )
-    peaks = [answer_median(runs_of_one, "peak") for runs_of_one in (pattern, handwritten)]
+    peaks = [answer_median(runs_of_one, "peak") for runs_of_one in (pattern, l1)]
     line(
-        "peak memory, Python and Node.js: LowLatencyEndpoint, by hand",
+        "peak memory, Python and Node.js: LowLatencyEndpoint, L1",
         f"{peaks[0]:.0f}, {peaks[1]:.0f} MB",
-        "no more than by hand",
+        f"at most {_MEMORY_GOAL_MB} MB more",
     )
-    for one, runs_of_one in (("LowLatencyEndpoint", pattern), ("by hand", handwritten)):
+    for one, runs_of_one in (("LowLatencyEndpoint", pattern), ("L1", l1)):
         parts = [answer_median(runs_of_one, part) for part in ("build", "synth")]
         line(f"  of it {one}: building, then app.synth()", "{:.2f}, {:.2f} s".format(*parts))
 
@@ -96,27 +90,15 @@ def answer_median(runs: list[Run], part: str) -> float:
     return statistics.median(float(one.answer()[part]) for one in runs)
 
 
-def context() -> dict[str, object]:
-    """The feature flags of cdk.json: what `cdk deploy` gives the app."""
-    configuration = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
-    return dict(configuration["context"])
-
-
-def resource_types(assembly: Path) -> Counter[str]:
-    """How many resources of each type the app's one template holds."""
-    (template,) = assembly.glob("*.template.json")
-    resources = json.loads(template.read_text(encoding="utf-8"))["Resources"]
-    return Counter(resource["Type"] for resource in resources.values())
-
-
-def require_same(pattern: Counter[str], handwritten: Counter[str]) -> None:
-    """Refuse to compare apps that create different things."""
-    if pattern != handwritten:
-        raise BenchmarkFailed(
-            "handwritten_l1_app.py no longer creates what LowLatencyEndpoint creates.\n"
-            f"only in the pattern: {dict(pattern - handwritten)}\n"
-            f"only by hand: {dict(handwritten - pattern)}"
-        )
+def same_resources(template: Path, other: Path) -> int:
+    """Count the resources of two templates; refuse to compare apps that create different things."""
+    one, two = (
+        json.loads(path.read_text(encoding="utf-8"))["Resources"] for path in (template, other)
+    )
+    if one != two:
+        different = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+        raise BenchmarkFailed(f"l1_app.py makes these otherwise than the pattern: {different}")
+    return len(one)
 
 
 # Imports every public name, then says which modules of AWS's are loaded.
@@ -173,7 +155,6 @@ def main() -> int:
         "clients": (clients, 5),
         "simulating": (simulating, 5),
         "load_generator": (load_generator, 3),
-        "token_load": (token_load, 3),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")

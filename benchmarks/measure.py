@@ -126,14 +126,3 @@ def alternate(
             if number >= WARMING:
                 runs[name].append(one)
     return runs
-
-
-def model_role(aws: Any) -> str:
-    """Make the role that a model of a local AWS runs with; gives its ARN."""
-    iam, service = aws.client("iam"), {"Service": "sagemaker.amazonaws.com"}
-    trust = [{"Effect": "Allow", "Principal": service, "Action": "sts:AssumeRole"}]
-    document = json.dumps({"Version": "2012-10-17", "Statement": trust})
-    arn = iam.create_role(RoleName="models", AssumeRolePolicyDocument=document)["Role"]["Arn"]
-    full_access = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
-    iam.attach_role_policy(RoleName="models", PolicyArn=full_access)
-    return str(arn)

@@ -1,29 +1,25 @@
-"""``make nightly``: what is too long for each change, one after the other, and a page of what came of it.
+"""``make nightly``: what takes too long for each change, one after the other, and a table of it.
 
-Runs all even when one fails. The page is ``docs/reference/nightly.md``; what each printed is in
-``build/nightly/``. ``make nightly ARGS=fuzz`` runs one part again, and renews its row of the page.
+Runs all parts even when one fails. What each printed, and the table, are in ``build/nightly/``.
+``make nightly ARGS=fuzz`` runs one part.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reference" / "nightly.md"
 LOGS = ROOT / "build" / "nightly"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: The last line of an output that says how much there was.
@@ -125,72 +121,25 @@ def _call(command: Sequence[str], folder: Path, output: IO[str]) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Result:
-    """How a part went, and of which commit."""
-
-    commit: str
-    day: str
-    passed: bool
-    seconds: float
-    figures: str
-
-
-def head() -> str:
-    """The commit of this checkout."""
-    command = ["git", "rev-parse", "--short=8", "HEAD"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-
-
-def page(results: Mapping[str, Result]) -> str:
-    """The page, and the benchmarks' figures below the table."""
-    table = "\n".join(
-        f"| {part.name} | {'passed' if result.passed else '**failed**'} | {result.seconds / 60:.0f} min "
-        f"| {result.commit}, {result.day} | {result.figures} |"
-        if (result := results.get(part.name))
-        else f"| {part.name} | not run | | | |"
-        for part in parts()
-    )
-    bench = LOGS / "benchmarks.log"
-    measured = bench.read_text(encoding="utf-8").strip() if bench.exists() else "not run"
-    return f"""# The last nightly run
-
-`make nightly` runs what takes too long for each change, and writes this page. Python
-{platform.python_version()}, {os.cpu_count()} processors.
-
-| Part | Result | Took | Commit | Figures |
-|---|---|---|---|---|
-{table}
-
-## Benchmarks
-
-Ratios are measured in one run; absolute times depend on the machine.
-
-```text
-{measured}
-```
-"""
-
-
 def main() -> None:
-    """Run every part, or those whose name has the word given."""
+    """Run every part, or those whose name has the word given, and write the table."""
     parser = argparse.ArgumentParser(prog="make nightly", description=__doc__)
     parser.add_argument("only", nargs="?", default="", help="a word of the names of parts")
     only = parser.parse_args().only.lower()
     LOGS.mkdir(parents=True, exist_ok=True)
-    kept = LOGS / "results.json"
-    known = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    results = {name: Result(**result) for name, result in known.items()}
-    chosen = [part for part in parts() if only in part.name.lower()]
-    for part in chosen:
-        commit, day = head(), f"{datetime.now(UTC):%Y-%m-%d}"
-        result = results[part.name] = Result(commit, day, *run(part))
-        said = "passed" if result.passed else "FAILED"
-        print(f"{part.name:40} {said:7} {result.seconds:6.0f} s  {result.figures}", flush=True)
-        kept.write_text(json.dumps({name: asdict(of) for name, of in results.items()}, indent=1))
-    PAGE.write_text(page(results), encoding="utf-8")
-    print(f"Wrote {PAGE.relative_to(ROOT)}; what each part printed is in build/nightly/")
-    sys.exit(not all(results[part.name].passed for part in chosen))
+    table = ["| Part | Result | Took | Figures |", "|---|---|---|---|"]
+    failed = False
+    for part in parts():
+        if only not in part.name.lower():
+            continue
+        passed, seconds, figures = run(part)
+        failed = failed or not passed
+        result = "passed" if passed else "**failed**"
+        table.append(f"| {part.name} | {result} | {seconds / 60:.0f} min | {figures} |")
+        print(table[-1], flush=True)
+    (LOGS / "table.md").write_text("\n".join(table) + "\n", encoding="utf-8")
+    print("What each part printed, and this table, are in build/nightly/")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def calls(monkeypatch):
 
 
 def test_a_pattern_makes_few(stack, parts, calls):
-    """By hand, ``benchmarks/handwritten_l1_app.py`` makes as many resources in 211 calls."""
+    """Each call to Node.js takes processor time."""
     pattern = parts.pattern(stack)
     assert sum(calls.values()) < 310
     assert not calls["fromVpcAttributes"]  # loads CDK's table of Regions, as long as 150 calls
