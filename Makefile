@@ -129,11 +129,11 @@ test-realtime: setup  ## Run what starts processes, measures or waits in real ti
 
 .PHONY: nightly
 nightly: setup  ## Run what takes hours, and print a table of it (ARGS=bench for a part)
-	@python -m benchmarks.nightly $(ARGS)
+	@python -m tools.benchmarks.nightly $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
-	@$(OFFLINE) python -m fuzzing --count $(or $(COUNT),20000) --synth $(or $(SYNTH),1000) \
+	@$(OFFLINE) python -m tools.fuzzing --count $(or $(COUNT),20000) --synth $(or $(SYNTH),1000) \
 	  --seed $(or $(SEED),0)
 
 .PHONY: fuzz-smoke
@@ -142,11 +142,11 @@ fuzz-smoke:  ## Some seconds of it, with other seeds each time: what fails is pr
 
 .PHONY: bench
 bench: setup  ## Measure synthesis, imports, clients, simulator and load generator, as ratios
-	@$(OFFLINE) python -m benchmarks $(ARGS)
+	@$(OFFLINE) python -m tools.benchmarks $(ARGS)
 
 .PHONY: bench-smoke
 bench-smoke: setup  ## Run every benchmark once at its smallest size: does it still run?
-	@$(OFFLINE) BENCH_SMALLEST=1 python -m benchmarks $(ARGS)
+	@$(OFFLINE) BENCH_SMALLEST=1 python -m tools.benchmarks $(ARGS)
 
 ##@ Against the AWS account of your environment
 
@@ -184,7 +184,7 @@ destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy
 .PHONY: accept
 accept: setup  ## Try the claims in an account: ACCOUNT=, REGION=, BUDGET= (US dollars); ARGS=--yes starts
 	@pytest -v -s -m aws -p no:xdist --junitxml=build/acceptance/report.xml \
-	  --account="$(ACCOUNT)" --region="$(REGION)" --budget="$(BUDGET)" $(ARGS) acceptance/test_claims.py
+	  --account="$(ACCOUNT)" --region="$(REGION)" --budget="$(BUDGET)" $(ARGS) tools/acceptance/test_claims.py
 
 ##@ Working on the library
 
@@ -197,7 +197,7 @@ lint: $(VENV)/.installed-dev  ## Style, types and import rules
 
 .PHONY: size
 size: $(VENV)/.installed-dev  ## Print lines by room, the longest functions, the largest complexity
-	@python -m benchmarks.size
+	@python -m tools.benchmarks.size
 
 .PHONY: pr
 pr: setup lint site fuzz-smoke test test-realtime bench-smoke  ## Everything a pull request must pass
@@ -287,7 +287,7 @@ release-site:  ## Build the docs site of COMMIT beside the published versions, a
 
 .PHONY: upgrade-page
 upgrade-page: setup  ## What an upgrade from revision OLD to NEW (HEAD) does to the examples' stacks
-	@mkdir -p $(DIST); $(OFFLINE) python -m release.upgrade "$(OLD)" "$(or $(NEW),HEAD)" > $(DIST)/UPGRADE.md
+	@mkdir -p $(DIST); $(OFFLINE) python -m tools.release.upgrade "$(OLD)" "$(or $(NEW),HEAD)" > $(DIST)/UPGRADE.md
 	@echo "Wrote $(DIST)/UPGRADE.md"
 
 .PHONY: pins

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from botocore.exceptions import ClientError
 
-from acceptance import steps
+from tools.acceptance import steps
 
 
 def pytest_configure() -> None:

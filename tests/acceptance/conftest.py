@@ -11,9 +11,6 @@ import boto3
 import pytest
 from aws_cdk import App
 
-from acceptance.app import IMAGE, TAG, build, stack_name
-from acceptance.hub_model import HubModel
-from acceptance.world import ONE_TRY, ROOT, World, target_of
 from local_sagemaker import (
     DeploymentFailed,
     LocalAws,
@@ -25,10 +22,15 @@ from local_sagemaker.model_servers import CommandModelServer
 from low_latency_endpoint.facts.images import dlc_account, tei_accounts
 from low_latency_endpoint.plan.serving_containers import serving_images
 from tests.hub_of_files import FakeHub, FakeModel
+from tools.acceptance.app import IMAGE, TAG, build, stack_name
+from tools.acceptance.hub_model import HubModel
+from tools.acceptance.world import ONE_TRY, ROOT, World, target_of
 
 REGION = "us-east-1"
 SPEED = 120.0
-SERVER = CommandModelServer((sys.executable, "-I", str(ROOT / "acceptance" / "model" / "serve.py")))
+SERVER = CommandModelServer(
+    (sys.executable, "-I", str(ROOT / "tools" / "acceptance" / "model" / "serve.py"))
+)
 (TEI,) = (each for each in serving_images() if (each.server, each.accelerator) == ("tei", None))
 HUB_MODEL = "acme/tiny"
 _FILES = {

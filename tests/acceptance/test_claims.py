@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from acceptance import judgements
-from acceptance.claims import CLAIMS, Claim
-from acceptance.steps import STEPS
-from acceptance.world import ROOT
+from tools.acceptance import judgements
+from tools.acceptance.claims import CLAIMS, Claim
+from tools.acceptance.steps import STEPS
+from tools.acceptance.world import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8")
 BY_ID = {claim.id: claim for claim in CLAIMS}

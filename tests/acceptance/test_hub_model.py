@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.hub_model import HubModel, NotPinned
-from acceptance.steps import NEEDED, NotReached, Run, StepFailed
-from acceptance.world import World
 from low_latency_endpoint.hugging_face.lock_file import pinned_model
 from tests.hub_of_files import FakeHub
+from tools.acceptance.hub_model import HubModel, NotPinned
+from tools.acceptance.steps import NEEDED, NotReached, Run, StepFailed
+from tools.acceptance.world import World
 
 from .conftest import HUB_MODEL, two_commits
 

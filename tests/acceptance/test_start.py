@@ -16,19 +16,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from acceptance.confirmation import NotConfirmed, confirm_cost, named_world
-from acceptance.estimate import PRICES, REGION_MARGIN, prices_of
-from acceptance.steps import STEPS
-from acceptance.world import ROOT, World
 from local_sagemaker import LocalAws
 from tests.fake_aws import FakeAws
 from tests.hub_of_files import FakeHub
+from tools.acceptance.confirmation import NotConfirmed, confirm_cost, named_world
+from tools.acceptance.estimate import PRICES, REGION_MARGIN, prices_of
+from tools.acceptance.steps import STEPS
+from tools.acceptance.world import ROOT, World
 
 from .conftest import HUB_MODEL, REGION, SPEED, started, two_commits
 
 ACCOUNT = "123456789012"
 PYTEST = (sys.executable, "-m", "pytest", "-m", "aws", "-p", "no:xdist")
-TESTS = "acceptance/test_claims.py"
+TESTS = "tools/acceptance/test_claims.py"
 NAMED = (f"--account={ACCOUNT}", f"--region={REGION}", "--budget=5")
 
 

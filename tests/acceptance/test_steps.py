@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from acceptance.app import TAG
-from acceptance.claims import CLAIMS
-from acceptance.clean_up import clean_up, remaining
-from acceptance.hub_model import HubModel
-from acceptance.steps import STEPS, Pace, Run
-from acceptance.world import World
 from local_sagemaker import LocalAws, deploy_template
+from tools.acceptance.app import TAG
+from tools.acceptance.claims import CLAIMS
+from tools.acceptance.clean_up import clean_up, remaining
+from tools.acceptance.hub_model import HubModel
+from tools.acceptance.steps import STEPS, Pace, Run
+from tools.acceptance.world import World
 
 pytestmark = pytest.mark.realtime
 

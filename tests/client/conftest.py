@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.tls_server import LoopbackRuntime, write_certificates
+from tools.benchmarks.tls_server import LoopbackRuntime, write_certificates
 
 from .callers import KINDS, Caller
 

@@ -22,9 +22,9 @@ from botocore.exceptions import ClientError, ProxyConnectionError, ReadTimeoutEr
 from botocore.httpsession import URLLib3Session
 from moto import mock_aws
 
-from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.client.boto3_client import runtime_client, set_up_connections
 from tests.refusals import refused
+from tools.benchmarks.tls_server import LoopbackRuntime, write_certificates
 
 from .callers import PATIENCE, session
 

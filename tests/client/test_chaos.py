@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.tls_server import write_certificates
 from tests.client import chaos
 from tests.client.chaos import BAD, HINTS, LATE, PLAIN, ChaosServer, Outcome
+from tools.benchmarks.tls_server import write_certificates
 
 pytestmark = pytest.mark.realtime
 

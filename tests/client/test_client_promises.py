@@ -17,13 +17,13 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError, SSLError
 
-from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.client import client_base
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.client_zone import checked_origin
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
+from tools.benchmarks.tls_server import LoopbackRuntime, write_certificates
 
 from .callers import SECRETS, Caller, options
 from .threaded_server import ScriptedServer

@@ -16,8 +16,8 @@ import pytest
 from botocore.credentials import DeferredRefreshableCredentials, RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError
 
-from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.client.signing import RenewedCredentials
+from tools.benchmarks.tls_server import LoopbackRuntime
 
 from .callers import SECRETS, Caller
 

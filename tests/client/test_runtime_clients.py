@@ -20,9 +20,9 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.client.hedging import Hedging
 from tests.refusals import refused
+from tools.benchmarks.tls_server import LoopbackRuntime, write_certificates
 
 from .callers import SECRETS, Caller, session
 

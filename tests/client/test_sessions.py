@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 from hosting_site import Site
 
-from benchmarks.tls_server import LoopbackRuntime
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import SimulatedModelServer
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.errors import ConfigurationError
+from tools.benchmarks.tls_server import LoopbackRuntime
 
 from .callers import Caller
 from .test_generations_on_local_aws import MESSAGES, aws, endpoint_of, options_of

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 
-from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.client.client_zone import ZonalRoute
 from low_latency_endpoint.client.hedging import Hedging
+from tools.benchmarks.tls_server import LoopbackRuntime
 
 from .callers import Caller
 from .model_stream_server import ModelStreamServer, whole

@@ -17,13 +17,13 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import ParamValidationError
 
-from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
 from low_latency_endpoint.load_test.engine.measurement import MOST_KINDS, Measurement, brief
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
+from tools.benchmarks.tls_server import LoopbackRuntime
 
 from .servers import Scripted
 

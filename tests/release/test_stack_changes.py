@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from release.stack_changes import Effect, changes_of
+from tools.release.stack_changes import Effect, changes_of
 
 
 def effects(before, after, **parameters):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from release.stack_changes import Effect, ResourceChange
-from release.upgrade import AppUpgrade, main, page, upgrade_page
+from tools.release.stack_changes import Effect, ResourceChange
+from tools.release.upgrade import AppUpgrade, main, page, upgrade_page
 
 #: A library of one construct: {kms}, {topic} and {argument} differ between its versions.
 CODE = """

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzzing.cases import settings_values
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
 from tests.depth import examples, sampled
+from tools.fuzzing.cases import settings_values
 
 SCHEMA = settings_json_schema()
 NAMES = sorted(

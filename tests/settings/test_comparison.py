@@ -11,8 +11,6 @@ from random import Random
 import pytest
 from rich.console import Console
 
-from fuzzing.agreement import folder_of_files, text_of
-from fuzzing.cases import settings_values
 from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.errors import SettingsError
@@ -24,6 +22,8 @@ from low_latency_endpoint.settings.endpoint import container_id
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
 from low_latency_endpoint.settings.update.endpoint_fields import both_texts, differences, value_text
 from low_latency_endpoint.settings.update.revisions import is_file_name
+from tools.fuzzing.agreement import folder_of_files, text_of
+from tools.fuzzing.cases import settings_values
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 from constructs import Construct
 
-from fuzzing.agreement import folder_of_files
 from local_sagemaker.cloudwatch.metric_math import AGGREGATES, functions_in, parse_expression
 from local_sagemaker.cloudwatch.queries import FUNCTIONS
 from local_sagemaker.promql.queries import parse
@@ -54,6 +53,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.synthesis.construct_tree import alarm_name_of
 from tests.cdk_features import needs_cdk
+from tools.fuzzing.agreement import folder_of_files
 
 ROOT = Path(__file__).parents[2]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]

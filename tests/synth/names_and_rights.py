@@ -11,8 +11,8 @@ from typing import Any
 
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from release.stack_changes import Effect
-from release.stack_changes import changes_of as resource_changes
+from tools.release.stack_changes import Effect
+from tools.release.stack_changes import changes_of as resource_changes
 
 from .iam_decisions import PSEUDO
 

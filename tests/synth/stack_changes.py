@@ -1,6 +1,6 @@
 """What an update does to each endpoint of a stack, read from its two templates.
 
-What it does to each resource is `release.stack_changes`, by AWS's own schemas.
+What it does to each resource is `tools.release.stack_changes`, by AWS's own schemas.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from release.stack_changes import Effect, ResourceChange, changes_of
+from tools.release.stack_changes import Effect, ResourceChange, changes_of
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 Changes = dict[str, ResourceChange]

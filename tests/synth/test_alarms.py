@@ -11,11 +11,11 @@ from aws_cdk import CfnParameter, Duration
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 
-from fuzzing.agreement import counted, synthesised, text_of
-from fuzzing.cases import bases
 from low_latency_endpoint import AlarmTopic, InstancePool, InstanceType, LatencyDashboard
 from low_latency_endpoint.settings import load_settings, plan_endpoint, planned_variants
 from low_latency_endpoint.settings.stack_parts import billed_alarms
+from tools.fuzzing.agreement import counted, synthesised, text_of
+from tools.fuzzing.cases import bases
 
 from .conftest import alarms_on
 

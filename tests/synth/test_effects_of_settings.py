@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from fuzzing.agreement import synthesised, text_of
 from low_latency_endpoint.options.option import Effect
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
 from low_latency_endpoint.settings.update.comparison import compare
 from tests.depth import sampled
 from tests.pinned_models import LLAMA, QWEN, written_lock
+from tools.fuzzing.agreement import synthesised, text_of
 
 from .names_and_rights import narrowed, shared_by_an_update
 from .stack_changes import effects_of

@@ -17,13 +17,13 @@ import yaml
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 
-from fuzzing.agreement import miscounted_policies, synthesised
-from fuzzing.cases import bases
 from low_latency_endpoint import ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.settings import load_settings, parse_settings
 from low_latency_endpoint.settings.loading import settings_of
 from tests.depth import sampled
+from tools.fuzzing.agreement import miscounted_policies, synthesised
+from tools.fuzzing.cases import bases
 
 from .conftest import FLAGS, Synthesised, alarms_on
 from .names_and_rights import (

@@ -1,6 +1,6 @@
 """What `plan` accepts can be synthesised, and what it refuses has codes and lines.
 
-``python -m fuzzing --count 20000 --synth 1000`` makes as many cases as there is time for.
+``python -m tools.fuzzing --count 20000 --synth 1000`` makes as many cases as there is time for.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fuzzing.agreement import counted, judge, synthesised, text_of
-from fuzzing.cases import ROOT, bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.loading import settings_of
 from tests.depth import examples, sampled
 from tests.settings.test_what_synthesis_refuses import many_endpoints
+from tools.fuzzing.agreement import counted, judge, synthesised, text_of
+from tools.fuzzing.cases import ROOT, bases, settings_values
 
 CASES = st.randoms(use_true_random=False)
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
@@ -79,7 +79,7 @@ def test_an_alias_that_holds_itself_ends_neither_the_command_nor_its_judge(
 @pytest.mark.nightly
 def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
     """In a process of its own, without what pytest puts on the path."""
-    command = [sys.executable, "-m", "fuzzing", "--count", "3", "--keep", str(tmp_path)]
+    command = [sys.executable, "-m", "tools.fuzzing", "--count", "3", "--keep", str(tmp_path)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "3 files from seed 0" in ran.stdout

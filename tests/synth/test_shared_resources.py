@@ -21,7 +21,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.settings import Settings, load_settings, shared_resources
-from release.stack_changes import Effect, changes_of
+from tools.release.stack_changes import Effect, changes_of
 
 from .stack_changes import those
 from .team_apps import an_app, serve, stack_of

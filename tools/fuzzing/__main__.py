@@ -1,4 +1,4 @@
-"""``python -m fuzzing --count 20000``: plan made-up settings files, and synthesise some of them.
+"""``python -m tools.fuzzing --count 20000``: plan made-up settings files, and synthesise some of them.
 
 Prints the seed of each failing case and keeps its file; ``--seed N --count 1`` makes it again.
 """
@@ -19,7 +19,7 @@ from .cases import settings_values
 
 def main() -> int:
     """Run the cases; how many fail is the exit code's reason."""
-    parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzzing", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="cases to make")
     parser.add_argument("--seed", type=int, default=0, help="the first case's seed")
     parser.add_argument(

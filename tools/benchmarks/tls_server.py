@@ -6,7 +6,7 @@ name says: ``plain``; ``slow-20`` (20 ms); ``sometimes-slow-200`` (every tenth r
 connection); ``drop`` (closes it without an answer); ``stream-3`` (three parts);
 ``slow-stream-3`` (the first 20 ms before the others); ``broken-stream-2`` (two parts, then an error event); ``half-stream-1`` (a part, then nothing).
 
-``python -m benchmarks.tls_server FOLDER`` writes ``FOLDER/server.json`` once it listens, and serves
+``python -m tools.benchmarks.tls_server FOLDER`` writes ``FOLDER/server.json`` once it listens, and serves
 until its standard input closes.
 """
 

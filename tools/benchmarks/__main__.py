@@ -48,8 +48,8 @@ def synthesis(rounds: int) -> None:
         environment = {"CDK_CONTEXT_JSON": json.dumps(context)}
         template = Path(folder, "pattern", "Benchmark.template.json")
         programs = {
-            "pattern": ["-m", "benchmarks.pattern_app"],
-            "l1": ["-m", "benchmarks.l1_app", str(template)],
+            "pattern": ["-m", "tools.benchmarks.pattern_app"],
+            "l1": ["-m", "tools.benchmarks.l1_app", str(template)],
         }
         first = {}
         for name, arguments in programs.items():

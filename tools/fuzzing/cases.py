@@ -17,7 +17,7 @@ import yaml
 
 from low_latency_endpoint.settings import settings_json_schema
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()
 Place = tuple[str | int, ...]
 
@@ -31,7 +31,9 @@ FILES = {
     "folder.tar.gz/readme": b"",
 }
 
-_VALUES: dict[str, Any] = yaml.safe_load((ROOT / "fuzzing" / "values.yaml").read_text("utf-8"))
+_VALUES: dict[str, Any] = yaml.safe_load(
+    (ROOT / "tools" / "fuzzing" / "values.yaml").read_text("utf-8")
+)
 _LONGEST = "x" * 63
 TEXTS: dict[str, list[str]] = _VALUES["texts"]
 TEXTS["endpoint_name"].append(_LONGEST)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build" / "nightly"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: The last line of an output that says how much there was.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Size = TypeVar("Size")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # This environment's Node.js, under `make bench` or not.
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 # `make bench-smoke`: every part once, so small that its figures mean nothing. The programs that are

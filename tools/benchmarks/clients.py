@@ -1,7 +1,7 @@
 """Callers' clients over TLS on loopback, as ratios to plain boto3 in the same run.
 
-``python -m benchmarks.clients CLIENT FOLDER`` measures one client against the server that
-``benchmarks.tls_server`` runs, and prints JSON; :func:`clients` runs all of them in turns. Client
+``python -m tools.benchmarks.clients CLIENT FOLDER`` measures one client against the server that
+``tools.benchmarks.tls_server`` runs, and prints JSON; :func:`clients` runs all of them in turns. Client
 and server have a processor each where there are two. Signatures are not checked by the server, so
 its time is the same for all; every client waits for it, which flatters the slower ones.
 """
@@ -219,8 +219,11 @@ def pin(processor: int, process: int = 0) -> None:
 
 def clients(rounds: int) -> None:
     """All clients in turns; prints each next to its goal."""
-    with tempfile.TemporaryDirectory() as name, running_server(Path(name), "benchmarks.tls_server"):
-        programs = {one: ["-m", "benchmarks.clients", one, name] for one in CLIENTS}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_server(Path(name), "tools.benchmarks.tls_server"),
+    ):
+        programs = {one: ["-m", "tools.benchmarks.clients", one, name] for one in CLIENTS}
         runs = alternate(programs, rounds)
 
     def values(client: str, *path: str) -> list[float]:

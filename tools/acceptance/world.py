@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from .hub_model import HubModel
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "acceptance"
 """What a run writes: lock files, assemblies, what its steps saw, its report."""
 
@@ -94,7 +94,7 @@ class CdkCli:
         app = str(assembly)
         if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
             shutil.rmtree(assembly, ignore_errors=True)
-            app = f'"{sys.executable}" -m acceptance.app'
+            app = f'"{sys.executable}" -m tools.acceptance.app'
         command = [str(ROOT / "node_modules" / ".bin" / "cdk"), verb, "--all", *more]
         command += ["--app", app, "--output", str(assembly), "--no-notices", "--no-color", "--ci"]
         for context in (

@@ -1,6 +1,6 @@
 """What an upgrade of the library does to stacks that are deployed: a page for each release.
 
-    python -m release.upgrade OLD NEW      # two revisions; the page comes to stdout
+    python -m tools.release.upgrade OLD NEW      # two revisions; the page comes to stdout
 
 The apps of the old revision stand for users' code. Each is synthesised with both revisions of the
 library, in one process each as most of it would be the start of Node.js, and the two templates of
@@ -23,7 +23,7 @@ from typing import Any
 
 from .stack_changes import Effect, ResourceChange, changes_of
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 #: What users of a resource notice, where it is more than CloudFormation's word for it.
 NOTICED = {
     ("AWS::SageMaker::Endpoint", Effect.REPLACED): "callers of the old name fail",

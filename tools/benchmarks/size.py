@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-PRODUCT = ("constructs", "local_sagemaker/src", "benchmarks", "acceptance", "release", "fuzzing")
+PRODUCT = ("constructs", "local_sagemaker/src", "tools")
 TESTS = ("tests", "local_sagemaker/tests")
 _SHOWN = 8
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
@@ -53,7 +53,7 @@ def _modules(*folders: str) -> list[Path]:
 
 def _room(path: Path) -> str:
     """A folder of the library or of the local AWS; elsewhere the project's own."""
-    deep = {"constructs": 3, "local_sagemaker": 4}.get(path.parts[0], 1)
+    deep = {"constructs": 3, "local_sagemaker": 4, "tools": 2}.get(path.parts[0], 1)
     return "/".join(path.parent.parts[:deep])
 
 

@@ -1,6 +1,6 @@
 """The CDK app under test: two small endpoints, probes, and a queue that keeps pages.
 
-``cdk deploy --app "python -m acceptance.app" -c suffix=... -c variant=...`` deploys one variant of
+``cdk deploy --app "python -m tools.acceptance.app" -c suffix=... -c variant=...`` deploys one variant of
 the stack, or one of the two stacks beside it: the models' role, and a model that shares it.
 """
 

@@ -1,6 +1,6 @@
 """Fixtures of a run, and what must be confirmed before it starts.
 
-Nothing here starts without `--account`: plain `pytest acceptance` skips every test.
+Nothing here starts without `--account`: plain `pytest tools/acceptance` skips every test.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The load generator's Locust user against the one it replaces, on loopback, plain and over TLS.
 
 The other is the user of AWS's own example: a boto3 client per user, no retries, the same event for
-Locust. ``python -m benchmarks.load_generator CLIENT FOLDER`` measures one in a process of its own
-and prints JSON; ``python -m benchmarks.load_generator serve FOLDER`` is the server, in another,
+Locust. ``python -m tools.benchmarks.load_generator CLIENT FOLDER`` measures one in a process of its own
+and prints JSON; ``python -m tools.benchmarks.load_generator serve FOLDER`` is the server, in another,
 on the other processor. It checks no signature and says in each answer how long it had the request,
 so that what the client adds is known to the microsecond.
 """
@@ -23,7 +23,7 @@ from .measure import BenchmarkFailed, heading, line, percentile, run, sized
 USERS = 16
 SERVICE_MS = 20
 CLIENTS = ("boto3", "ours", "no request")
-SERVER = ("benchmarks.load_generator", "serve")
+SERVER = ("tools.benchmarks.load_generator", "serve")
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
 WARM_SECONDS = sized(0.2, 0.0)
@@ -268,7 +268,11 @@ def load_generator(rounds: int) -> None:
                 if client != "no request" or not number:
                     found[client].append(
                         run(
-                            "-m", "benchmarks.load_generator", client, name, environment=environment
+                            "-m",
+                            "tools.benchmarks.load_generator",
+                            client,
+                            name,
+                            environment=environment,
                         ).answer()
                     )
 
