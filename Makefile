@@ -196,7 +196,7 @@ lint: $(VENV)/.installed-dev  ## Style, types and import rules
 	@lint-imports --no-cache | tail -n 12
 
 .PHONY: size
-size: $(VENV)/.installed-dev  ## Print lines by room, the longest functions, the largest complexity
+size: $(VENV)/.installed-dev  ## Print lines and syntax nodes by package, the longest functions, the complexity
 	@python -m tools.benchmarks.size
 
 .PHONY: pr

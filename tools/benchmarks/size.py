@@ -1,4 +1,7 @@
-"""``make size``: lines by room, modules, the longest functions and the largest complexity."""
+"""``make size``: lines, syntax nodes and data by package, the longest functions, the complexity.
+
+Lines can be saved by dense code, syntax nodes cannot: they count what a reader takes in.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,29 @@ import ast
 import json
 import re
 import subprocess
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-PRODUCT = ("constructs", "local_sagemaker/src", "tools")
+PRODUCT = ("constructs", "local_sagemaker/src")
+TOOLS = ("tools",)
 TESTS = ("tests", "local_sagemaker/tests")
 _SHOWN = 8
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
 
 
 def main() -> None:
-    """Print the size of the checkout in the current folder."""
-    texts = {path: path.read_text(encoding="utf-8") for path in _modules(*PRODUCT)}
-    lines = {path: text.count("\n") for path, text in texts.items()}
-    rooms: Counter[str] = Counter()
-    for path, count in lines.items():
-        rooms[_room(path)] += count
-    print("Lines of Python by room")
-    for room, count in rooms.most_common():
-        print(f"{count:9,}  {room}")
-    print(f"{sum(lines.values()):9,}  product, in {len(lines)} modules")
-    tests = sum(path.read_text(encoding="utf-8").count("\n") for path in _modules(*TESTS))
-    print(f"{tests:9,}  tests")
+    """Print the size of the checkout in the current folder: its files as Git has them."""
+    product = _tracked(*PRODUCT)
+    print(f"{'package':<40} {'lines':>8} {'nodes':>8} {'modules':>7} {'data lines':>10}")
+    for folders in (PRODUCT, TOOLS):
+        _print_packages(_tracked(*folders))
+    _print_row("product in all", _sum(size_of(path) for path in product))
+    _print_row("tools in all", _sum(size_of(path) for path in _tracked(*TOOLS)))
+    _print_row("tests in all", _sum(size_of(path) for path in _tracked(*TESTS)))
+    modules = [path for path in product if path.suffix == ".py"]
+    texts = {path: path.read_text(encoding="utf-8") for path in modules}
     functions = sorted(each for path, text in texts.items() for each in _functions(path, text))
     options = _declared(texts)
     sites = sum(options.values())
@@ -47,14 +50,66 @@ def main() -> None:
         print(f"{complexity:9,}  {name}")
 
 
-def _modules(*folders: str) -> list[Path]:
-    return sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+@dataclass(frozen=True)
+class Size:
+    """Of Python its lines, syntax nodes and modules; of other files the lines."""
+
+    lines: int = 0
+    nodes: int = 0
+    modules: int = 0
+    data_lines: int = 0
 
 
-def _room(path: Path) -> str:
-    """A folder of the library or of the local AWS; elsewhere the project's own."""
-    deep = {"constructs": 3, "local_sagemaker": 4, "tools": 2}.get(path.parts[0], 1)
-    return "/".join(path.parent.parts[:deep])
+def size_of(path: Path) -> Size:
+    """Measure one file."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.count("\n")
+    if path.suffix != ".py":
+        return Size(data_lines=lines)
+    # The context of a name or attribute is no node that anybody reads.
+    contexts = (ast.Load, ast.Store, ast.Del)
+    nodes = sum(not isinstance(node, contexts) for node in ast.walk(ast.parse(text)))
+    return Size(lines, nodes, 1)
+
+
+def _sum(sizes: Iterable[Size]) -> Size:
+    total = Size()
+    for size in sizes:
+        total = Size(
+            total.lines + size.lines,
+            total.nodes + size.nodes,
+            total.modules + size.modules,
+            total.data_lines + size.data_lines,
+        )
+    return total
+
+
+def _print_packages(paths: Iterable[Path]) -> None:
+    """Print a row for each package, the one with the most nodes first."""
+    sizes: dict[str, list[Size]] = defaultdict(list)
+    for path in paths:
+        sizes[_package(path)].append(size_of(path))
+    totals = {name: _sum(of_package) for name, of_package in sizes.items()}
+    for name, size in sorted(totals.items(), key=lambda entry: -entry[1].nodes):
+        _print_row(name, size)
+
+
+def _print_row(name: str, size: Size) -> None:
+    print(f"{name:<40} {size.lines:>8,} {size.nodes:>8,} {size.modules:>7,} {size.data_lines:>10,}")
+
+
+def _package(path: Path) -> str:
+    """Return the package of the library, the local AWS or the tools in which a file is."""
+    parts = path.parent.parts
+    start = {"constructs": 1, "local_sagemaker": 2}.get(parts[0], 0)
+    return "/".join(parts[start : start + 2])
+
+
+def _tracked(*folders: str) -> list[Path]:
+    done = subprocess.run(
+        ["git", "ls-files", "--", *folders], check=True, capture_output=True, text=True
+    )
+    return [Path(line) for line in done.stdout.splitlines() if Path(line).is_file()]
 
 
 def _functions(path: Path, text: str) -> Iterator[tuple[int, str]]:
