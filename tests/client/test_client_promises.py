@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -126,6 +128,49 @@ def test_a_proxy_is_refused_in_words(
         Caller(kind, **given)
     assert "NO_PROXY" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+_WITHOUT_ASSERTIONS = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+import boto3
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.errors import ConfigurationError
+
+assert False, "python -O leaves assertions out"
+late = {"keepalive": timedelta(seconds=900)}
+missing = {"ca_bundle": Path(sys.argv[1])}
+makers = {"threads": RuntimeClient, "asyncio": AsyncRuntimeClient, "boto3": runtime_client}
+session = boto3.Session("AKID", "secret", region_name="us-east-1")
+for kind, make in makers.items():
+    for arguments in [late] if kind == "boto3" else [late, missing]:
+        try:
+            make(latency_target=timedelta(seconds=1), session=session, **arguments)
+        except ConfigurationError as error:
+            print(kind, error.code)
+        except FileNotFoundError:
+            print(kind, "no bundle")
+"""
+
+
+def test_the_checks_are_there_without_assertions(tmp_path: Path) -> None:
+    """``python -O`` leaves ``assert`` out, and all that stands in it."""
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", _WITHOUT_ASSERTIONS, str(tmp_path / "missing.pem")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "threads LLC103",
+        "threads no bundle",
+        "asyncio LLC103",
+        "asyncio no bundle",
+        "boto3 LLC103",
+    ]
 
 
 @pytest.mark.parametrize("names", [(), ("localhost",), ("other.example.com",)])

@@ -131,12 +131,12 @@ class ClientOptions:
 
     def checked(self) -> ClientOptions:
         """The options as they will be used: session, Region and ``preconnect`` filled in."""
-        assert self.timing  # checks the times and the retries
+        timing = self.timing
         CLIENT_CONCURRENCY.check(self.concurrency, "concurrency")
         ahead = min(self.concurrency, 20) if self.preconnect is None else self.preconnect
         if ahead != 0:
             CLIENT_CONCURRENCY.check(ahead, "preconnect")
-        assert self.sockets  # checks the time to keep alive
+        socket_options(self.keepalive, timing.connect_timeout)
         session = self.session or boto3.Session()
         region = self.region or session.region_name
         if not region:
@@ -249,7 +249,8 @@ class ClientBase:
         # Its own: times to the first token are no latencies of whole calls.
         self._generation_hedging = options.hedging_state(self.counts)
         _, _, secure = name_of(self._regional)
-        assert not secure or options.tls  # reads the authorities now
+        # Read now: a bundle that is missing is an error here, not of the first call.
+        self._tls = options.tls if secure else None
         self._begin()
 
     def __repr__(self) -> str:
