@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -24,8 +25,7 @@ from hypothesis import strategies as st
 from low_latency_endpoint.client.async_http import AsyncPool
 from low_latency_endpoint.client.blocking_http import BlockingPool
 from low_latency_endpoint.client.call_attempts import Attempts, CallRules
-from low_latency_endpoint.client.client_base import ClientOptions
-from low_latency_endpoint.client.client_timing import ClientCounts, call_timing
+from low_latency_endpoint.client.client_timing import ClientCounts, call_timing, socket_options
 
 from .callers import run_core
 from .test_http_answers import pieces
@@ -54,15 +54,23 @@ def with_peer(kind: str, peer: ScriptedServer, use: Use, **more: Any) -> Any:
         return with_pool(kind, use, peer.url, **more)
 
 
-def with_pool(kind: str, use: Use, origin: str, limit: int = 4, connect: float = 10) -> Any:
+def with_pool(
+    kind: str,
+    use: Use,
+    origin: str,
+    limit: int = 4,
+    connect: float = 10,
+    tls: ssl.SSLContext | None = None,
+) -> Any:
     async def run() -> Any:
-        options = ClientOptions(
-            latency_target=timedelta(seconds=1),
-            concurrency=limit,
+        timing = call_timing(
+            timedelta(seconds=1),
             connect_timeout=timedelta(seconds=connect),
             read_timeout=timedelta(seconds=10),
         )
-        pool: Any = BlockingPool(options) if kind == "threads" else AsyncPool(options)
+        sockets = socket_options(timedelta(seconds=60), timing.connect_timeout)
+        kind_of_pool: Any = BlockingPool if kind == "threads" else AsyncPool
+        pool = kind_of_pool(timing, sockets, tls, limit)
         try:
             return await use(pool, origin)
         finally:
@@ -190,13 +198,13 @@ def test_nobody_listens(kind: str) -> None:
 
 def test_a_handshake_that_never_ends(kind: str) -> None:
     async def use(pool: Any, origin: str) -> None:
-        assert pool._options.tls  # reads the authorities
         with pytest.raises(ConnectTimeoutError):
             await pool.exchange(Request, b"", attempts(origin))
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(10)
-        with_pool(kind, use, f"https://127.0.0.1:{silent.getsockname()[1]}", connect=0.3)
+        origin = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with_pool(kind, use, origin, connect=0.3, tls=ssl.create_default_context())
         peer, _ = silent.accept()
         with peer:
             peer.settimeout(10)
@@ -265,7 +273,7 @@ def test_the_socket_options_are_set(kind: str) -> None:
             kept = connection._socket
         else:
             kept = connection._transport.get_extra_info("socket")
-        for level, name, value in pool._options.sockets:
+        for level, name, value in pool.sockets:
             assert kept.getsockopt(level, name) == value
 
     with_peer(kind, ScriptedServer(ANSWER), use)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from .call_attempts import Attempts
-from .client_base import ClientOptions
+from .client_timing import CallTiming
 from .http_answers import MalformedAnswer
 from .http_connections import NEVER, Connection, Pool, Prepare, peer_watch
 from .tls_trust import name_of
@@ -143,11 +144,16 @@ class AsyncConnection(Connection, asyncio.Protocol):
 class AsyncPool(Pool[AsyncConnection]):
     """Belongs to the running event loop. Requests beyond ``connections`` wait for their turn."""
 
-    def __init__(self, options: ClientOptions) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        timing: CallTiming,
+        sockets: list[tuple[int, int, int]],
+        tls: ssl.SSLContext | None,
+        connections: int,
+    ) -> None:
+        super().__init__(timing, sockets, tls, None)
         self.loop = asyncio.get_running_loop()
-        self.sockets = options.sockets
-        self._turns = asyncio.Semaphore(options.connections)
+        self._turns = asyncio.Semaphore(connections)
 
     async def exchange(
         self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
@@ -184,7 +190,7 @@ class AsyncPool(Pool[AsyncConnection]):
                 lambda: AsyncConnection(self, origin),
                 host,
                 port,
-                ssl=self._options.tls if secure else None,
+                ssl=self._tls if secure else None,
                 server_hostname=host if secure else None,
             )
         return connection

@@ -33,7 +33,7 @@ class AsyncRuntimeClient(RuntimeCalls):
     Parameters
     ----------
     region, **options
-        See :class:`~low_latency_endpoint.client.client_base.ClientOptions`. Calls beyond
+        See :class:`~low_latency_endpoint.client.client_base.ClientBase`. Calls beyond
         ``concurrency`` wait for a connection, as long as it takes. Signature, zone, and the clocks of
         ``longest_call``, hedging and first tokens begin when a call's turn comes, not before.
 
@@ -63,9 +63,9 @@ class AsyncRuntimeClient(RuntimeCalls):
         for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
             await asyncio.sleep(pause)
         await asyncio.to_thread(self._find_route)
-        self._pool = AsyncPool(self.options)
-        if self.options.preconnect:
-            await self.preconnect(self.options.preconnect)
+        self._pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
+        if self._opened_ahead:
+            await self.preconnect(self._opened_ahead)
         return self
 
     async def __aexit__(self, *_: object) -> None:

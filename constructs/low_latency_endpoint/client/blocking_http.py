@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from .client_base import ClientOptions
 from .event_loops import run_without_loop
 from .http_connections import Connection, Pool, peer_watch
 from .tls_trust import connected, name_of, only_tickets_came
@@ -87,9 +86,6 @@ class BlockingConnection(Connection):
 class BlockingPool(Pool[BlockingConnection]):
     """Safe across threads."""
 
-    def __init__(self, options: ClientOptions) -> None:
-        super().__init__(options, options.connections)
-
     def leave_to_parent(self) -> None:
         """In a forked child: open connections anew; those of the parent stay the parent's.
 
@@ -109,11 +105,15 @@ class BlockingPool(Pool[BlockingConnection]):
     async def _connected(self, origin: str, seconds: float) -> BlockingConnection:
         host, port, secure = name_of(origin)
         deadline = time.monotonic() + seconds
+        wrap = None
+        if secure:
+            assert self._tls is not None
+            wrap = partial(self._tls.wrap_socket, server_hostname=host)
         made = connected(
             socket.socket,
             _resolved(host, port, deadline),
-            self._options.sockets,
-            partial(self._options.tls.wrap_socket, server_hostname=host) if secure else None,
+            self.sockets,
+            wrap,
             lambda: _left(deadline),
         )
         return BlockingConnection(self, origin, made)

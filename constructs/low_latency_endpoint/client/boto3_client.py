@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.config import Config
 
-from .client_base import ClientOptions
+from .client_base import region_of
+from .client_timing import CLIENT_CONCURRENCY, call_timing, socket_options
 from .client_zone import checked_origin
 
 _log = logging.getLogger(__name__)
@@ -93,30 +94,25 @@ def runtime_client(
     50
     >>> client.close()
     """
-    options = ClientOptions(
-        region,
-        latency_target=latency_target,
-        concurrency=concurrency,
-        connect_timeout=connect_timeout,
-        read_timeout=read_timeout,
-        retries=retries,
-        keepalive=keepalive,
-        preconnect=0,
-        session=session,
-    ).checked()
+    timing = call_timing(
+        latency_target, connect_timeout=connect_timeout, read_timeout=read_timeout, retries=retries
+    )
+    CLIENT_CONCURRENCY.check(concurrency, "concurrency")
+    sockets = socket_options(keepalive, timing.connect_timeout)
+    session = session or boto3.Session()
+    region = region_of(session, region)
     if url is not None:
         url = checked_origin(url, "url", allow_plain_http=allow_plain_http)
     settings = Config(
         max_pool_connections=concurrency,
         tcp_keepalive=True,
-        connect_timeout=options.timing.connect_timeout.total_seconds(),
-        read_timeout=options.timing.read_timeout.total_seconds(),
+        connect_timeout=timing.connect_timeout.total_seconds(),
+        read_timeout=timing.read_timeout.total_seconds(),
         retries={"mode": "standard", "total_max_attempts": retries + 1},
     )
-    assert options.session is not None
-    client = options.session.client(
+    client = session.client(
         "sagemaker-runtime",
-        region_name=options.region,
+        region_name=region,
         endpoint_url=url,
         verify=None if ca_bundle is None else os.fspath(ca_bundle),
         config=config.merge(settings) if config else settings,
@@ -128,11 +124,11 @@ def runtime_client(
         "endpoint_url of the configuration",
         allow_plain_http=allow_plain_http,
     )
-    set_up_connections(client, options.sockets)
+    set_up_connections(client, sockets)
     return client
 
 
-def set_up_connections(client: Any, socket_options: list[tuple[int, int, int]]) -> None:
+def set_up_connections(client: Any, sockets: list[tuple[int, int, int]]) -> None:
     """Read the certificate authorities once for all connections, and set their socket options.
 
     urllib3 reads the bundle into the client's one TLS context again for each new connection, which
@@ -152,4 +148,4 @@ def set_up_connections(client: Any, socket_options: list[tuple[int, int, int]]) 
         return
     context.load_verify_locations = functools.cache(context.load_verify_locations)
     context.hostname_checks_common_name = False  # names stand in subjectAltName (RFC 9110, 4.3.4)
-    pool_arguments["socket_options"] = socket_options
+    pool_arguments["socket_options"] = sockets

@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping
 from datetime import timedelta
-from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import boto3
 from botocore.utils import get_environ_proxies
 
 from .call_attempts import CallRules, is_idempotent
 from .client_timing import (
-    AHEAD_TIMEOUT,
     CLIENT_CONCURRENCY,
     CLIENT_CREDENTIALS,
     CLIENT_PROXY,
@@ -40,14 +37,10 @@ from .signing import RenewedCredentials, Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
 
 _log = logging.getLogger(__name__)
-Owner = TypeVar("Owner")
-Options = TypeVar("Options")
-Fields = ParamSpec("Fields")
 
 
-@dataclass(frozen=True)
-class ClientOptions:
-    """Options of both clients.
+class ClientBase:
+    """Checked options, credentials, requests and rules of a client; opens nothing by itself.
 
     Parameters
     ----------
@@ -90,123 +83,8 @@ class ClientOptions:
         Whether ``http://`` may lead to another machine, where requests, answers and session
         tokens can be read on the way; by default only to this one.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLC101`` to ``LLC104`` and ``LLC108``.
-    """
-
-    region: str | None = None
-    _: KW_ONLY
-    latency_target: timedelta
-    concurrency: int = 100
-    url: str | None = None
-    zonal_urls: Mapping[str, str] | None = None
-    zone: str | None = None
-    zone_timeout: timedelta = timedelta(milliseconds=500)
-    connect_timeout: timedelta | None = None
-    read_timeout: timedelta | None = None
-    retries: int = 1
-    keepalive: timedelta = timedelta(seconds=60)
-    preconnect: int | None = None
-    hedging: Hedging | None = None
-    session: boto3.Session | None = None
-    ca_bundle: str | os.PathLike[str] | None = None
-    allow_plain_http: bool = False
-
-    @cached_property
-    def timing(self) -> CallTiming:
-        """Timeouts and retries."""
-        return call_timing(
-            self.latency_target,
-            connect_timeout=self.connect_timeout,
-            read_timeout=self.read_timeout,
-            retries=self.retries,
-        )
-
-    @property
-    def connections(self) -> int:
-        """Most connections kept per origin; of the asyncio client, most in use at a moment."""
-        return self.concurrency * (2 if self.hedging else 1)
-
-    def checked(self) -> ClientOptions:
-        """The options as they will be used: session, Region and ``preconnect`` filled in."""
-        timing = self.timing
-        CLIENT_CONCURRENCY.check(self.concurrency, "concurrency")
-        ahead = min(self.concurrency, 20) if self.preconnect is None else self.preconnect
-        if ahead != 0:
-            CLIENT_CONCURRENCY.check(ahead, "preconnect")
-        socket_options(self.keepalive, timing.connect_timeout)
-        session = self.session or boto3.Session()
-        region = self.region or session.region_name
-        if not region:
-            raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
-        return replace(self, session=session, region=region, preconnect=ahead)
-
-    @cached_property
-    def tls(self) -> ssl.SSLContext:
-        """For ``https``; the certificate authorities are read once."""
-        if self.ca_bundle is not None:
-            return tls_context(os.fspath(self.ca_bundle))
-        return tls_context(trusted_authorities(self.session or boto3.Session()))
-
-    @cached_property
-    def sockets(self) -> list[tuple[int, int, int]]:
-        """Socket options of every connection."""
-        return socket_options(self.keepalive, self.timing.connect_timeout)
-
-    @property
-    def ahead_seconds(self) -> float:
-        """How long a connection may take that is opened before it is needed."""
-        return max(self.timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
-
-    def find_route(self) -> tuple[ClientZone | None, str | None]:
-        """The caller's zone and its URL, each ``None`` when there is none; may ask the network."""
-        own = ClientZone.of(self.zone) or ClientZone(name=self.zone) if self.zone else None
-        if not self.zonal_urls:
-            return own, None
-        checked = {
-            key: checked_origin(url, f"zonal_urls {key}", allow_plain_http=self.allow_plain_http)
-            for key, url in self.zonal_urls.items()
-        }
-        own = own or find_client_zone(self.zone_timeout)
-        url = zonal_url_for(own, checked) if own else None
-        if url is None:
-            _log.warning(
-                "the caller's zone (%s) is none of %s; calls go to the regional name",
-                own or "unknown",
-                ", ".join(sorted(checked)),
-            )
-        return own, url
-
-    def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
-        """What hedging remembers; ``None`` without it."""
-        return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
-
-
-def takes(
-    options: Callable[Fields, Options],
-) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
-    """Let an ``__init__`` of options be called with their fields, as typed as those are."""
-
-    def decorated(
-        make: Callable[[Owner, Options], None],
-    ) -> Callable[Concatenate[Owner, Fields], None]:
-        def called(self: Owner, /, *fields: Fields.args, **named: Fields.kwargs) -> None:
-            make(self, options(*fields, **named))
-
-        return called
-
-    return decorated
-
-
-class ClientBase:
-    """Checked options, credentials, requests and rules of a client; opens nothing by itself.
-
     Attributes
     ----------
-    options : ClientOptions
-        As they are used: with session, Region and number of connections filled in.
     timing : CallTiming
         Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
     counts : ClientCounts
@@ -218,39 +96,91 @@ class ClientBase:
     exceptions
         boto3's error classes for this service, such as ``exceptions.ModelError``; all are
         ``botocore.exceptions.ClientError``.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101`` to ``LLC104``, ``LLC107`` to ``LLC110``, ``LLC119``.
     """
 
-    @takes(ClientOptions)
-    def __init__(self, given: ClientOptions) -> None:
-        self.options = options = given.checked()
-        self.timing: CallTiming = options.timing
-        session = options.session
-        assert session is not None
+    def __init__(
+        self,
+        region: str | None = None,
+        *,
+        latency_target: timedelta,
+        concurrency: int = 100,
+        url: str | None = None,
+        zonal_urls: Mapping[str, str] | None = None,
+        zone: str | None = None,
+        zone_timeout: timedelta = timedelta(milliseconds=500),
+        connect_timeout: timedelta | None = None,
+        read_timeout: timedelta | None = None,
+        retries: int = 1,
+        keepalive: timedelta = timedelta(seconds=60),
+        preconnect: int | None = None,
+        hedging: Hedging | None = None,
+        session: boto3.Session | None = None,
+        ca_bundle: str | os.PathLike[str] | None = None,
+        allow_plain_http: bool = False,
+    ) -> None:
+        self.timing: CallTiming = call_timing(
+            latency_target,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            retries=retries,
+        )
+        CLIENT_CONCURRENCY.check(concurrency, "concurrency")
+        self._opened_ahead = min(concurrency, 20) if preconnect is None else preconnect
+        if self._opened_ahead != 0:
+            CLIENT_CONCURRENCY.check(self._opened_ahead, "preconnect")
+        self._sockets = socket_options(keepalive, self.timing.connect_timeout)
+        session = session or boto3.Session()
+        region = region_of(session, region)
+
         # boto3's own client says which URL and which User-Agent it would use.
-        probe = session.client("sagemaker-runtime", region_name=options.region)
+        probe = session.client("sagemaker-runtime", region_name=region)
+        probe.close()
         self._regional = checked_origin(
-            options.url or probe.meta.endpoint_url, "url", allow_plain_http=options.allow_plain_http
+            url or probe.meta.endpoint_url, "url", allow_plain_http=allow_plain_http
         )
         self._proxies = probe.meta.config.proxies
         self._check_proxy(self._regional)
-        headers = {"User-Agent": probe.meta.config.user_agent}
-        probe.close()
-        found = session.get_credentials()
-        if found is None:
+        source = session.get_credentials()
+        if source is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
-        self._credentials = RenewedCredentials(found)
-        self._wire = Wire(Sigv4Signer(self._credentials, region=str(options.region)), headers)
+        self._credentials = RenewedCredentials(source)
+        self._wire = Wire(
+            Sigv4Signer(self._credentials, region=region),
+            {"User-Agent": probe.meta.config.user_agent},
+        )
         self.exceptions: Any = self._wire.exceptions
+
         self.counts = ClientCounts()
+        self._rules = CallRules(self.timing, self.counts, self._regional)
+        self._connections = concurrency
+        self._hedging: HedgingState | None = None
+        self._generation_hedging: HedgingState | None = None
+        if hedging is not None:
+            self._connections = 2 * concurrency
+            self._hedging = HedgingState(hedging, latency_target, self.counts)
+            # Its own: times to the first token are no latencies of whole calls.
+            self._generation_hedging = HedgingState(hedging, latency_target, self.counts)
+
         self.zone: ClientZone | None = None
         self.route: ZonalRoute | None = None
-        self._rules = CallRules(self.timing, self.counts, self._regional)
-        self._hedging = options.hedging_state(self.counts)
-        # Its own: times to the first token are no latencies of whole calls.
-        self._generation_hedging = options.hedging_state(self.counts)
-        _, _, secure = name_of(self._regional)
-        # Read now: a bundle that is missing is an error here, not of the first call.
-        self._tls = options.tls if secure else None
+        self._zone_option = zone
+        self._zone_timeout = zone_timeout
+        self._zonal_urls = {
+            key: checked_origin(value, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
+            for key, value in (zonal_urls or {}).items()
+        }
+
+        origins = [self._regional, *self._zonal_urls.values()]
+        self._tls: ssl.SSLContext | None = None
+        if any(origin.startswith("https:") for origin in origins):
+            authorities = trusted_authorities(session) if ca_bundle is None else ca_bundle
+            # Read now: a bundle that is missing is an error here, not of the first call.
+            self._tls = tls_context(os.fspath(authorities))
         self._begin()
 
     def __repr__(self) -> str:
@@ -278,8 +208,32 @@ class ClientBase:
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""
-        self.zone, zonal = self.options.find_route()
-        if zonal is not None:
-            self._check_proxy(zonal)
-        self.route = ZonalRoute(zonal, self._regional, self.counts) if zonal else None
+        self.zone = None
+        if self._zone_option:
+            self.zone = ClientZone.of(self._zone_option) or ClientZone(name=self._zone_option)
+        self.route = None
+        if self._zonal_urls:
+            self.zone = self.zone or find_client_zone(self._zone_timeout)
+            self.route = self._zonal_route()
         self._rules.route = self.route
+
+    def _zonal_route(self) -> ZonalRoute | None:
+        """By the URL of the caller's zone; ``None`` when it has none."""
+        url = zonal_url_for(self.zone, self._zonal_urls) if self.zone else None
+        if url is None:
+            _log.warning(
+                "the caller's zone (%s) is none of %s; calls go to the regional name",
+                self.zone or "unknown",
+                ", ".join(sorted(self._zonal_urls)),
+            )
+            return None
+        self._check_proxy(url)
+        return ZonalRoute(url, self._regional, self.counts)
+
+
+def region_of(session: boto3.Session, region: str | None) -> str:
+    """The Region that was given, or else the session's."""
+    name = region or session.region_name
+    if not name:
+        raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
+    return str(name)

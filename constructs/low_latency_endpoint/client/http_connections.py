@@ -34,8 +34,7 @@ from botocore.exceptions import (
 )
 
 from .call_attempts import Attempts, StaleConnectionError
-from .client_base import ClientOptions
-from .client_timing import CLIENT_CLOSED
+from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED, CallTiming
 from .http_answers import AnswerReader, MalformedAnswer, OversizedAnswer
 from .runtime_wire import Prepared
 
@@ -246,11 +245,19 @@ class Connection(ABC):
 class Pool(ABC, Generic[C]):
     """Kept connections by origin. More than ``most`` can be in use, but are not kept."""
 
-    def __init__(self, options: ClientOptions, most: int | None = None) -> None:
-        self.read_seconds = options.timing.read_timeout.total_seconds()
+    def __init__(
+        self,
+        timing: CallTiming,
+        sockets: list[tuple[int, int, int]],
+        tls: ssl.SSLContext | None,
+        most: int | None,
+    ) -> None:
+        self.read_seconds = timing.read_timeout.total_seconds()
+        self.sockets = sockets
         self.closed = False
-        self._connect_seconds = options.timing.connect_timeout.total_seconds()
-        self._options = options
+        self._connect_seconds = timing.connect_timeout.total_seconds()
+        self._ahead_seconds = max(timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
+        self._tls = tls
         self._most = most
         self._start()
 
@@ -292,9 +299,7 @@ class Pool(ABC, Generic[C]):
 
     async def open(self, origin: str, number: int) -> int:
         """Open connections ahead; returns how many are open. Failures are not raised."""
-        made = await self._together(
-            partial(self._connect, origin, self._options.ahead_seconds), number
-        )
+        made = await self._together(partial(self._connect, origin, self._ahead_seconds), number)
         good = [one for one in made if not isinstance(one, BaseException)]
         for connection in good:
             self._kept.put(origin, connection, time.monotonic())

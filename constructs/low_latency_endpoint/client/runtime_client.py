@@ -33,7 +33,7 @@ class RuntimeClient(RuntimeCalls):
     Parameters
     ----------
     region, **options
-        See :class:`~low_latency_endpoint.client.client_base.ClientOptions`. Threads beyond
+        See :class:`~low_latency_endpoint.client.client_base.ClientBase`. Threads beyond
         ``concurrency`` are served too; their connections are closed afterwards.
 
     Raises
@@ -63,10 +63,10 @@ class RuntimeClient(RuntimeCalls):
         self._credentials.start()
         self._find_route()
         self._race = ThreadRace()
-        self._pool = BlockingPool(self.options)
+        self._pool = BlockingPool(self.timing, self._sockets, self._tls, self._connections)
         start_anew_after_fork(self)
-        if self.options.preconnect:
-            self.preconnect(self.options.preconnect)
+        if self._opened_ahead:
+            self.preconnect(self._opened_ahead)
 
     def start_anew(self) -> None:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
