@@ -13,6 +13,7 @@ from botocore.exceptions import (
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    ParamValidationError,
     ReadTimeoutError,
 )
 
@@ -25,6 +26,7 @@ from low_latency_endpoint.client.call_attempts import (
 )
 from low_latency_endpoint.client.client_timing import ClientCounts, call_timing
 from low_latency_endpoint.client.client_zone import ZonalRoute
+from low_latency_endpoint.client.runtime_wire import body_bytes
 
 ZONE, REGION = "https://zone", "https://region"
 STALE = StaleConnectionError(endpoint_url=ZONE, request=None)
@@ -34,12 +36,10 @@ REFUSED = EndpointConnectionError(endpoint_url=ZONE, error="refused")
 
 def rules_of(retries: int = 1, *, zonal: bool = False) -> CallRules:
     counts = ClientCounts()
-    return CallRules(
-        call_timing(timedelta(milliseconds=100), retries=retries),
-        counts,
-        REGION,
-        ZonalRoute(ZONE, REGION, counts) if zonal else None,
-    )
+    rules = CallRules(call_timing(timedelta(milliseconds=100), retries=retries), counts, REGION)
+    if zonal:
+        rules.route = ZonalRoute(ZONE, REGION, counts)
+    return rules
 
 
 def call(rules: CallRules, *, idempotent: bool = True, started: float | None = None) -> Attempts:
@@ -151,10 +151,10 @@ def test_answers_that_are_tried_again() -> None:
 
 
 def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:
-    assert is_idempotent({})
-    assert not is_idempotent({"SessionId": "s"})
-    assert is_idempotent({"SessionId": "s", "Idempotent": True})
-    assert not is_idempotent({"Idempotent": False})
+    assert is_idempotent({}, b"")
+    assert not is_idempotent({"SessionId": "s"}, b"")
+    assert is_idempotent({"SessionId": "s", "Idempotent": True}, b"")
+    assert not is_idempotent({"Idempotent": False}, b"")
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,17 @@ def test_what_asks_for_a_generation_is_not_repeated_unless_the_call_says_so(
     field: str, of: Callable[[str], Any]
 ) -> None:
     """A second copy would take an accelerator's time as the first does."""
-    body = of(f'{{"{field}": 1}}')
-    assert not is_idempotent({"Body": body})
-    assert is_idempotent({"Body": body, "Idempotent": True})
-    assert is_idempotent({"Body": of(f'{{"inputs": "one {field}"}}')}), "a word in it is no field"
+    body = body_bytes(of(f'{{"{field}": 1}}'))
+    assert not is_idempotent({}, body)
+    assert is_idempotent({"Idempotent": True}, body)
+    word = body_bytes(of(f'{{"inputs": "one {field}"}}'))
+    assert is_idempotent({}, word), "a word in it is no field"
 
 
 def test_a_file_is_not_read_to_see_what_it_asks_for() -> None:
     body = io.BytesIO(b'{"messages": []}')
-    assert is_idempotent({"Body": body})
+    with pytest.raises(ParamValidationError):
+        body_bytes(body)
     assert body.tell() == 0
 
 

@@ -19,7 +19,7 @@ from botocore.exceptions import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client import runtime_calls
+from low_latency_endpoint.client import response_streams
 from low_latency_endpoint.client.generations import GenerationCutError, GenerationFailedError
 
 from .callers import PATIENCE, Caller
@@ -185,7 +185,7 @@ def test_an_event_without_end_ends(caller: Caller, server: ScriptedServer) -> No
 def test_a_trickling_stream_ends(
     kind: str, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime_calls, "LONGEST_STREAM", timedelta(seconds=0.5))
+    monkeypatch.setattr(response_streams, "LONGEST_STREAM", timedelta(seconds=0.5))
     server.answer(STREAM, *[bytes([one]) for one in part(MEBIBYTE)[:400]])
     server.pause = 0.02
     with Caller(kind, url=server.url) as caller:

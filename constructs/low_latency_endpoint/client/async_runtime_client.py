@@ -15,18 +15,19 @@ from datetime import timedelta
 from typing import Any
 
 from .async_http import AsyncPool
+from .client_base import ClientBase
 from .client_timing import CLIENT_LOOP
 from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import TaskRace
-from .runtime_calls import AsyncGeneration, AsyncResponseStream, RuntimeCalls
+from .response_streams import AsyncGeneration, AsyncResponseStream
 
 __all__ = ["AsyncGeneration", "AsyncResponseStream", "AsyncRuntimeClient"]
 
 _ENTER_SECONDS = 60.0  # for a provider's first credentials
 
 
-class AsyncRuntimeClient(RuntimeCalls):
+class AsyncRuntimeClient(ClientBase):
     """Invokes SageMaker endpoints from one event loop; its attributes are
     :class:`~low_latency_endpoint.client.client_base.ClientBase`'s.
 

@@ -27,7 +27,6 @@ _GENERATIVE = (
     b'"max_new_tokens"',
     b'"max_completion_tokens"',
 )
-_GENERATIVE_TEXT = tuple(field.decode() for field in _GENERATIVE)
 
 
 class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
@@ -43,40 +42,28 @@ def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bo
     return status is None or status in _RETRYABLE_STATUS
 
 
-def is_idempotent(parameters: Mapping[str, Any]) -> bool:
+def is_idempotent(parameters: Mapping[str, Any], body: bytes) -> bool:
     """What the call says itself. By default not with a session, which has a state, nor when it asks
     for a generation, whose second copy takes an accelerator's time as the first does."""
     stated = parameters.get("Idempotent")
     if stated is not None:
         return bool(stated)
-    return not parameters.get("SessionId") and not is_generation(parameters.get("Body"))
+    return not parameters.get("SessionId") and not is_generation(body)
 
 
-def is_generation(body: Any) -> bool:
+def is_generation(body: bytes) -> bool:
     """Whether a request's body has a field that only language models take; by a look, not parsed."""
-    if isinstance(body, str):
-        return any(field in body for field in _GENERATIVE_TEXT)
-    if isinstance(body, memoryview):
-        body = bytes(body)
-    if not isinstance(body, (bytes, bytearray)):
-        return False  # a file, which is not read for this
     return any(field in body for field in _GENERATIVE)
 
 
 class CallRules:
     """What the calls of one client have in common; safe across threads."""
 
-    def __init__(
-        self,
-        timing: CallTiming,
-        counts: ClientCounts,
-        regional: str,
-        route: ZonalRoute | None = None,
-    ) -> None:
+    def __init__(self, timing: CallTiming, counts: ClientCounts, regional: str) -> None:
         self.timing = timing
         self.counts = counts
         self.regional = regional
-        self.route = route
+        self.route: ZonalRoute | None = None  # once it is known
         self.budget = Budget(RETRY_SHARE)
         self.longest_seconds = timing.longest_call.total_seconds()
         self.delay_seconds = timing.retry_delay.total_seconds()

@@ -1,18 +1,24 @@
-"""What the clients have in common before they call: options, credentials, zone, rules."""
+"""What both clients do alike: from options and credentials to calls and their retries.
+
+:class:`ClientBase` is written once for threads and asyncio; see ``event_loops``.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import ssl
+import time
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from botocore.utils import get_environ_proxies
 
-from .call_attempts import CallRules, is_idempotent
+from .call_attempts import Attempts, CallRules, is_idempotent
 from .client_timing import (
     CLIENT_CONCURRENCY,
     CLIENT_CREDENTIALS,
@@ -31,16 +37,31 @@ from .client_zone import (
     is_this_machine,
     zonal_url_for,
 )
-from .hedging import Hedging, HedgingState
-from .runtime_wire import Wire, body_bytes
-from .signing import RenewedCredentials, Sigv4Signer
+from .generation_requests import (
+    NEW_SESSION,
+    NOT_TWICE,
+    OPENED_BY_STREAM,
+    generation_body,
+    with_conversation,
+)
+from .generations import Limits
+from .hedging import Claim, Hedging, HedgingState, TaskRace, ThreadRace, hedged, raced
+from .http_connections import Connection, Pool
+from .response_streams import EventStream, GenerationStream
+from .runtime_wire import Operation, Prepared, Wire, body_bytes
+from .signing import CredentialsEnded, RenewedCredentials, Sigv4Signer
 from .tls_trust import name_of, tls_context, trusted_authorities
 
 _log = logging.getLogger(__name__)
+Streamed = TypeVar("Streamed", bound=GenerationStream)
 
 
 class ClientBase:
-    """Checked options, credentials, requests and rules of a client; opens nothing by itself.
+    """Checks options, finds credentials and the route, and makes calls over its pool.
+
+    :class:`~low_latency_endpoint.client.runtime_client.RuntimeClient` and
+    :class:`~low_latency_endpoint.client.async_runtime_client.AsyncRuntimeClient` each open the pool
+    and run two copies of a call in their own way.
 
     Parameters
     ----------
@@ -102,6 +123,8 @@ class ClientBase:
     ConfigurationError
         ``LLC101`` to ``LLC104``, ``LLC107`` to ``LLC110``, ``LLC119``.
     """
+
+    _race: ThreadRace | TaskRace
 
     def __init__(
         self,
@@ -187,15 +210,158 @@ class ClientBase:
         return f"{type(self).__name__}({self._regional!r})"
 
     def _begin(self) -> None:
-        """What the kind of client needs beside, at the end of its construction."""
+        """Called last by the constructor, for what only one kind of client needs."""
         raise NotImplementedError
+
+    def _open_pool(self) -> Pool[Any]:
+        """The pool, or an error when calls cannot be made now."""
+        raise NotImplementedError
+
+    async def _invoke(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """boto3's answer to ``InvokeEndpoint``, of the call or of its second copy."""
+        pool = self._open_pool()
+        idempotent, body = self._taken_apart(parameters)
+        if self._hedging is None or not idempotent:
+            return await self._answer(Attempts(self._rules, idempotent), parameters, body)
+        first: list[Attempts] = []
+
+        async def copy(claim: Claim) -> dict[str, Any]:
+            attempts = Attempts(self._rules, idempotent)
+            attempts.watch = claim.watch
+            if first:
+                attempts.deadline = first[0].deadline
+            first.append(attempts)
+            return await self._answer(attempts, parameters, body)
+
+        return await hedged(copy, self._hedging, self._race, pool.is_full)
+
+    async def _answer(
+        self, attempts: Attempts, parameters: dict[str, Any], body: bytes
+    ) -> dict[str, Any]:
+        """boto3's answer to ``InvokeEndpoint``."""
+        operation = self._wire.invoke
+        connection = await self._send(operation, parameters, body, attempts)
+        reader = connection.reader
+        status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
+        connection.give_back()
+        return self._wire.answer(operation, status, headers, content, attempts.made)
+
+    async def _events(self, kind: type[EventStream], parameters: dict[str, Any]) -> dict[str, Any]:
+        """boto3's answer to ``InvokeEndpointWithResponseStream``; its body is of this kind."""
+        idempotent, body = self._taken_apart(parameters)
+        started = time.perf_counter()
+        attempts = Attempts(self._rules, idempotent)
+        operation = self._wire.stream
+        connection = await self._send(operation, parameters, body, attempts)
+        return self._wire.answer(
+            operation,
+            connection.reader.status,
+            connection.reader.headers,
+            kind(connection, self._wire, started),
+            attempts.made,
+        )
+
+    async def _generate(
+        self,
+        kind: type[Streamed],
+        limits: Limits,
+        conversation: str | None,
+        hedge_generations: bool,
+        parameters: dict[str, Any],
+    ) -> Streamed:
+        """A generation of this kind whose first token is there, the call's or its second copy's."""
+        pool = self._open_pool()
+        given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
+        body = generation_body(given.pop("Body", None))
+        if given.get("SessionId") == NEW_SESSION:
+            raise OPENED_BY_STREAM.error(got=NEW_SESSION, allowed="the ID of an open session")
+        idempotent = bool(given.pop("Idempotent", False))
+        hedging = self._generation_hedging if hedge_generations else None
+        if hedge_generations and (hedging is None or given.get("SessionId")):
+            raise NOT_TWICE.error(
+                got="a SessionId" if hedging else "a client without hedging",
+                allowed="a client with hedging=Hedging(...), a call without SessionId",
+                where="hedge_generations",
+            )
+
+        async def begin(claim: Claim | None = None) -> Streamed:
+            attempts = Attempts(self._rules, idempotent)
+            attempts.first_token = limits.first
+            attempts.silence = float("inf")  # the limits take its place
+            attempts.watch = claim.watch if claim else None
+            generation = kind(self._wire, limits)
+            try:
+                connection = await self._send(self._wire.stream, given, body, attempts)
+            except ReadTimeoutError as error:
+                raise generation.late(self._regional) from error
+            await generation.begin(connection, attempts)
+            return generation
+
+        if hedging is None:
+            return await begin()
+        return await raced(begin, hedging, self._race, pool.is_full, self.counts)
+
+    async def _send(
+        self, operation: Operation, parameters: dict[str, Any], body: bytes, attempts: Attempts
+    ) -> Connection:
+        """One call with its retries; the connection holds an answer below 300."""
+        pool = self._open_pool()
+        stream = operation is self._wire.stream
+
+        def prepare(origin: str) -> Prepared:
+            return self._wire.prepare(origin, operation, parameters)
+
+        while True:
+            error: Any
+            try:
+                connection: Connection = await pool.exchange(prepare, body, attempts, stream=stream)
+            except CredentialsEnded:
+                for seconds in self._credentials.waits(attempts.deadline):
+                    await pool.sleep(seconds)
+                continue
+            except (HTTPClientError, NoConnectionError) as problem:
+                pause = attempts.failed(problem)
+                error = problem
+            else:
+                reader = connection.reader
+                if reader.status < 300:
+                    attempts.answered(reader.status)
+                    return connection
+                content = b"".join(reader.parts)
+                error = self._wire.error(
+                    operation, reader.status, reader.headers, content, attempts.made + 1
+                )
+                code = error.response.get("Error", {}).get("Code")
+                pause = attempts.answered(reader.status, str(code))
+                if attempts.watch is not None:
+                    attempts.watch(None)
+                connection.give_back()
+            if pause is None or pool.closed:
+                raise error
+            await pool.sleep(pause)
 
     @staticmethod
     def _taken_apart(parameters: dict[str, Any]) -> tuple[bool, bytes]:
         """Whether the call may be served twice, and its body; the rest is for the serializer."""
-        idempotent = is_idempotent(parameters)
+        body = body_bytes(parameters.pop("Body", None))
+        idempotent = is_idempotent(parameters, body)
         parameters.pop("Idempotent", None)
-        return idempotent, body_bytes(parameters.pop("Body", None))
+        return idempotent, body
+
+    async def _preconnect(self, connections: int) -> int:
+        """Open connections where calls go first, and one to the other name; returns how many."""
+        pool = self._open_pool()
+        opened = 0
+        regional_connections = connections
+        if self.route is not None:
+            opened = await pool.open(self.route.zonal, connections)
+            if opened:
+                regional_connections = 1
+        opened += await pool.open(self._regional, regional_connections)
+        self.counts.add("connections_opened", opened)
+        if not opened:
+            _log.warning("no connection to %s could be opened", self._regional)
+        return opened
 
     def _check_proxy(self, url: str) -> None:
         """Refuse one that would be passed by; to this machine there is no need of any.

@@ -10,6 +10,8 @@ Needs the ``operations`` extra (boto3, httptools). A proxy is refused (LLC119).
 from __future__ import annotations
 
 import io
+import os
+import weakref
 from datetime import timedelta
 from typing import Any
 
@@ -17,16 +19,17 @@ from botocore.response import StreamingBody
 
 from .blocking_http import BlockingPool
 from .boto3_client import runtime_client
-from .event_loops import run_without_loop, start_anew_after_fork
+from .client_base import ClientBase
+from .event_loops import run_without_loop
 from .generation_requests import closing, opening, session_id
 from .generations import limits_of
 from .hedging import ThreadRace
-from .runtime_calls import Generation, ResponseStream, RuntimeCalls
+from .response_streams import Generation, ResponseStream
 
 __all__ = ["Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
 
-class RuntimeClient(RuntimeCalls):
+class RuntimeClient(ClientBase):
     """Invokes SageMaker endpoints from any number of threads; its attributes are
     :class:`~low_latency_endpoint.client.client_base.ClientBase`'s.
 
@@ -64,7 +67,7 @@ class RuntimeClient(RuntimeCalls):
         self._find_route()
         self._race = ThreadRace()
         self._pool = BlockingPool(self.timing, self._sockets, self._tls, self._connections)
-        start_anew_after_fork(self)
+        _clients.add(self)
         if self._opened_ahead:
             self.preconnect(self._opened_ahead)
 
@@ -242,3 +245,15 @@ class RuntimeClient(RuntimeCalls):
     def _open_pool(self) -> BlockingPool:
         self._pool.check_open()
         return self._pool
+
+
+_clients: weakref.WeakSet[RuntimeClient] = weakref.WeakSet()  # of this process
+
+
+def _start_all_anew() -> None:
+    for client in list(_clients):
+        client.start_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_start_all_anew)
