@@ -79,7 +79,7 @@ def test_help_has_examples(command: str, flag: str) -> None:
 
 
 def test_the_installed_command() -> None:
-    done = in_a_process("plan", SHIPPED)
+    done = in_a_process("plan", "--settings", SHIPPED)
     assert (done.returncode, done.stderr) == (0, "")
     assert "8 at peak" in done.stdout
 
@@ -89,11 +89,11 @@ def test_version(low_latency: Run) -> None:
 
 
 def test_plan_as_text(low_latency: Run) -> None:
-    done = low_latency("plan", SHIPPED)
+    done = low_latency("plan", "--settings", SHIPPED)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "https://" not in done.stdout
-    whole = low_latency("plan", SHIPPED, "--verbose").stdout
+    whole = low_latency("plan", "--settings", SHIPPED, "--verbose").stdout
     assert "8 instances" in whole  # ceil(1000 / (200 * 0.65))
     assert "7,800 invocations per instance per minute" in whole
     assert "https://docs.aws.amazon.com" in whole
@@ -101,7 +101,7 @@ def test_plan_as_text(low_latency: Run) -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_table_keeps_to_the_width_and_cuts_no_value(low_latency: Run, columns: int) -> None:
-    done = low_latency("plan", SHIPPED, "-v", columns=columns)
+    done = low_latency("plan", "--settings", SHIPPED, "-v", columns=columns)
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= columns
     assert max(map(len, lines)) > columns * 0.8
@@ -112,7 +112,7 @@ def test_the_table_keeps_to_the_width_and_cuts_no_value(low_latency: Run, column
 
 
 def test_plan_as_json(low_latency: Run) -> None:
-    done = low_latency("plan", SHIPPED, "--json", columns=80)
+    done = low_latency("plan", "--settings", SHIPPED, "--json", columns=80)
     plan = json.loads(done.stdout)["endpoints"]["sentiment"]
     decisions = {each["name"]: each for each in plan["decisions"]}
     assert decisions["instances_at_peak"]["value"] == 8
@@ -121,7 +121,7 @@ def test_plan_as_json(low_latency: Run) -> None:
 
 
 def test_plan_as_markdown(low_latency: Run) -> None:
-    lines = low_latency("plan", SHIPPED, "--markdown", columns=80).stdout.splitlines()
+    lines = low_latency("plan", "--settings", SHIPPED, "--markdown", columns=80).stdout.splitlines()
     assert "**sentiment ml.m5.12xlarge**" in lines
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) > 15
@@ -133,39 +133,38 @@ def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) ->
     path = tmp_path / "two.yaml"
     second = "  topics: {<<: *first, endpoint_name: topics, instance_type: ml.c5.4xlarge}\n"
     path.write_text(text + second, "utf-8")
-    assert list(json.loads(low_latency("plan", str(path), "--json").stdout)["endpoints"]) == [
-        "sentiment",
-        "topics",
-    ]
-    only = low_latency("plan", str(path), "topics", "--json")
+    assert list(
+        json.loads(low_latency("plan", "--settings", str(path), "--json").stdout)["endpoints"]
+    ) == ["sentiment", "topics"]
+    only = low_latency("plan", "--settings", str(path), "topics", "--json")
     assert list(json.loads(only.stdout)["endpoints"]) == ["topics"]
-    none = low_latency("plan", str(path), "other")
+    none = low_latency("plan", "--settings", str(path), "other")
     assert (none.returncode, none.stdout) == (2, "")
     assert "LLE933" in none.stderr
     assert "sentiment, topics" in none.stderr
 
 
 def test_plan_against_another(low_latency: Run, other: str) -> None:
-    done = low_latency("plan", other, "--against", SHIPPED, "--json")
+    done = low_latency("plan", "--settings", other, "--against", SHIPPED, "--json")
     changes = {
         each["decision"]: (each["before"], each["after"])
         for each in json.loads(done.stdout)["changes"]
     }
     assert changes["instances_at_peak"] == ("8 instances", "16 instances")
     assert "scaling_target" not in changes
-    table = low_latency("plan", other, "--against", SHIPPED).stdout
+    table = low_latency("plan", "--settings", other, "--against", SHIPPED).stdout
     assert "16 instances" in table
     assert "7,800" not in table
-    markdown = low_latency("plan", other, "--against", SHIPPED, "--markdown").stdout
+    markdown = low_latency("plan", "--settings", other, "--against", SHIPPED, "--markdown").stdout
     assert "| Instances at peak | 8 instances | **16 instances** |" in markdown
-    same = low_latency("plan", SHIPPED, "--against", SHIPPED).stdout
+    same = low_latency("plan", "--settings", SHIPPED, "--against", SHIPPED).stdout
     assert "no difference" in same
 
 
 def test_bad_settings_are_explained_without_a_traceback(low_latency: Run, tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text("client_zones: {ids: [use1-az1]}\nendpoint: {}\n", encoding="utf-8")
-    done = low_latency("plan", str(path))
+    done = low_latency("plan", "--settings", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"{path}: 3 problems\n")
     assert f"{path}:1: LLE103" in done.stderr
@@ -176,9 +175,10 @@ def test_bad_settings_are_explained_without_a_traceback(low_latency: Run, tmp_pa
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["plan", SHIPPED, "--json", "--markdown"],
-        ["plan", SHIPPED, "--unknown"],
-        ["plan", "/nowhere/endpoint.yaml"],
+        ["plan", "--settings", SHIPPED, "--json", "--markdown"],
+        ["plan", "--settings", SHIPPED, "--unknown"],
+        ["plan", "--settings", "/nowhere/endpoint.yaml"],
+        ["preflight", SHIPPED],  # without --settings
         ["errors", "LLE000"],
         ["unknown"],
         ["local-aws", "--behave", "clock_speed=60"],
@@ -240,7 +240,7 @@ def test_any_error_of_the_library_is_printed_kindly(
     assert capsys.readouterr().err.startswith("LLE000: nothing\n")
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("plan", SHIPPED)])
+@pytest.mark.parametrize("arguments", [("--help",), ("plan", "--settings", SHIPPED)])
 def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
     """No command loads the CDK (which starts Node.js), boto3 or moto; help not even pydantic."""
     heavy = ["aws_cdk", "jsii", "boto3", "botocore", "moto"]
@@ -254,7 +254,7 @@ def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
 
 
 def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_latency: Run) -> None:
-    done = low_latency("plan", SHIPPED, "--cost")
+    done = low_latency("plan", "--settings", SHIPPED, "--cost")
     assert (done.returncode, done.stderr) == (0, "")
     text = " ".join(done.stdout.split())
     assert "ml.m5.12xlarge, price not known 2 x 8 x 16 x 32 x" in text
@@ -267,12 +267,12 @@ def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_lat
     assert "Not in it: disks, SageMaker's data" in text
     assert "OpenTelemetry metrics are on unless metrics.detailed_observability is false" in text
     assert "0.50 USD for a GB" in text
-    whole = " ".join(low_latency("plan", SHIPPED).stdout.split())
+    whole = " ".join(low_latency("plan", "--settings", SHIPPED).stdout.split())
     assert "Instance hours per hour: 2 at least, 8 at first, 16 at most, 32 in an update" in whole
 
 
 def test_the_cost_with_a_price(low_latency: Run) -> None:
-    arguments = ("plan", SHIPPED, "--price", "ml.m5.12xlarge=3")
+    arguments = ("plan", "--settings", SHIPPED, "--price", "ml.m5.12xlarge=3")
     # 2, 8, 16 and 32 instances at 3, an interface endpoint in two zones at 0.01 each.
     text = " ".join(low_latency(*arguments, "--cost", columns=150).stdout.split())
     assert "2 x 3 = 6.00 8 x 3 = 24.00 16 x 3 = 48.00 32 x 3 = 96.00" in text
@@ -314,7 +314,7 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     recorded.write_text(
         "\n".join(f"{60 * minute},{count}" for minute, count in enumerate(counts)), encoding="utf-8"
     )
-    arguments = ("plan", SHIPPED, "--cost", "--price", "ml.m5.12xlarge=3")
+    arguments = ("plan", "--settings", SHIPPED, "--cost", "--price", "ml.m5.12xlarge=3")
     text = " ".join(low_latency(*arguments, "--traffic-from", str(recorded)).stdout.split())
     assert (
         "Along monday (24 h, repeated, its peak the planned one): sentiment 2 to 8 instances, "
@@ -333,9 +333,14 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     assert "Along daily-wave (24 h" in wave
     assert "--traffic-from with a recorded day" in low_latency(*arguments).stdout
     # Without a price the instances: 5.0625 x 730 = 3,695.6 hours.
-    whole = " ".join(low_latency("plan", SHIPPED, "--traffic-from", str(recorded)).stdout.split())
+    whole = " ".join(
+        low_latency("plan", "--settings", SHIPPED, "--traffic-from", str(recorded)).stdout.split()
+    )
     assert "5.062 on average, 3,696 instance hours a month." in whole
-    assert low_latency("plan", SHIPPED, "--traffic", "spike", "--markdown").returncode == 2
+    assert (
+        low_latency("plan", "--settings", SHIPPED, "--traffic", "spike", "--markdown").returncode
+        == 2
+    )
     both = low_latency(*arguments, "--traffic", "spike", "--traffic-from", str(recorded))
     assert both.returncode == 2
     assert low_latency(*arguments, "--period", "60s").returncode == 2
@@ -358,7 +363,7 @@ def test_old_prices_are_said_to_be_old(low_latency: Run, tmp_path: Path) -> None
         "ml.m5.12xlarge,us-east-1,3,instance-hour,2025-01-01,1,2025-01-02,a.csv\n",
         encoding="utf-8",
     )
-    text = low_latency("plan", str(path), "--cost", columns=300).stdout
+    text = low_latency("plan", "--settings", str(path), "--cost", columns=300).stdout
     assert "AWS's Price List in us-east-1, published 2025-01-01, read 2025-01-02" in text
     assert "days ago: low-latency prices reads anew" in text
 
@@ -374,12 +379,14 @@ def test_a_price_on_the_command_line_wins_over_the_settings(
     )
 
     def least(*more: str) -> float:
-        cost = json.loads(low_latency("plan", str(path), "--cost", "--json", *more).stdout)["cost"]
+        cost = json.loads(
+            low_latency("plan", "--settings", str(path), "--cost", "--json", *more).stdout
+        )["cost"]
         return float(cost["at_least"])
 
     assert (least(), least("--price", "ml.m5.12xlarge=3")) == (9, 7)
     # What the settings leave open, another price of theirs changes in the plan's difference too.
-    changes = low_latency("plan", str(path), "--against", SHIPPED).stdout
+    changes = low_latency("plan", "--settings", str(path), "--against", SHIPPED).stdout
     assert "8 USD per hour" in changes
 
 
@@ -395,13 +402,13 @@ def test_a_price_on_the_command_line_wins_over_the_settings(
     ],
 )
 def test_a_price_of_another_form_is_refused(low_latency: Run, price: str, code: str) -> None:
-    done = low_latency("plan", SHIPPED, "--cost", "--price", price)
+    done = low_latency("plan", "--settings", SHIPPED, "--cost", "--price", price)
     assert (done.returncode, done.stdout) == (2, "")
     assert code in done.stderr
 
 
 def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
-    text = " ".join(low_latency("plan", SHIPPED, "--minutes").stdout.split())
+    text = " ".join(low_latency("plan", "--settings", SHIPPED, "--minutes").stdout.split())
     assert text.count("not seen on AWS yet") == 2
     assert "Creating takes about 10 to 20 minutes" in text
     assert "Deleting takes about 20 to 45 minutes" in text
@@ -418,13 +425,15 @@ def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
     ],
 )
 def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[str, ...]) -> None:
-    done = low_latency("plan", SHIPPED, *others)
+    done = low_latency("plan", "--settings", SHIPPED, *others)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Usage" in done.stderr
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize(("arguments", "times"), [(("--help",), 2), (("plan", SHIPPED), 6)])
+@pytest.mark.parametrize(
+    ("arguments", "times"), [(("--help",), 2), (("plan", "--settings", SHIPPED), 6)]
+)
 def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
     """Beside a process that only imports what any command line like it needs, in turn with it."""
 

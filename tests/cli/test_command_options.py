@@ -151,7 +151,7 @@ def test_usage_names_arguments_in_capitals(command: str) -> None:
 
 
 def test_json_begins_with_the_version_of_its_format() -> None:
-    for arguments in (["plan", SHIPPED, "--json"], ["errors", "LLE604", "--json"]):
+    for arguments in (["plan", "--settings", SHIPPED, "--json"], ["errors", "LLE604", "--json"]):
         done = CliRunner().invoke(app, arguments)
         assert next(iter(json.loads(done.stdout).items())) == ("format_version", 1)
 
@@ -215,23 +215,3 @@ def test_examples_of_help_can_be_copied(name: str) -> None:
         of_group = name not in HELPS
         with HELPS[words[0] if of_group else name].make_context(line, words[2 - of_group :]):
             pass
-
-
-@pytest.mark.parametrize(
-    "command", ["plan", "preflight", "simulate", "prices", "recommend", "optimize"]
-)
-def test_a_settings_file_without_its_option_is_taken_as_before(command: str) -> None:
-    def settings(*words: str) -> Any:
-        with GROUP.commands[command].make_context(command, list(words)) as context:
-            found = context.params["settings"]
-        return [Path(each) for each in found] if isinstance(found, list) else [found]
-
-    assert settings("other.yaml") == settings("--settings", "other.yaml") == [Path("other.yaml")]
-    assert settings("other.yaml", "--settings", "other.yaml") == [Path("other.yaml")]
-    wrong = [("other.yaml", "--settings", "endpoint.yaml"), ("sentiment", "chat")]
-    for words in [*wrong, ("a.yaml", "b.yaml")][: 2 if command == "plan" else 3]:
-        with pytest.raises(Exception, match=r"settings file|unexpected extra"):
-            settings(*words)
-    text = CliRunner().invoke(app, [command, "--help"]).output
-    assert "SETTINGS" not in text
-    assert "--settings FILE" in text

@@ -36,16 +36,16 @@ ENVIRONMENT = {
 }
 #: Arguments with which each command does its work, or gets as far as asking an account.
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "plan": (SHIPPED,),
-    "prices": (SHIPPED, "--from", "no-such-file.csv"),
+    "plan": ("--settings", SHIPPED),
+    "prices": ("--settings", SHIPPED, "--from", "no-such-file.csv"),
     "pin": ("--check", "--lock", "no-such.lock.yaml"),
-    "preflight": (SHIPPED,),
+    "preflight": ("--settings", SHIPPED),
     "verify": ("Stack",),
-    "simulate": (SHIPPED, "--replications", "1"),
+    "simulate": ("--settings", SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--tps", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
-    "recommend": (SHIPPED, "--job", "j"),
-    "optimize": (SHIPPED, "--job", "j"),
+    "recommend": ("--settings", SHIPPED, "--job", "j"),
+    "optimize": ("--settings", SHIPPED, "--job", "j"),
     # Folders that cannot be made, and one that is not empty: nothing is written.
     "init": (
         *("/proc/nowhere", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),
@@ -119,7 +119,9 @@ WIDTHS = ("0", "1", "20", "abc", "²", "99999999999999")
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_width_takes_the_answer_away(do: Do, columns: str) -> None:
-    found = do("plan", SHIPPED, "-v", environment={"COLUMNS": columns, "LINES": columns})
+    found = do(
+        "plan", "--settings", SHIPPED, "-v", environment={"COLUMNS": columns, "LINES": columns}
+    )
     in_order(found)
     assert found["code"] == 0
     assert "InvocationsPerInstance" in "".join(found["out"].split())
@@ -171,7 +173,7 @@ def test_all_commands_in_all_surroundings(do: Do, tmp_path: Path, name: str) -> 
 
 def test_json_is_json_in_any_encoding(do: Do) -> None:
     for encoding in ("ascii", "latin-1", "utf-8"):
-        for arguments in (("plan", SHIPPED, "--json"), ("schema",)):
+        for arguments in (("plan", "--settings", SHIPPED, "--json"), ("schema",)):
             json.loads(do(*arguments, encoding=encoding)["out"])
 
 
@@ -287,7 +289,7 @@ def test_an_early_interrupt_ends_a_command_without_a_word(at: int, ignored: bool
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT, "plan", SHIPPED],
+        [sys.executable, "-c", INTERRUPT, "plan", "--settings", SHIPPED],
         text=True,
         capture_output=True,
         check=False,
@@ -370,7 +372,17 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         ]
         + [
             ["diagnose", "sentiment", "--html", "page.html"],
-            ["simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"],
+            [
+                "simulate",
+                "--settings",
+                SHIPPED,
+                "--tps",
+                "1",
+                "--replications",
+                "2",
+                "--html",
+                "page.html",
+            ],
         ],
         3,
     ),

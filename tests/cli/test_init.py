@@ -75,7 +75,7 @@ def test_each_template_is_whole_and_plan_takes_it(
     assert run("init", *model, *NETWORKS[network])[0] == 0
     assert written(tmp_path) == FILES
     assert all("$settings" not in (tmp_path / name).read_text("utf-8") for name in FILES)
-    status, out, err = run("plan", "endpoint.yaml")
+    status, out, err = run("plan", "--settings", "endpoint.yaml")
     assert (status, err) == (0, "")
     assert "LEAST_OUTSTANDING_REQUESTS" in out
     settings = load_settings("endpoint.yaml")

@@ -34,7 +34,9 @@ def against(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setattr(
-            sys, "argv", ["low-latency", "plan", "new.yaml", "--against", "old.yaml", *options]
+            sys,
+            "argv",
+            ["low-latency", "plan", "--settings", "new.yaml", "--against", "old.yaml", *options],
         )
         with pytest.raises(SystemExit) as ended:
             main()

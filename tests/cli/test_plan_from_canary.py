@@ -53,7 +53,9 @@ def run(monkeypatch: pytest.MonkeyPatch, settings: Path) -> Run:
         account = Scenario(**seen, **scenario).account()
         monkeypatch.setattr(canary_adoption, "open_clients", lambda *_: (account, "us-east-1"))
         monkeypatch.setattr(canary_adoption, "account_now", lambda: END + timedelta(hours=1))
-        made = CliRunner().invoke(app, ["plan", str(settings), "--from-canary", *options])
+        made = CliRunner().invoke(
+            app, ["plan", "--settings", str(settings), "--from-canary", *options]
+        )
         if made.exception and not isinstance(made.exception, SystemExit):
             raise made.exception
         return made

@@ -34,7 +34,7 @@ def lines(
         path = tmp_path / "endpoint.yaml"
         path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
         monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr(sys, "argv", ["low-latency", "plan", str(path), *options])
+        monkeypatch.setattr(sys, "argv", ["low-latency", "plan", "--settings", str(path), *options])
         with pytest.raises(SystemExit):
             main()
         out = capsys.readouterr().out.splitlines()

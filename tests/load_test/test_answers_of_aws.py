@@ -130,5 +130,5 @@ def test_throttles_give_no_limit_of_an_instance(
     if alone == "0s":
         assert content["verdicts"][0]["severity"] == "invalid"
     file = Path(__file__).resolve().parents[2] / "endpoint.yaml"
-    plan = ["plan", str(file), "--from-load-test", str(tmp_path / "result.json")]
+    plan = ["plan", "--settings", str(file), "--from-load-test", str(tmp_path / "result.json")]
     assert "LLT114" in str(CliRunner().invoke(app, plan).exception)

@@ -394,7 +394,8 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
     settings = _settings(tmp_path, **FOUR_HUNDRED)
     planned = CliRunner().invoke(
-        app, ["plan", str(settings), "--from-load-test", str(result), "--json", "--write"]
+        app,
+        ["plan", "--settings", str(settings), "--from-load-test", str(result), "--json", "--write"],
     )
     assert planned.exit_code == 0, planned.output
     decisions = {

@@ -34,8 +34,9 @@ Cli = Callable[..., tuple[int, str, str]]
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Run ``plan``, its output piped."""
 
-    def run_plan(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["low-latency", "plan", *map(str, arguments)])
+    def run_plan(settings: Path, *arguments: object) -> tuple[int, str, str]:
+        command = ["low-latency", "plan", "--settings", str(settings)]
+        monkeypatch.setattr("sys.argv", [*command, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()

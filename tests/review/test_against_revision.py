@@ -93,25 +93,28 @@ def test_a_file_that_is_new_and_one_that_is_deleted(check: Check, checkout: Chec
     checkout.commit({"live/old.yaml": named("old"), "live/same.yaml": named("same")})
     (checkout.folder / "live/old.yaml").unlink()
     (checkout.folder / "live/new.yaml").write_text(named("new", CHEAP), encoding="utf-8")
-    files = {each["settings"]: each for each in found(check, "main", "live/*.yaml")["files"]}
+    files = {
+        each["settings"]: each
+        for each in found(check, "main", "--settings", "live/*.yaml")["files"]
+    }
     assert {name: each["file"] for name, each in files.items()} == {
         "live/new.yaml": "new",
         "live/same.yaml": "in both",
         "live/old.yaml": "deleted",  # a pattern finds it in the base
     }
-    answer = check("main", "live/*.yaml", "--fail-on", "deletion")
+    answer = check("main", "--settings", "live/*.yaml", "--fail-on", "deletion")
     assert answer.code == 1
     assert ":x: deleted: live/old.yaml is deleted; its stack stays" in answer.out
     assert "It describes the stack new with sentiment." in answer.out
     assert "at least 0.00 -&gt; 4.02" in answer.out
-    answer = check("main", "live/new.yaml", "--fail-on", "new-warning")
+    answer = check("main", "--settings", "live/new.yaml", "--fail-on", "new-warning")
     assert answer.code == 1  # all warnings of a new file are new
 
 
 def test_a_file_that_never_was_is_a_mistake(check: Check, checkout: Checkout) -> None:
-    answer = check("main", "no-such.yaml")
+    answer = check("main", "--settings", "no-such.yaml")
     assert (answer.code, "there is no such file" in answer.out) == (1, True)
-    assert check("main", "none/*.yaml").code == 2
+    assert check("main", "--settings", "none/*.yaml").code == 2
 
 
 def test_mistakes_are_shown_with_their_lines(check: Check, checkout: Checkout) -> None:
@@ -272,7 +275,7 @@ def test_outside_of_a_checkout(
 def test_what_goes_with_a_file_alone(check: Check, checkout: Checkout) -> None:
     assert check("main", "--endpoint=sentiment").code == 2
     assert check("main", "--price=ml.m5.12xlarge=1").code == 2
-    assert check("endpoint.yaml", "endpoint.yaml", "endpoint.yaml").code == 2
+    assert check("endpoint.yaml", "--settings", "endpoint.yaml", "--settings", "x.yaml").code == 2
     assert check("main", "--detailed-exitcode").code == 0
     (checkout.folder / "endpoint.yaml").write_text(NEW_NAME, encoding="utf-8")
     assert check("main", "--detailed-exitcode").code == 2
@@ -282,7 +285,7 @@ def test_files_are_held_against_each_other(check: Check, checkout: Checkout) -> 
     """A copy overwrites the other's stack, or SageMaker refuses the endpoint's name."""
     for copy in (settings(), settings({"stack_name": "Other"})):
         (checkout.folder / "copy.yaml").write_text(copy, encoding="utf-8")
-        answer = check("main", "*.yaml")
+        answer = check("main", "--settings", "*.yaml")
         assert (answer.code, ":x: Mistakes in copy.yaml, endpoint.yaml" in answer.out) == (1, True)
         assert "endpoint&#95;name sentiment is that of endpoint.yaml too" in answer.out
     other = settings(
@@ -293,14 +296,16 @@ def test_files_are_held_against_each_other(check: Check, checkout: Checkout) -> 
         }
     )
     (checkout.folder / "copy.yaml").write_text(other, encoding="utf-8")
-    assert check("main", "*.yaml").code == 0
+    assert check("main", "--settings", "*.yaml").code == 0
 
 
 def test_a_moved_file_is_compared_with_the_file_of_its_stack(
     check: Check, checkout: Checkout
 ) -> None:
     checkout.commit({"endpoint.yaml": None, "live/moved.yaml": NEW_NAME})
-    (file,) = found(check, "HEAD~1...HEAD", "*.yaml", "live/*.yaml")["files"]
+    (file,) = found(check, "HEAD~1...HEAD", "--settings", "*.yaml", "--settings", "live/*.yaml")[
+        "files"
+    ]
     assert (file["settings"], file["file"], file["effect"]) == (
         "live/moved.yaml",
         "in both",

@@ -80,7 +80,7 @@ def test_mistakes_of_the_settings_are_text(check: Check, checkout: Checkout) -> 
 def test_names_of_files_are_text(check: Check, checkout: Checkout) -> None:
     name = "a|b `c` @nobody #1 <img>\n::error::x.yaml"
     (checkout.folder / name).write_text(settings(), encoding="utf-8")
-    no_markup(check("main", "*.yaml").out)
+    no_markup(check("main", "--settings", "*.yaml").out)
 
 
 @pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x1b", "\ue000"])
@@ -118,7 +118,7 @@ def test_a_huge_pull_request_makes_a_comment_that_github_takes(
 
     checkout.commit(files(few))
     base, head = checkout.pull_request(files(endpoints))
-    answer = check(f"{base}...{head}", "*.yaml")
+    answer = check(f"{base}...{head}", "--settings", "*.yaml")
     assert answer.code == 0, answer.err
     assert len(answer.out) <= MOST_CHARACTERS
     assert "lines are missing" in answer.out
@@ -186,7 +186,7 @@ def test_settings_that_are_a_link_out_of_the_repository_are_not_read(
 def test_settings_outside_of_the_repository_are_not_read(
     check: Check, checkout: Checkout, name: str
 ) -> None:
-    assert check("main", name).err.startswith("LLE983: ")
+    assert check("main", "--settings", name).err.startswith("LLE983: ")
 
 
 def test_what_other_steps_of_the_job_wrote_is_not_read(check: Check, checkout: Checkout) -> None:

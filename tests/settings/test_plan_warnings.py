@@ -64,7 +64,7 @@ def test_alarms_without_a_topic(write):
 @pytest.mark.parametrize("options", [[], ["--json"], ["--markdown"], ["--verbose"]])
 def test_the_plan_says_so_and_never_the_value(write, options):
     path = write(f"{{HF_TOKEN: {VALUE}}}")
-    done = CliRunner().invoke(app, ["plan", str(path), *options])
+    done = CliRunner().invoke(app, ["plan", "--settings", str(path), *options])
     assert done.exit_code == 0, done.output
     assert "HF_TOKEN looks like a secret" in " ".join(unescape(done.output).split())
     assert VALUE not in done.output

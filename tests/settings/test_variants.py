@@ -107,14 +107,14 @@ def tested(tmp_path: Path) -> Path:
 
 
 def test_the_command_prints_them_below_the_endpoint(tested: Path) -> None:
-    said = CliRunner().invoke(app, ["plan", str(tested)]).output
+    said = CliRunner().invoke(app, ["plan", "--settings", str(tested)]).output
     assert said.index("mood  ml.m5.xlarge") < said.index("mood/b  ml.c5.xlarge")
 
 
 def test_what_looks_at_one_variant_says_so(tested: Path, tmp_path: Path) -> None:
-    answer = CliRunner().invoke(app, ["simulate", str(tested)])
+    answer = CliRunner().invoke(app, ["simulate", "--settings", str(tested)])
     assert answer.exception.code == "LLE438"
-    answer = CliRunner().invoke(app, ["recommend", str(tested), "--job", "j"])
+    answer = CliRunner().invoke(app, ["recommend", "--settings", str(tested), "--job", "j"])
     assert "mood has b beside primary: this is about primary alone" in answer.output
 
 

@@ -39,8 +39,8 @@ RESULT = {
 MEASURED = ("--service-time", "45ms")
 
 
-def run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["simulate", *arguments])
+def run(settings: str, *arguments: str) -> str:
+    done = CliRunner().invoke(app, ["simulate", "--settings", settings, *arguments])
     assert done.exit_code == 0, (done.output, done.exception)
     return done.stdout
 
@@ -154,7 +154,7 @@ def test_a_run_that_is_too_short_says_so() -> None:
 
 
 def test_a_fleet_that_is_too_small_is_an_error_with_a_code() -> None:
-    done = CliRunner().invoke(app, ["simulate", SHIPPED, "--instances", "4"])
+    done = CliRunner().invoke(app, ["simulate", "--settings", SHIPPED, "--instances", "4"])
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS127"
 
@@ -211,7 +211,7 @@ def test_a_language_model_is_refused(tmp_path: Path) -> None:
     settings.write_text(
         Path(SHIPPED).read_text() + "    tokens: {input: 512, output: 64}\n", encoding="utf-8"
     )
-    done = CliRunner().invoke(app, ["simulate", str(settings), *MEASURED])
+    done = CliRunner().invoke(app, ["simulate", "--settings", str(settings), *MEASURED])
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS147"
 
@@ -230,7 +230,7 @@ def test_a_language_model_is_refused(tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_options_that_would_be_dropped_are_refused(wrong: tuple[str, ...]) -> None:
-    done = CliRunner().invoke(app, ["simulate", SHIPPED, *wrong])
+    done = CliRunner().invoke(app, ["simulate", "--settings", SHIPPED, *wrong])
     assert done.exit_code == 2, done.output
 
 
@@ -306,7 +306,17 @@ def test_recorded_traffic_is_simulated_at_the_planned_peak(tmp_path: Path) -> No
 def test_the_first_command_compiles_and_says_so(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     program = "from low_latency_endpoint.cli import app; app()"
-    command = [sys.executable, "-c", program, "simulate", SHIPPED, "--processes", "2", *MEASURED]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "simulate",
+        "--settings",
+        SHIPPED,
+        "--processes",
+        "2",
+        *MEASURED,
+    ]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     first, second = (
         subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -403,7 +413,8 @@ def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
     settings = tmp_path / "endpoint.yaml"
     settings.write_text("".join(text[:at] + text[at + 5 :]), "utf-8")
     done = CliRunner().invoke(
-        app, ["simulate", str(settings), "--tps", "100", "--from-load-test", str(path)]
+        app,
+        ["simulate", "--settings", str(settings), "--tps", "100", "--from-load-test", str(path)],
     )
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS125"

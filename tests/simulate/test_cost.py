@@ -21,7 +21,7 @@ PRICED = ("--price", "ml.m5.12xlarge=3", "--service-time", "20ms")
 
 
 def answer(*arguments: str) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["simulate", SHIPPED, *arguments, "--json"])
+    done = CliRunner().invoke(app, ["simulate", "--settings", SHIPPED, *arguments, "--json"])
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -47,7 +47,7 @@ def test_without_a_price_instance_hours() -> None:
 
 
 def over_time(name: str, settings: Path) -> tuple[dict[str, Any], list[str]]:
-    arguments = ["simulate", str(settings), "--price", "ml.m5.12xlarge=3"]
+    arguments = ["simulate", "--settings", str(settings), "--price", "ml.m5.12xlarge=3"]
     arguments += ["--service-time", "400ms", "--traffic", name, "--replications", "2", "--json"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output

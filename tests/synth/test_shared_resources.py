@@ -107,11 +107,11 @@ def test_what_is_not_known_or_not_made(tmp_path: Path) -> None:
 def test_the_command_says_it_once_for_the_whole_file(tmp_path: Path) -> None:
     settings_of(tmp_path, 7)
     path = str(tmp_path / "endpoint.yaml")
-    done = CliRunner().invoke(app, ["plan", path])
+    done = CliRunner().invoke(app, ["plan", "--settings", path])
     assert done.exit_code == 0, done.output
     assert done.output.count("10.0.0.0/23") == 1
     assert "/24" not in done.output
-    whole = json.loads(CliRunner().invoke(app, ["plan", path, "--json"]).output)
+    whole = json.loads(CliRunner().invoke(app, ["plan", "--settings", path, "--json"]).output)
     assert whole["shared"]["subnets"]["use1-az1"] == "10.0.0.0/23"
     for each in whole["endpoints"].values():
         assert not {"subnets", "subnet_size", "addresses_per_subnet"} & {

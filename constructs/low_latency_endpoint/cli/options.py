@@ -172,10 +172,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Command(TyperCommand):
-    """A command whose help has words for types, and which takes settings files without --settings.
-
-    They were arguments once: a name with a dot or a slash is one still, and no help tells it.
-    """
+    """A command whose help has words for the types of its arguments."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """As Typer does, without the Python types of arguments."""
@@ -188,37 +185,6 @@ class Command(TyperCommand):
             if rows:
                 with formatter.section(f"{kind.capitalize()}s"):
                     formatter.write_dl(rows)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        settings = next((each for each in self.params if each.name == "settings"), None)
-        if settings is None:
-            return super().parse_args(ctx, args)
-        ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, args)
-        argument = next((each for each in self.params if each.param_type_name == "argument"), None)
-        named = ctx.params[argument.name] if argument else None
-        names = [*(named if isinstance(named, list) else filter(None, [named])), *rest]
-        files = list(filter(_is_file, names))
-        others = [name for name in names if name not in files]
-        several, many = settings.multiple, bool(argument and argument.nargs < 0)
-        most = len(others) if many else int(argument is not None)
-        if extra := [*others[most:], *([] if several else files[1:])]:
-            ctx.fail(f"Got unexpected extra argument(s) ({' '.join(extra)})")
-        if files:
-            given = ctx.get_parameter_source("settings").name != "DEFAULT"
-            if given and files != (
-                ctx.params["settings"] if several else [str(ctx.params["settings"])]
-            ):
-                ctx.fail(f"--settings names one settings file, and {' '.join(files)} is another")
-            ctx.params["settings"] = files if several else Path(files[0])
-            if argument is not None:
-                ctx.params[argument.name] = others if many else next(iter(others), None)
-        return []
-
-
-def _is_file(name: str) -> bool:
-    """Whether an argument is a settings file; names of endpoints and stacks are words."""
-    return ("." in name or "/" in name) and not name.startswith("arn:")
 
 
 TARGET_FORM = rule(

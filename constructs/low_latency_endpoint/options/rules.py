@@ -227,7 +227,9 @@ SAMPLES_NOTHING = rule(
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
-    "LLE933", "the settings have no endpoint of this name", fix="Name an endpoint of the file."
+    "LLE933",
+    "the settings have no endpoint of this name",
+    fix="Name an endpoint of the file. Name another file with --settings.",
 )
 UNWRITABLE = rule(
     "LLE936",

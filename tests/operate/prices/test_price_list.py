@@ -159,7 +159,7 @@ def test_the_file_is_written_beside_the_settings_and_the_plan_counts_with_it(
     settings: Path,
 ) -> None:
     with price_list() as (url, asked):
-        code, printed = low_latency("prices", str(settings), "--from", url)
+        code, printed = low_latency("prices", "--settings", str(settings), "--from", url)
     assert code == 0, printed
     assert asked == [f"/offers/v1.0/aws/{each}/current/us-east-1/index.csv" for each in OFFERS]
     written = settings.with_name("prices-us-east-1.csv")
@@ -188,16 +188,16 @@ def test_the_file_that_the_settings_name_already_is_written_anew(settings: Path)
     state(settings, prices={"file": "prices-us-east-1.csv", "m5.nonsense": -1})
     written = settings.with_name("prices-us-east-1.csv")
     with price_list() as (url, _):
-        assert low_latency("prices", str(settings), "--from", url)[0] == 0
+        assert low_latency("prices", "--settings", str(settings), "--from", url)[0] == 0
         written.write_text("spoilt", encoding="utf-8")
-        assert low_latency("prices", str(settings), "--from", url)[0] == 0
+        assert low_latency("prices", "--settings", str(settings), "--from", url)[0] == 0
     assert read_price_file(written)["ml.g5.xlarge"].usd == 1.408
 
 
 @pytest.mark.parametrize(("answer", "got"), [(_half, "bytes early"), (_missing, "Not Found")])
 def test_of_a_partial_download_nothing_is_written(settings: Path, answer: Answer, got: str) -> None:
     with price_list(answer) as (url, _):
-        code, printed = low_latency("prices", str(settings), "--from", url)
+        code, printed = low_latency("prices", "--settings", str(settings), "--from", url)
     assert code == 2
     assert "LLE892" in printed
     assert got in printed
@@ -222,7 +222,7 @@ def test_files_that_were_downloaded_serve_as_well_and_what_they_lack_is_told(
     file.write_text(SAGEMAKER, encoding="utf-8")
     output = tmp_path / "mine.csv"
     code, printed = low_latency(
-        "prices", str(settings), "--from", str(file), "-o", str(output),
+        "prices", "--settings", str(settings), "--from", str(file), "-o", str(output),
         "--instance-type", "ml.p5.48xlarge",
     )  # fmt: skip
     assert code == 1

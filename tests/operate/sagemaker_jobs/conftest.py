@@ -41,7 +41,7 @@ def recommend(low_latency: Command) -> Recommend:
     """Run ``low-latency recommend`` on the settings that ship, or on others."""
 
     def run(*arguments: str, settings: Path = SHIPPED, **more: Any) -> Done:
-        return low_latency("recommend", str(settings), *arguments, **more)
+        return low_latency("recommend", "--settings", str(settings), *arguments, **more)
 
     return run
 

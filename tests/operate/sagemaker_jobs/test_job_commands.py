@@ -206,14 +206,16 @@ def test_from_the_question_to_the_optimized_model(
         completed(AWQ, **location).description,
     ]
     options = ("--quantize", "awq", "--role-arn", ROLE, "--s3-output", OUT)
-    done = low_latency("optimize", str(path), *options, answer="y")
+    done = low_latency("optimize", "--settings", str(path), *options, answer="y")
     [request] = account.sent(OPTIMIZE)
     assert request["DeploymentInstanceType"] == "ml.g5.12xlarge"
     assert "Time limit: 10 hours, then AWS ends the job" in done.err
     assert f"The model is in {OUT}" in done.out
     assert "s3://my-bucket/llama/" in path.read_text()
 
-    low_latency("optimize", str(path), "--job", request["OptimizationJobName"], "--write")
+    low_latency(
+        "optimize", "--settings", str(path), "--job", request["OptimizationJobName"], "--write"
+    )
     container = load_settings(path).endpoints["llm"].containers[0]
     assert container.data.s3_prefix == OUT
     assert container.environment["OPTION_QUANTIZE"] == "awq"
@@ -227,7 +229,7 @@ def test_a_job_that_fails_says_why(
     failed = {"OptimizationJobStatus": "FAILED", "FailureReason": "No S3 objects found"}
     account.answers[DESCRIBE_OPTIMIZATION] = [completed(AWQ, **failed).description] * 2
     for more in ((), ("--write",)):
-        done = low_latency("optimize", str(path), "--job", "llm-1", *more, ends=1)
+        done = low_latency("optimize", "--settings", str(path), "--job", "llm-1", *more, ends=1)
         assert "No S3 objects found" in done.out
         assert "The model is in" not in done.out
     assert path.read_text().endswith(STATED)

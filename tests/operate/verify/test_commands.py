@@ -81,7 +81,7 @@ def said(*arguments: str, columns: int = 120) -> Result:
 
 
 def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> None:
-    result = said("preflight", str(settings), "--json")
+    result = said("preflight", "--settings", str(settings), "--json")
     report = json.loads(result.stdout)
     found = {(each["id"], each["status"]) for each in report["results"]}
     # The local AWS has neither Service Quotas nor IAM's simulation: unknown, and no failure.
@@ -94,7 +94,9 @@ def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> No
     assert report["account"] == "123456789012"
     assert report["zones"]["us-east-1b"] == "use1-az1"
     assert result.exit_code == 0
-    assert run("preflight", str(settings), "--strict").exit_code == int(bool(unknowns))
+    assert run("preflight", "--settings", str(settings), "--strict").exit_code == int(
+        bool(unknowns)
+    )
 
 
 def test_verify_of_the_deployed_stack(asked: list[Any]) -> None:
@@ -110,13 +112,13 @@ def test_verify_of_the_deployed_stack(asked: list[Any]) -> None:
 def test_the_table_keeps_its_width_and_cuts_nothing(
     asked: list[Any], settings: Path, command: str
 ) -> None:
-    target = str(settings) if command == "preflight" else STACK
-    data = json.loads(said(command, target, "--json").stdout)
+    target = ["--settings", str(settings)] if command == "preflight" else [STACK]
+    data = json.loads(said(command, *target, "--json").stdout)
     commands = {
         one for each in data["results"] for one in re.findall("`([^`]+ [^`]+)`", each["fix"])
     }
     for columns in (80, 120):
-        table = said(command, target, "--verbose", columns=columns).stdout
+        table = said(command, *target, "--verbose", columns=columns).stdout
         words = [word for each in data["results"] for word in each["evidence"].split()]
         whole = {*commands, *words, *(each["source"] for each in data["results"])}
         long = [line.strip() for line in table.splitlines() if len(line) > columns]
@@ -138,22 +140,22 @@ def test_the_table_keeps_its_width_and_cuts_nothing(
 def test_quiet_leaves_out_what_passes_and_counts_it(
     asked: list[Any], settings: Path, command: str
 ) -> None:
-    target = str(settings) if command == "preflight" else STACK
-    results = json.loads(said(command, target, "--json").stdout)["results"]
+    target = ["--settings", str(settings)] if command == "preflight" else [STACK]
+    results = json.loads(said(command, *target, "--json").stdout)["results"]
     passing = {each["id"] for each in results if each["status"] == "pass"}
     others = {each["id"] for each in results if each["status"] != "pass"}
     assert passing
     assert others
-    quiet = run(command, target, "--quiet")
+    quiet = run(command, *target, "--quiet")
     assert set(re.findall(r"^[A-Z]+ +(LL[PV]\d+)", quiet.stdout, re.MULTILINE)) == others
     count = sum(each["status"] == "pass" for each in results)
     assert f" {count} pass" in quiet.stdout
     assert "us-east-1f" not in quiet.stdout, "the zones"
-    assert quiet.exit_code == said(command, target).exit_code
+    assert quiet.exit_code == said(command, *target).exit_code
 
 
 def test_the_commands_only_read(asked: list[tuple[str, str]], settings: Path) -> None:
-    run("preflight", str(settings))
+    run("preflight", "--settings", str(settings))
     run("verify", STACK)
     assert len(asked) > 20
     assert [each for each in asked if not READS.match(each[1])] == []
@@ -198,7 +200,7 @@ def test_without_credentials_nothing_is_checked(
             raise NoCredentialsError
 
     monkeypatch.setattr(sessions, "open_session", lambda *_: Session())
-    for arguments in (("preflight", str(settings)), ("verify", STACK)):
+    for arguments in (("preflight", "--settings", str(settings)), ("verify", STACK)):
         result = run(*arguments)
         assert isinstance(result.exception, ConfigurationError)
         assert result.exception.code == "LLA102"
