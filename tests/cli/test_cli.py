@@ -317,7 +317,8 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     arguments = ("plan", "--settings", SHIPPED, "--cost", "--price", "ml.m5.12xlarge=3")
     text = " ".join(low_latency(*arguments, "--traffic-from", str(recorded)).stdout.split())
     assert (
-        "Along monday (24 h, repeated, its peak the planned one): sentiment 2 to 8 instances, "
+        "Along monday (24 h, repeated, its peak the planned one; recorded: 1,440 periods of 60 s, "
+        "at most 8.333 requests per second, times in seconds from a start): sentiment 2 to 8 instances, "
         "5.062 on average, 3,696 instance hours a month. 15.21 US dollars per hour, 11,102 a month of 730 hours, 7.04 for a "
         "million requests." in text
     )
@@ -347,7 +348,7 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     sparse = "0,60000\n120,30000\n360,60000"  # a minute's number is the planned peak's
     recorded.write_text(sparse, encoding="utf-8")
     open_period = low_latency(*arguments, "--traffic-from", str(recorded))
-    assert (open_period.returncode, "Say it with --period" in open_period.stderr) == (2, True)
+    assert (open_period.returncode, "say it with --period" in open_period.stderr) == (2, True)
     minutes = low_latency(*arguments, "--traffic-from", str(recorded), "--period", "60s")
     assert "Along monday (0.1167 h" in minutes.stdout
     assert "order of magnitude" not in minutes.stdout

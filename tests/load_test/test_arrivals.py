@@ -150,47 +150,29 @@ def test_a_shape_of_the_simulator_is_replayed() -> None:
     assert ReplayedArrivals.of_shape(mine, peak_rate=8).rates == (4, 8)
 
 
-def test_files_hold_times_rates_or_levels(tmp_path: Path) -> None:
-    def of_content(content: object, **options: Any) -> ReplayedArrivals:
-        path = tmp_path / "shape.json"
-        path.write_text(json.dumps(content), encoding="utf-8")
-        return ReplayedArrivals.of_file(path, **options)
-
-    assert of_content({"times": [0, 1, 4]}, speed=2).times == (0, 0.5, 2)
-    assert of_content({"times": [10, 20], "rates": [5, 1]}) == ReplayedArrivals((10, 20), (5, 1))
-    assert of_content({"levels": [[60, 0.5], [120, 1]]}, peak_rate=100, speed=6) == (
-        ReplayedArrivals((10, 20), (50, 100))
-    )
+def test_a_file_of_times_is_replayed_request_by_request(tmp_path: Path) -> None:
+    path = tmp_path / "requests.csv"
+    path.write_text("2026-11-20T10:00:04Z\n2026-11-20T10:00:00Z\n2026-11-20T10:00:01Z\n", "utf-8")
+    assert ReplayedArrivals.of_file(path) == ReplayedArrivals((0, 1, 4))
+    assert ReplayedArrivals.of_file(path, speed=2) == ReplayedArrivals((0, 0.5, 2))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "no json",
-        "[1]",
-        "{}",
-        '{"times": []}',
-        '{"times": "abc"}',
-        '{"times": [2, 1]}',
-        '{"times": [-1, 1]}',
-        '{"times": [1, "x"]}',
-        '{"times": [1], "rates": [1, 2]}',
-        '{"times": 3}',
-        '{"levels": [[1, 1]]}',
-        '{"times": [NaN]}',
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
+def test_a_file_of_counts_is_replayed_at_the_rates_that_were_recorded(tmp_path: Path) -> None:
+    """600 requests in a minute are 10 a second; six times as fast they take ten seconds."""
+    path = tmp_path / "counts.csv"
+    path.write_text("0,600\n60,1200\n180,300\n", "utf-8")
+    rates = (10, 20, 0, 5)
+    assert ReplayedArrivals.of_file(path) == ReplayedArrivals((60, 120, 180, 240), rates)
+    assert ReplayedArrivals.of_file(path, speed=6) == ReplayedArrivals((10, 20, 30, 40), rates)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "shape.json"
-    path.write_text(content, encoding="utf-8")
-    with refused("LLT133"):
-        ReplayedArrivals.of_file(path)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with refused("LLT133") as caught:
-        ReplayedArrivals.of_file(tmp_path / "none.json")
-    assert "none.json" in caught.value.where
+    path.write_text('{"levels": [[60, 0.5], [120, 1]]}', encoding="utf-8")
+    for file in (path, tmp_path / "none.csv"):
+        with refused("LLS130") as caught:
+            ReplayedArrivals.of_file(file)
+        assert file.name in caught.value.where
 
 
 @pytest.mark.parametrize(
@@ -206,6 +188,13 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         (lambda: SteppedArrivals(((0, 5),)), "LLT128"),
         (lambda: SteppedArrivals(((5, -1),)), "LLT130"),
         (lambda: ReplayedArrivals((1.0,), (-1.0,)), "LLT128"),
+        (lambda: ReplayedArrivals(()), "LLT133"),
+        (lambda: ReplayedArrivals("abc"), "LLT133"),
+        (lambda: ReplayedArrivals((2, 1)), "LLT133"),
+        (lambda: ReplayedArrivals((-1, 1)), "LLT133"),
+        (lambda: ReplayedArrivals((1, "x")), "LLT133"),
+        (lambda: ReplayedArrivals((math.nan,)), "LLT133"),
+        (lambda: ReplayedArrivals((1,), (1, 2)), "LLT133"),
         (lambda: ReplayedArrivals.of_shape("spike", peak_rate=10, speed=0), "LLT133"),
         (lambda: ReplayedArrivals.of_shape("none", peak_rate=10), "LLS122"),
         (lambda: RampArrivals(1, 2).rate_at(3), "LLT130"),

@@ -170,29 +170,31 @@ def test_users_print_json(command: Run) -> None:
 
 
 def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Path) -> None:
-    recorded, result = tmp_path / "recorded.json", tmp_path / "result.json"
-    recorded.write_text(json.dumps({"times": [0, 0.5, 1, 1.5, 2, 2, 2]}), "utf-8")
+    recorded, result = tmp_path / "recorded.csv", tmp_path / "result.json"
+    recorded.write_text("0\n0.5\n1\n1.5\n2\n2\n2\n", "utf-8")
     done = command(f"--replay {recorded} --alone 0s --metrics-wait 0s --payload '{{}}' -o {result}")
     _sent(done)
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert (step["intended"], step["sent"], step["completed"]) == (7, 7, 7)
     assert step["step"]["arrivals"]["kind"] == "replay"
     assert "replay" in done.stdout
+    assert f"{recorded}: 7 requests, times in seconds from a start" in done.stderr
 
 
-def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) -> None:
-    recorded, result = tmp_path / "shape.json", tmp_path / "result.json"
-    recorded.write_text(json.dumps({"levels": [[1, 0.02], [2, 0.04]]}), "utf-8")
-    done = command(f"--replay {recorded} --payload '{{}}'")
-    assert done.returncode == 2
-    assert "LLT133" in done.stderr
-    command(
-        f"--replay {recorded} --settings {_settings(tmp_path)} --alone 0s --metrics-wait 0s "
-        f"-o {result}"
-    )
+def test_recorded_counts_are_replayed_at_their_rate(command: Run, tmp_path: Path) -> None:
+    recorded, result = tmp_path / "counts.csv", tmp_path / "result.json"
+    recorded.write_text("1700000000000,20\n1700000001000,40\n", "utf-8")
+    done = command(f"--replay {recorded} --alone 0s --metrics-wait 0s --payload '{{}}' -o {result}")
+    _sent(done)
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert step["step"]["seconds"] == 2
+    assert step["step"]["arrivals"]["rates"] == [20, 40]
     assert step["sent"] == step["intended"] > 0
+    assert f"{recorded}: 2 counts, times in milliseconds since 1970" in done.stderr
+    recorded.write_text('{"levels": [[1, 0.02], [2, 0.04]]}', "utf-8")
+    done = command(f"--replay {recorded} --payload '{{}}'")
+    assert done.returncode == 2
+    assert "LLS130" in done.stderr
 
 
 def test_a_failed_check_is_told(command: Run) -> None:

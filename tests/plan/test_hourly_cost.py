@@ -12,6 +12,7 @@ from low_latency_endpoint.cli.cost_view import cost_parts
 from low_latency_endpoint.facts.prices import list_prices
 from low_latency_endpoint.facts.tables import rows
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
+from low_latency_endpoint.plan.recorded_traffic import recording_of
 from low_latency_endpoint.plan.scaling_pace import fleet_along
 from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
 from low_latency_endpoint.report.document import Sentence
@@ -23,7 +24,6 @@ from low_latency_endpoint.settings import (
     stack_cost,
 )
 from low_latency_endpoint.simulate import Shape, shape
-from low_latency_endpoint.simulate.traffic import recorded_traffic
 from tests.settings.test_mistakes import SUBNETS, VPC
 from tests.settings.test_what_synthesis_refuses import ADOPTED
 
@@ -269,7 +269,7 @@ def test_a_month_along_a_recorded_day() -> None:
     """
     counts = [1000 * 60] * 720 + [200 * 60] * 720
     lines = "\n".join(f"{60 * minute},{count}" for minute, count in enumerate(counts))
-    found = along(cost(), recorded_traffic(lines, "monday"))
+    found = along(cost(), recording_of(lines, "monday").shape())
     assert found.usd_per_hour == pytest.approx(15.2075)
     assert found.usd_per_month == pytest.approx(15.2075 * 730, abs=0.005)
     assert found.requests_per_hour == pytest.approx(2_160_000)

@@ -26,7 +26,7 @@ FOR_PROGRAMS = {
     "settings/option_models.py",
     "settings/update/endpoint_fields.py",
     "settings/update/review.py",
-    "simulate/traffic.py",
+    "plan/recorded_traffic.py",
 }
 
 

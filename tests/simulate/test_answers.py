@@ -296,8 +296,8 @@ def test_recorded_traffic_is_simulated_at_the_planned_peak(tmp_path: Path) -> No
     answer = json.loads(run(SHIPPED, *options))
     assert list(answer["traffic"]) == ["counts"]
     assert any(
-        "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
-        "peak at 1,000" in sentence
+        "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second, times in seconds "
+        "from a start) has its peak at 1,000" in sentence
         for sentence in answer["assumed"]
     )
 

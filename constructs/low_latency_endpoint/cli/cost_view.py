@@ -173,7 +173,9 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     from ..settings import fleets_along
 
     fleets = fleets_along(settings, day)
-    days = f"Along {day.name} ({readable(day.seconds / 3600, 4)} h, repeated, its peak the planned one)"
+    recorded = "" if day.recorded_peak is None else f"; {day.description}"
+    hours = readable(day.seconds / 3600, 4)
+    days = f"Along {day.name} ({hours} h, repeated, its peak the planned one{recorded})"
     planned = [endpoint.peak_tps for endpoint in cost.endpoints.values() if endpoint.peak_tps]
     if said := day.far_from(*planned):
         days = f"{said} {days}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..load_test.engine.prompts import Prompts
     from ..load_test.engine.target import Target
     from ..load_test.search.settings_file import StatedEndpoint
-    from ..simulate import Shape
+    from ..plan.traffic_shapes import Shape
 
 
 _TYPES = {
@@ -219,7 +219,7 @@ def check_traffic(traffic: str | None, traffic_from: Path | None, period: str | 
 
 def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
     """Recorded traffic, with the length of its periods where that is stated."""
-    from ..simulate import read_recorded_traffic
+    from ..plan.recorded_traffic import read_recorded_traffic
 
     seconds = None if period is None else seconds_of(period, "--period")
     return read_recorded_traffic(traffic_from, period=seconds)

@@ -234,6 +234,7 @@ def _plan(
     from ..load_test.search import run_plans
     from ..load_test.search.judging import LATENCY_NEEDED
     from ..load_test.search.run_plans import LOAD_FORM, SearchPlan
+    from ..plan.recorded_traffic import read_recording
 
     given = [
         name
@@ -280,9 +281,9 @@ def _plan(
         )
     common["poisson"] = not sending.constant
     if load.replay is not None:
-        recorded = ReplayedArrivals.of_file(
-            load.replay, peak_rate=stated.peak_tps if stated else None
-        )
+        recording = read_recording(load.replay)
+        typer.echo(f"{load.replay}: {recording}", err=True)
+        recorded = ReplayedArrivals.of_recording(recording)
         if load.duration is None:
             common["seconds"] = recorded.seconds
         return run_plans.rate_plan([recorded], **common)

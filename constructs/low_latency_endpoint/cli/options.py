@@ -87,7 +87,7 @@ TrafficPeriod = Annotated[
     typer.Option(
         metavar="TIME",
         help="With --traffic-from: length of the periods. Default: the shortest gap between two "
-        "times; 60s for a trace with a line per request.",
+        "times; 60s for a file with a line per request.",
     ),
 ]
 

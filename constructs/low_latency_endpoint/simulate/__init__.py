@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..plan.recorded_traffic import read_recorded_traffic, shape_of_counts
     from ..plan.traffic_shapes import Shape, shape, shapes
     from .estimates import Estimate
     from .fleet_changes import InstanceStart, Rollout, TargetTracking, ZoneOutage
@@ -13,14 +14,7 @@ if TYPE_CHECKING:
     from .scenario import Scenario
     from .service_laws import Constant, Empirical, Exponential, Lognormal
     from .simulating import Comparison, SimulationResult, compare, simulate
-    from .traffic import (
-        ArrivalTrace,
-        ClosedLoop,
-        OpenLoop,
-        ShapedLoop,
-        read_recorded_traffic,
-        shape_of_counts,
-    )
+    from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 
 __all__ = [
     "ArrivalTrace",
@@ -50,6 +44,7 @@ __all__ = [
 ]
 
 _MODULES = (
+    ".plan.recorded_traffic",
     ".plan.traffic_shapes",
     "estimates",
     "service_laws",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 
 from ...errors import rule
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
+from ...plan.recorded_traffic import Recording, read_recording
 from ...plan.traffic_shapes import Shape, shape
 
 STEP_RATE = Range(
@@ -41,9 +41,8 @@ ARRIVALS_FORM = rule(
 )
 RECORDED_ARRIVALS = rule(
     "LLT133",
-    "a recorded traffic shape cannot be read",
-    fix='Give JSON with "times" (seconds of each request), "times" and "rates" (requests per '
-    'second up to each), or "levels" (end in seconds, share of the peak) and the peak rate.',
+    "recorded arrivals are not valid",
+    fix="Give times in seconds from 0 on that never decrease and, with rates, one rate for each.",
 )
 
 #: Of time: length in seconds, rate at its start, rate at its end.
@@ -285,69 +284,42 @@ class ReplayedArrivals(Arrivals):
         (300.0, 250)
         """
         levels = (shape(form) if isinstance(form, str) else form).levels
-        return cls._of_levels(levels, peak_rate, speed, poisson)
-
-    @classmethod
-    def _of_levels(
-        cls, levels: Any, peak_rate: float, speed: float, poisson: bool = True
-    ) -> ReplayedArrivals:
-        """Levels as in ``traffic_shapes.json``: end in seconds and share of the peak rate up to there."""
         _check_speed(speed)
         STEP_RATE.check(peak_rate, "peak_rate")
-        pairs = _pairs(levels, "levels")
         return cls(
-            tuple(end / speed for end, _ in pairs),
-            tuple(share * peak_rate for _, share in pairs),
+            tuple(end / speed for end, _ in levels),
+            tuple(share * peak_rate for _, share in levels),
             poisson,
         )
 
     @classmethod
-    def of_file(
-        cls, path: str | Path, *, peak_rate: float | None = None, speed: float = 1.0
-    ) -> ReplayedArrivals:
-        """A recorded shape from a JSON file.
+    def of_file(cls, path: str | Path, *, speed: float = 1.0) -> ReplayedArrivals:
+        """Recorded traffic from a file.
 
         Parameters
         ----------
         path : str or Path
-            JSON with ``times`` (and ``rates``), as :class:`ReplayedArrivals` takes them, or with
-            ``levels`` as ``traffic_shapes.json`` has them.
-        peak_rate : float, optional
-            Requests per second at a share of 1; levels need it.
+            As for :func:`~low_latency_endpoint.plan.recorded_traffic.read_recording`.
         speed : float
             How many times as fast: 1 as recorded.
 
         Raises
         ------
         ConfigurationError
-            ``LLT133`` for a file that is missing or of another form.
+            ``LLS130`` for a file that is missing or of another form, ``LLT133`` for a speed out of
+            range.
         """
-        where = str(path)
-        allowed = '"times", "times" and "rates", or "levels"'
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise RECORDED_ARRIVALS.error(
-                got=problem.strerror or str(problem), allowed="a file", where=where
-            ) from None
-        except ValueError as problem:
-            raise RECORDED_ARRIVALS.error(
-                got=f"no JSON: {problem}", allowed=allowed, where=where
-            ) from None
-        if not isinstance(content, Mapping) or not ({"times", "levels"} & set(content)):
-            raise RECORDED_ARRIVALS.error(got=str(content)[:60], allowed=allowed, where=where)
-        if "levels" in content:
-            if peak_rate is None:
-                raise RECORDED_ARRIVALS.error(
-                    got="levels without a peak rate",
-                    where=where,
-                    allowed="levels and the rate at share 1",
-                )
-            return cls._of_levels(content["levels"], peak_rate, speed)
+        return cls.of_recording(read_recording(path), speed=speed)
+
+    @classmethod
+    def of_recording(cls, recording: Recording, *, speed: float = 1.0) -> ReplayedArrivals:
+        """The requests at their times, or the rate of each period."""
         _check_speed(speed)
-        rates = content.get("rates")
-        times = tuple(number / speed for number in _numbers(content["times"], f"{where}: times"))
-        return cls(times, None if rates is None else _numbers(rates, f"{where}: rates"))
+        if recording.counts is None:
+            return cls(tuple(time / speed for time in recording.times))
+        counts, seconds = recording.periods()
+        ends = tuple((number + 1) * seconds / speed for number in range(len(counts)))
+        return cls(ends, tuple(count / seconds for count in counts))
 
     @property
     def seconds(self) -> float:

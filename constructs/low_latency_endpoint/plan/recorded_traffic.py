@@ -1,0 +1,365 @@
+"""Recorded traffic: a CSV file of times, or CloudWatch's sums of Invocations.
+
+:func:`read_recording` reads a file for the load test, which sends it again.
+:func:`read_recorded_traffic` gives its shape to the plan and the simulation.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ..errors import rule
+from ..report.numbers import readable
+from .traffic_shapes import SECONDS, Shape
+
+RECORDED_TRAFFIC = rule(
+    "LLS130",
+    "recorded traffic cannot be read",
+    fix="Give a CSV file of times and counts, or of the time of each request, or the JSON of "
+    "aws cloudwatch get-metric-statistics for Invocations with --statistics Sum "
+    "(docs/explanation/simulation.md).",
+)
+
+MOST_PERIODS = 200_000
+_FORMS = (
+    "CSV with a time and a count, or the time of one request, in each line; or a CloudWatch answer "
+    "with sums of Invocations"
+)
+_USUAL_PERIOD = 60.0  # seconds: CloudWatch's period for Invocations
+#: Seconds since 1970, in the years 1989 to 2160: a number fits into no more than one unit.
+_FIRST_EPOCH, _LAST_EPOCH = 6e8, 6e9
+_EPOCH_UNITS = {
+    "seconds since 1970": 1.0,
+    "milliseconds since 1970": 1e3,
+    "microseconds since 1970": 1e6,
+    "nanoseconds since 1970": 1e9,
+}
+_NO_COUNT = re.compile(r"/ ?s(ec)?\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b|token", re.I)
+_COMPACT_DAY = re.compile(r"(19|20)\d{6}")
+
+Moment = float | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a file has recorded: the time of each request, or a count for each period."""
+
+    name: str
+    times: tuple[float, ...]  # seconds from the first, in order
+    counts: tuple[float, ...] | None  # requests from each time on; ``None``: each time is a request
+    unit: str  # in which the file has its times
+    where: str = ""  # the file, for errors
+
+    def __str__(self) -> str:
+        what = "requests" if self.counts is None else "counts"
+        return f"{len(self.times):,} {what}, times in {self.unit}"
+
+    def periods(self, period: float | None = None) -> tuple[list[float], float]:
+        """Requests in each period, in order, and the seconds of a period.
+
+        Periods without a line had no requests. ``period`` states the seconds. By default it is the
+        shortest step between two counts, and 60 for single requests.
+        """
+        try:
+            counts, seconds = self._periods(period)
+        except ValueError as problem:
+            raise RECORDED_TRAFFIC.error(
+                got=str(problem), allowed=_FORMS, where=self.where
+            ) from None
+        return counts, seconds
+
+    def _periods(self, stated: float | None) -> tuple[list[float], float]:
+        if stated is not None and stated <= 0:
+            raise ValueError(f"periods of {readable(stated)} s")
+        if self.counts is None:
+            seconds = stated or _USUAL_PERIOD
+            numbers = [int(time // seconds) for time in self.times]
+            requests: Sequence[float] = [1.0] * len(numbers)
+        else:
+            seconds = _period(self.times, stated)
+            numbers = [_number_of_period(time, seconds) for time in self.times]
+            requests = self.counts
+        size = numbers[-1] + 1
+        if size > MOST_PERIODS:
+            raise ValueError(
+                f"{size:,} periods of {readable(seconds)} s, where {MOST_PERIODS:,} are the most"
+            )
+        if size < 2:
+            raise ValueError(f"one period of {readable(seconds)} s, where two or more are needed")
+        counts = [0.0] * size
+        for number, count in zip(numbers, requests, strict=True):
+            counts[number] += count
+        if not any(counts):
+            raise ValueError("not one request")
+        return counts, seconds
+
+    def shape(self, period: float | None = None) -> Shape:
+        """The recording as a shape, whose peak is the largest count."""
+        counts, seconds = self.periods(period)
+        peak = max(counts) / seconds
+        return replace(
+            shape_of_counts(self.name, counts, seconds),
+            description=f"recorded: {len(counts):,} periods of {readable(seconds)} s, at most "
+            f"{readable(peak, 4)} requests per second, times in {self.unit}",
+            recorded_peak=peak,
+        )
+
+
+def read_recorded_traffic(path: str | Path, *, period: float | None = None) -> Shape:
+    """A file of recorded traffic as a shape; its largest count is the shape's peak.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for :func:`read_recording`.
+    period : float or None
+        Seconds of a period. By default the shortest step; of single requests 60.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS130`` for a file that is missing or of another form, or leaves the period open.
+    """
+    return read_recording(path).shape(period)
+
+
+def read_recording(path: str | Path) -> Recording:
+    """What a file has recorded.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV with a time and a count in each line, or with the time of one request; or the JSON of
+        ``aws cloudwatch get-metric-statistics`` (sums) or ``get-metric-data`` (one query).
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS130`` for a file that is missing or of another form.
+    """
+    where = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RECORDED_TRAFFIC.error(
+            got=getattr(problem, "strerror", None) or str(problem), allowed="a file", where=where
+        ) from None
+    return recording_of(text, Path(path).stem, where)
+
+
+def recording_of(text: str, name: str, where: str = "") -> Recording:
+    """The same from the file's text."""
+    try:
+        is_json = text.lstrip().startswith(("{", "["))
+        moments, counts = _of_cloudwatch(text) if is_json else _of_csv(text)
+        if len(moments) < 2:
+            raise ValueError(f"{len(moments)} times, where two or more are needed")
+        times, unit = _seconds(moments)
+    except KeyError as problem:
+        raise RECORDED_TRAFFIC.error(
+            got=f"JSON without {problem}", allowed=_FORMS, where=where
+        ) from None
+    except (TypeError, AttributeError):
+        raise RECORDED_TRAFFIC.error(
+            got="another form of JSON", allowed=_FORMS, where=where
+        ) from None
+    except (ValueError, RecursionError, csv.Error) as problem:
+        raise RECORDED_TRAFFIC.error(got=str(problem), allowed=_FORMS, where=where) from None
+    begin = min(times)
+    if counts is None:
+        return Recording(name, tuple(sorted(time - begin for time in times)), None, unit, where)
+    points = sorted(zip(times, counts, strict=True))
+    ordered = tuple(time - begin for time, _ in points)
+    return Recording(name, ordered, tuple(count for _, count in points), unit, where)
+
+
+def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape:
+    """A shape from recorded numbers of requests per period, such as CloudWatch's Invocations.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    counts : sequence of float
+        Requests in each period, in order.
+    seconds : float
+        Length of a period.
+    """
+    SECONDS.check(seconds, "seconds")
+    peak = max(counts, default=0)
+    if peak <= 0 or seconds <= 0 or min(counts) < 0:
+        raise RECORDED_TRAFFIC.error(
+            got=f"{len(counts)} counts, the largest {readable(peak)}",
+            allowed="request counts of at least zero, at least one above zero",
+        )
+    return Shape(
+        name,
+        "recorded",
+        tuple(((number + 1) * seconds, count / peak) for number, count in enumerate(counts)),
+    )
+
+
+# --- the files -----------------------------------------------------------------------------------
+
+
+def _of_csv(text: str) -> tuple[list[Moment], list[float] | None]:
+    """Times, and counts where there is a second column; a first line without a time is a head."""
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    if not rows:
+        raise ValueError("an empty file")
+    heads: list[str] = []
+    if not _is_moment(rows[0][0]):
+        heads = rows.pop(0)
+    columns = {len(row) for row in rows}
+    if not columns:
+        raise ValueError("a head and no line with a time")
+    if columns == {1}:
+        return [_moment(row[0]) for row in rows], None
+    if columns != {2}:
+        raise ValueError(
+            f"lines of {' and '.join(map(str, sorted(columns)))} columns, where a time and a "
+            "count, or a time alone, are needed"
+        )
+    if len(heads) == 2 and _NO_COUNT.search(heads[1]):
+        raise ValueError(f"a column {heads[1]!r}, where counts of requests are needed")
+    return [_moment(row[0]) for row in rows], [_count(row[1]) for row in rows]
+
+
+def _of_cloudwatch(text: str) -> tuple[list[Moment], list[float]]:
+    """Times and sums of ``get-metric-statistics``, or of one query of ``get-metric-data``."""
+    try:
+        answer = json.loads(text)
+    except ValueError as problem:
+        raise ValueError(f"no whole JSON: {problem}") from None
+    if answer.get("NextToken"):
+        raise ValueError(f"an answer that is not whole: NextToken {answer['NextToken']}")
+    points = list(_points(answer))
+    return [_moment(time) for time, _ in points], [_count(value) for _, value in points]
+
+
+def _points(answer: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    if "Datapoints" in answer:
+        yield from ((point["Timestamp"], point["Sum"]) for point in answer["Datapoints"])
+        return
+    pages = answer["MetricDataResults"]
+    # The pages of one query have one Id, and the last of them says how it ended.
+    if len({page.get("Id") for page in pages}) > 1:
+        raise ValueError("several series, where one is needed")
+    if pages and (ended := pages[-1].get("StatusCode", "Complete")) != "Complete":
+        raise ValueError(f"an answer that is not whole: StatusCode {ended}")
+    for page in pages:
+        if len(page["Timestamps"]) != len(page["Values"]):
+            raise ValueError("not as many Values as Timestamps")
+        yield from zip(page["Timestamps"], page["Values"], strict=True)
+
+
+# --- their times and counts ----------------------------------------------------------------------
+
+
+def _moment(value: Any) -> Moment:
+    """A number, or a time in ISO 8601."""
+    text = str(value).strip()
+    if _COMPACT_DAY.fullmatch(text):
+        raise ValueError(f"{value!r}, a day or a number of seconds: write a day as 2026-11-20")
+    try:
+        return _number(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{value!r} is no time in ISO 8601 and no number") from None
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        _moment(text)
+    except ValueError:
+        return bool(_COMPACT_DAY.fullmatch(text.strip()))
+    return True
+
+
+def _count(value: Any) -> float:
+    count = _number(value)
+    if count < 0:
+        raise ValueError(f"a count of {readable(count)}")
+    return count
+
+
+def _number(value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is no number")
+    return number
+
+
+def _seconds(moments: Sequence[Moment]) -> tuple[list[float], str]:
+    """Times in seconds, and the unit that they were in: of numbers the one that gives a year."""
+    dates = [moment for moment in moments if isinstance(moment, datetime)]
+    numbers = [moment for moment in moments if not isinstance(moment, datetime)]
+    if dates and numbers:
+        raise ValueError(f"times in ISO 8601 and numbers: {dates[0]} and {numbers[0]:.15g}")
+    if dates:
+        return _seconds_of_dates(dates), "ISO 8601"
+    if min(numbers) >= 0 and max(numbers) < _FIRST_EPOCH:
+        return numbers, "seconds from a start"
+    for unit, factor in _EPOCH_UNITS.items():
+        if min(numbers) / factor >= _FIRST_EPOCH and max(numbers) / factor < _LAST_EPOCH:
+            return [number / factor for number in numbers], unit
+    raise ValueError(
+        f"times from {min(numbers):.15g} to {max(numbers):.15g}: neither seconds from a start nor "
+        "years in one of seconds, milliseconds, microseconds and nanoseconds since 1970"
+    )
+
+
+def _seconds_of_dates(dates: Sequence[datetime]) -> list[float]:
+    zoned = [date for date in dates if date.tzinfo]
+    if not zoned:
+        return [date.replace(tzinfo=UTC).timestamp() for date in dates]
+    if len(zoned) < len(dates):
+        raise ValueError("times with a zone and times without one")
+    return [date.timestamp() for date in dates]
+
+
+def _period(times: Sequence[float], stated: float | None) -> float:
+    """The period of sorted times; refused where the shortest step may be a gap."""
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    shortest = min(steps)
+    if shortest <= 0:
+        twice = times[steps.index(shortest)]
+        raise ValueError(f"one time twice, {readable(twice)} s after the first")
+    if stated is not None:
+        if shortest < 0.99 * stated:
+            raise ValueError(
+                f"steps of {readable(shortest)} s, shorter than the period, {readable(stated)} s"
+            )
+        return stated
+    if max(steps) > 1.01 * shortest and abs(shortest / _USUAL_PERIOD - 1) > 0.01:
+        raise ValueError(
+            f"times with gaps, the shortest step {readable(shortest)} s: is that the period, or a "
+            "gap too? Add the periods without requests, or say it with --period of plan and "
+            "simulate (the period CloudWatch was asked for; 60s is usual)"
+        )
+    return shortest
+
+
+def _number_of_period(time: float, seconds: float) -> int:
+    number = round(time / seconds)
+    if abs(time / seconds - number) > 0.01:
+        raise ValueError(
+            f"a step of {readable(time)} s from the first, no multiple of the period, "
+            f"{readable(seconds)} s"
+        )
+    return number
