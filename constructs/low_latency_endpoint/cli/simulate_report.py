@@ -82,7 +82,7 @@ def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpo
                 name,
                 [f"p{at:g}" for at in told],
                 [each.mean for each in told.values()],
-                _COLOURS.get(name, "purple"),
+                _COLOURS[name],
                 "bars",
                 low=[each.low for each in told.values()],
                 high=[each.high for each in told.values()],
@@ -169,9 +169,9 @@ class SimulationReport:
         if not self.model.measured:
             self.tone = "careful"
             self._if_a_call_takes()
-            self._say_cost(self.model.instances, self.model.peak_tps)
+            self._say_cost()
             return
-        result = run(self.model.steady(), **self._run_options(8))
+        result = run(self.model.steady(), **self._run_options())
         self.sentences += steady_sentences(self.model, result)
         self.tables.append(steady_table({self.model.routing: result}))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
@@ -188,7 +188,7 @@ class SimulationReport:
         }
         found = {verdict["verdict"] for verdict in self.data["verdicts"].values()}
         self._judge(missed="above" in found, sure=found <= {"above", "within"})
-        self._say_cost(self.model.instances, self.model.peak_tps)
+        self._say_cost()
 
     def _if_a_call_takes(self) -> None:
         """Without a measured service time: p99 for several of them, and no verdict."""
@@ -198,7 +198,7 @@ class SimulationReport:
         found, requests = {}, 0
         for seconds in self.model.possible_service_seconds:
             for variation in (0.5, 1.0):
-                result = run(self.model.taking(seconds, variation).steady(), **self._run_options(8))
+                result = run(self.model.taking(seconds, variation).steady(), **self._run_options())
                 found[seconds, variation] = result.percentile(99.0)
                 requests = max(requests, result.requests_needed(99.0))
         self.sentences += conditional_sentences(self.model, found, requests)
@@ -222,9 +222,9 @@ class SimulationReport:
             ],
         }
 
-    def _run_options(self, replications: int) -> dict[str, Any]:
+    def _run_options(self) -> dict[str, Any]:
         """For a steady load: replications, and requests where they are stated."""
-        return {"replications": self._replications(replications), **self.options} | (
+        return {"replications": self._replications(8), **self.options} | (
             {"requests": self.requests} if self.requests else {}
         )
 
@@ -242,7 +242,7 @@ class SimulationReport:
                 routing: self.model.steady(routing=routing)
                 for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
             },
-            **self._run_options(8),
+            **self._run_options(),
         )
         self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
         if self.plan.routing == "PREFIX_AWARE":
@@ -285,7 +285,9 @@ class SimulationReport:
         self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(shapes)
 
-    def _say_cost(self, instances: float, tps: float) -> None:
+    def _say_cost(self) -> None:
+        instances = self.model.instances
+        tps = self.model.peak_tps
         self.sentences.append(self.cost.sentence(instances, tps))
         self.data["cost"] = self.cost.to_dict(instances, tps)
 

@@ -49,10 +49,8 @@ def percent(value: Estimate) -> str:
     return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
 
 
-def verdict(p99: Estimate, target: float | None) -> str | None:
-    """Where a p99 lies against a target; ``None`` without one."""
-    if target is None:
-        return None
+def verdict(p99: Estimate, target: float) -> str:
+    """Where a p99 lies against a target."""
     if not p99.tells:
         return TOO_SHORT
     if p99.high < target:
