@@ -164,7 +164,6 @@ class Scenario:
         account.model = {
             "PrimaryContainer": {
                 "Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{self.image}",
-                "Mode": "MultiModel" if self.multi_model else "SingleModel",
                 "Environment": self.environment,
             }
         }

@@ -33,9 +33,9 @@ class Threshold:
 class VariantReading:
     """One production variant with its metrics, by metric and statistic.
 
-    ``scaling`` is ``None`` when it may not be read; so are ``images`` and ``multi_model`` when the
-    model may not be. ``instances`` and ``zones`` are empty where CloudWatch has no such dimension;
-    ``hosts`` has a language model's token times by instance, as its servers tell them.
+    ``scaling`` is ``None`` when it may not be read; so are ``images`` when the model may not be.
+    ``instances`` and ``zones`` are empty where CloudWatch has no such dimension; ``hosts`` has a
+    language model's token times by instance, as its servers tell them.
     """
 
     name: str
@@ -47,7 +47,6 @@ class VariantReading:
     desired_instances: int | None = None
     images: tuple[str, ...] | None = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    multi_model: bool | None = False
     inference_components: bool = False
     series: MetricSeries = field(default_factory=dict)
     instances: Mapping[str, MetricSeries] = field(default_factory=dict)
@@ -139,7 +138,6 @@ class Measurements:
     period: timedelta
     status: str
     variants: tuple[VariantReading, ...]
-    configuration: str = ""
     failure_reason: str = ""
     data_capture_percent: int = 0
     asynchronous: bool = False

@@ -143,7 +143,6 @@ def diagnose(
         end=window.end,
         period=period,
         status=deployed_endpoint.status,
-        configuration=deployed_endpoint.configuration_name,
         failure_reason=deployed_endpoint.failure_reason,
         data_capture_percent=_capture(deployed_endpoint.description),
         asynchronous="AsyncInferenceConfig" in deployed_endpoint.configuration,
@@ -204,9 +203,6 @@ def _described(
         environment={
             k: v for container in containers for k, v in container.get("Environment", {}).items()
         },
-        multi_model=None
-        if model is None
-        else any(c.get("Mode") == "MultiModel" for c in containers),
         inference_components=bool(deployed.configured) and not deployed.model_name,
         scaling=read_scaling(account, endpoint, name, window.start - LOOK_BACK, window.end),
         thresholds=thresholds,
