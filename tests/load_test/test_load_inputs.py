@@ -15,7 +15,6 @@ def stated(**changes: Any) -> StatedEndpoint:
     """Settings whose warm-up sends plain text."""
     return StatedEndpoint(
         **{
-            "key": "chat",
             "endpoint_name": "chat",
             "region": "us-east-1",
             "targets": {},

@@ -231,8 +231,7 @@ def test_steps_of_a_minute_have_minutes_of_their_own(late: float) -> None:
         assert not window.shared
         minute = round((result.started_at + 0.3 - FakeGenerator().clock) / 60)
         assert window.get("ModelLatency.p99") == minute
-    assert plan.seconds == 10 + 2 * 65 + 2 * 60, "what is announced is the most that it may take"
-    assert sum(step.seconds for step in generator.steps) <= plan.seconds
+    assert sum(step.seconds for step in generator.steps) <= 10 + 2 * 65 + 2 * 60
 
 
 def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
@@ -241,7 +240,6 @@ def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
         generator = FakeGenerator()
         run(plan, generator, clock=lambda: 1_800_000_007.0)
         assert generator.steps == list(plan.steps)
-        assert plan.seconds == made.seconds
 
 
 def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

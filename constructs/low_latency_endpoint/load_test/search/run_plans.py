@@ -189,19 +189,6 @@ class RunPlan:
                 allowed="steps, or a search",
             )
 
-    @property
-    def seconds(self) -> float | None:
-        """How long requests are sent at most; ``None`` where that depends on what is found."""
-        if not self.steps:
-            return None
-        waiting = (
-            60.0
-            * sum(step.counted_seconds >= 60 and step.settle_seconds > 0 for step in self.steps)
-            if self.whole_minutes
-            else 0.0
-        )
-        return sum(step.seconds for step in self.steps) + waiting
-
 
 def rate_plan(
     rates: Sequence[float | Arrivals],

@@ -58,7 +58,6 @@ _INPUT = "TPS per instance"
 class StatedEndpoint:
     """One endpoint as its settings state it; ``None`` for what they do not."""
 
-    key: str  # under ``endpoints``
     endpoint_name: str | None  # at AWS
     region: str | None
     targets: dict[str, float]  # seconds by statistic
@@ -88,7 +87,6 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
     payload = one.warm_up.payloads[0] if one.warm_up else None
     throughput = one.throughput
     return StatedEndpoint(
-        key=key,
         endpoint_name=one.endpoint_name,
         region=settings.region,
         targets=_targets(one.latency) if one.latency else {},
@@ -134,7 +132,6 @@ class FoundLimit:
 
     endpoint: str  # its name at AWS
     variant: str
-    region: str
     source: str
     how: str
     tps_per_instance: float
@@ -172,7 +169,6 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     return FoundLimit(
         endpoint=str(content.get("endpoint") or ""),
         variant=str(content.get("variant") or ""),
-        region=str(content.get("region") or ""),
         source=str(content.get("source") or where),
         how=str(limit.get("how") or ""),
         tps_per_instance=float(tps),
