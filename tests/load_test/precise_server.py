@@ -9,8 +9,7 @@ reading each request to sending its answer.
 ``{"first": 0.1, "gaps": [0.02], "chunks": 50}`` streams: an event stream of SageMaker's with
 server-sent events of OpenAI's form in its parts, the first ``first`` seconds after the request was
 read, then one after each of ``gaps``, taken in turn. Each carries ``"sent"``, the
-``time.perf_counter()`` of its sending, a clock that all processes of a Linux machine share. With
-``"certificate"``, a file with its key, over TLS.
+``time.perf_counter()`` of its sending, a clock that all processes of a Linux machine share.
 
 It spins for the last part of a wait: timers of ``epoll`` are no finer.
 """
@@ -22,7 +21,6 @@ import itertools
 import json
 import select
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Iterator
@@ -92,10 +90,6 @@ class Server:
 def main() -> None:
     """Serve until killed."""
     server = Server(json.loads(sys.stdin.readline()))
-    tls = None
-    if "certificate" in server.options:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(server.options["certificate"])
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
     print(listener.getsockname()[1], flush=True)
     poll = select.epoll()
@@ -137,11 +131,6 @@ def main() -> None:
             if descriptor == listener.fileno():
                 made, _ = listener.accept()
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if tls is not None:
-                    try:
-                        made = tls.wrap_socket(made, server_side=True)
-                    except OSError:
-                        continue  # the caller gave up
                 connections[made.fileno()] = made, bytearray()
                 poll.register(made, select.EPOLLIN)
             else:

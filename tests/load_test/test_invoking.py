@@ -47,7 +47,9 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
         name: str, *urls: str, session: boto3.Session = SESSION, **more: Any
     ) -> SageMakerInvoker:
         target = Target(name, REGION, urls or (server.url,), **more)
-        made.append(SageMakerInvoker(target, session=session, ca_bundle=folder / "ca.pem"))
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("AWS_CA_BUNDLE", str(folder / "ca.pem"))
+            made.append(SageMakerInvoker(target, session=session))
         return made[-1]
 
     yield invoker

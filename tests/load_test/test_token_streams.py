@@ -424,5 +424,5 @@ def test_gaps_are_those_of_the_server_on_every_one_of_forty_streams() -> None:
         told = [later - earlier for earlier, later in itertools.pairwise(sent)]
         late += [abs(seen - real) for seen, real in zip(times.gaps, told, strict=True)]
     # A quarter of the shorter gap: far above what a busy machine takes from the median, far below
-    # what a mistake about which gap is which would be. `make bench` measures the 99th percentile.
+    # what a mistake about which gap is which would be.
     assert median(late) < 0.0125

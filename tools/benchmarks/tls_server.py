@@ -257,7 +257,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 async def listen(
-    runtime: Runtime, folder: Path | None, host: str = "127.0.0.1", port: int = 0
+    runtime: Runtime, folder: Path | None, port: int = 0
 ) -> tuple[asyncio.Server, str]:
     """Serve on a free port; TLS with the folder's certificate, plain without a folder."""
     context = None
@@ -265,9 +265,9 @@ async def listen(
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "server.pem")
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(runtime), host, port, ssl=context)
+    server = await loop.create_server(lambda: Connection(runtime), "127.0.0.1", port, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    scheme, name = ("https", "localhost") if folder else ("http", host)
+    scheme, name = ("https", "localhost") if folder else ("http", "127.0.0.1")
     return server, f"{scheme}://{name}:{port}"
 
 

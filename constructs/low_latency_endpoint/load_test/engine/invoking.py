@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
 import time
 import zlib
@@ -142,13 +141,7 @@ class SageMakerInvoker:
     # when no connection to a URL can be made, the next one is tried at once; and a request that the
     # endpoint cannot have read, as its kept connection was closed before, is sent once on a new one.
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        session: boto3.Session,
-        ca_bundle: str | os.PathLike[str] | None = None,
-    ) -> None:
+    def __init__(self, target: Target, *, session: boto3.Session) -> None:
         credentials = session.get_credentials()
         if credentials is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
@@ -170,7 +163,7 @@ class SageMakerInvoker:
         self._user_agent = probe.meta.config.user_agent
         self._bearer = BearerTokens(session, target.region) if target.api == OPENAI else None
         self._bearer_requests: dict[tuple[Any, ...], _BearerRequest] = {}
-        self._ca_file = os.fspath(ca_bundle) if ca_bundle else trusted_authorities(session)
+        self._ca_file = trusted_authorities(session)
         self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
         self._turn = 0
         self._expected = re.compile(target.expected.encode()) if target.expected else None
