@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from low_latency_endpoint.cli import main
-from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
+from low_latency_endpoint.settings import explain_variants, load_settings, parse_settings
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "tests" / "sentiment.yaml"
@@ -104,7 +104,7 @@ def test_a_name_that_is_not_stated_is_said_to_follow(lines: Run) -> None:
     said = "  Name       follows stack and key: in production state endpoint_name"
     assert said not in lines()
     unnamed = parse_settings(SHIPPED.read_text(encoding="utf-8").replace("endpoint_name:", "#"))
-    explained = explain_endpoint(unnamed, "sentiment")
+    explained = explain_variants(unnamed, "sentiment")["sentiment"]
     assert said.split(maxsplit=1)[1] == explained.summary[-1].text
     assert not [text for text in explained.warnings if "stack and key" in text]
 
@@ -113,7 +113,7 @@ def test_stated_thresholds_are_what_the_decisions_show() -> None:
     text = SHIPPED.read_text(encoding="utf-8").replace(
         "    latency:", "    alarms: {model_latency: {p90: 90ms}}\n    latency:"
     )
-    plan = explain_endpoint(parse_settings(text), "sentiment")
+    plan = explain_variants(parse_settings(text), "sentiment")["sentiment"]
     alarms = {each.name: (each.value, each.overridden) for each in plan if "metric" in each.inputs}
     assert alarms == {
         "alarm_model_latency_p90": (90.0, True),
@@ -136,5 +136,5 @@ def test_a_warning_of_all_endpoints_stands_once(lines: Run) -> None:
 def test_settings_that_ship_warn_of_nothing(path: Path) -> None:
     settings = load_settings(path)
     assert [
-        each for key in settings.endpoints for each in explain_endpoint(settings, key).warnings
+        each for key in settings.endpoints for each in explain_variants(settings, key)[key].warnings
     ] == []

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from low_latency_endpoint.settings import explain_endpoint, parse_settings
+from low_latency_endpoint.settings import explain_variants, parse_settings
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
 
 from .test_sizing_jobs import LENGTHS, job
@@ -61,7 +61,7 @@ STREAM = {
 )
 def test_an_order_of_magnitude_is_said_first(tps, further, first):
     stated = job(tps | {"rise_tps_per_minute": 1}, **further)
-    found = explain_endpoint(parse_settings(yaml.safe_dump(stated)), "e").warnings
+    found = explain_variants(parse_settings(yaml.safe_dump(stated)), "e")["e"].warnings
     said = [number for number, each in enumerate(found) if each.id.startswith("contradiction")]
     assert said == ([0] if first else [])
     assert not first or re.search(first, found[0]), found[0]

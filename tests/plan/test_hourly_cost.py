@@ -18,7 +18,7 @@ from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
 from low_latency_endpoint.report.document import Sentence
 from low_latency_endpoint.settings import (
     Settings,
-    explain_endpoint,
+    explain_variants,
     fleets_along,
     parse_settings,
     stack_cost,
@@ -317,13 +317,13 @@ def test_the_library_has_no_price_of_an_instance() -> None:
 
 
 def test_the_plan_says_it_as_it_says_everything() -> None:
-    plan = explain_endpoint(settings(), "sentiment")
+    plan = explain_variants(settings(), "sentiment")["sentiment"]
     found = plan["hourly_cost_in_an_update"]
     assert (found.value, found.unit) == (96.0, "USD per hour")
     assert found.inputs == {"instances": 32, "price of one": 3.0, "price is": "yours"}
     assert "two fleets" in found.rule
     assert found.source.startswith("https://aws.amazon.com/")
-    unpriced = explain_endpoint(settings(shared={"prices": {}}), "sentiment")
+    unpriced = explain_variants(settings(shared={"prices": {}}), "sentiment")["sentiment"]
     assert unpriced["hourly_cost"].value_text == "not known"
     assert "hourly_cost_at_least" not in unpriced
 

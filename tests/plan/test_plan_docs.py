@@ -20,7 +20,7 @@ from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.summary import explained
 from low_latency_endpoint.report.document import Document, Section
 from low_latency_endpoint.report.terminal import drawn
-from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
+from low_latency_endpoint.settings import explain_variants, load_settings, parse_settings
 from low_latency_endpoint.settings.plan_report import SHARED_DECISIONS
 from low_latency_endpoint.settings.update.comparison import compare
 
@@ -40,7 +40,7 @@ def shipped(**prices: float) -> Explanation:
     """The plan of the settings that ship, with prices where they are given."""
     settings = load_settings(ROOT / "endpoint.yaml")
     stated = {item: your_price(usd) for item, usd in prices.items()}
-    return explain_endpoint(replace(settings, prices=stated), "sentiment")
+    return explain_variants(replace(settings, prices=stated), "sentiment")["sentiment"]
 
 
 def distilbert() -> Explanation:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import explain_endpoint, load_settings
+from low_latency_endpoint.settings import explain_variants, load_settings
 
 VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
 SETTINGS = """
@@ -40,7 +40,10 @@ def write(tmp_path):
 
 
 def ids(path):
-    return [warning.id for warning in explain_endpoint(load_settings(str(path)), "chat").warnings]
+    return [
+        warning.id
+        for warning in explain_variants(load_settings(str(path)), "chat")["chat"].warnings
+    ]
 
 
 def test_a_secret_in_an_environment(write):
@@ -75,7 +78,7 @@ def test_the_plan_says_so_and_never_the_value(write, options):
 
 def test_the_example_for_regulated_organisations_leaves_nothing_of_that():
     path = Path(__file__).parents[2] / "examples" / "regulated.yaml"
-    assert not explain_endpoint(load_settings(str(path)), "sentiment").warnings
+    assert not explain_variants(load_settings(str(path)), "sentiment")["sentiment"].warnings
 
 
 def test_more_buckets_than_the_s3_endpoints_policy_names_are_refused(write):

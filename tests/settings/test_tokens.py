@@ -8,7 +8,7 @@ import pytest
 
 from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
-from low_latency_endpoint.settings import explain_endpoint, parse_settings, plan_endpoint
+from low_latency_endpoint.settings import explain_variants, parse_settings, plan_endpoint
 from low_latency_endpoint.settings.stack import Settings
 from tests.settings_files import mistakes
 
@@ -133,7 +133,7 @@ def test_a_further_variant_states_what_was_in_flight_on_its_own_type() -> None:
 
 
 def test_the_explanation_of_a_file_has_tokens_and_no_threshold_on_whole_calls() -> None:
-    explained = explain_endpoint(read(), "chat")
+    explained = explain_variants(read(), "chat")["chat"]
     assert explained["output_tokens_at_peak"].unit == "tokens per second"
     assert [each for each in explained if each.inputs.get("metric") == "ModelLatency"] == []
     assert "Tokens" in {each.title for each in explained.summary}

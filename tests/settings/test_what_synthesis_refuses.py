@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import Settings, explain_endpoint, load_settings, parse_settings
+from low_latency_endpoint.settings import Settings, explain_variants, load_settings, parse_settings
 from tests.settings.test_mistakes import SUBNETS, VPC, Lines, line_of, text_of
 from tests.settings_files import problems
 
@@ -61,7 +61,7 @@ def test_a_region_without_a_known_registry() -> None:
 
 def test_buckets_of_before_2018_are_left_in_us_east_1() -> None:
     capture: Lines = {"data_capture": "{s3: s3://My_Old.Bucket/captured}"}
-    plan = explain_endpoint(parse_settings(text_of({}, capture)), "sentiment")
+    plan = explain_variants(parse_settings(text_of({}, capture)), "sentiment")["sentiment"]
     assert [warning for warning in plan.warnings if "My_Old.Bucket" in warning]
     text = text_of({"client_zones": ZONES}, capture)
     assert problems(text) == [(line_of(text, "data_capture"), "LLE387")]
@@ -150,7 +150,7 @@ def test_a_region_without_objectives_is_warned_of(region: str, warned: bool) -> 
     zones = f"{{names: [{region}a, {region}b]}}"
     alarms: Lines = {"alarms": "{service_level_objective: 0.99, model_latency: {p99: 200ms}}"}
     settings = parse_settings(text_of({"region": region, "client_zones": zones}, alarms))
-    warnings = explain_endpoint(settings, "sentiment").warnings
+    warnings = explain_variants(settings, "sentiment")["sentiment"].warnings
     assert sum("no Application Signals in cn-north-1" in each for each in warnings) == warned
 
 

@@ -11,13 +11,7 @@ from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .plan_report import (
-    SharedResources,
-    explain_endpoint,
-    explain_variants,
-    largest_fleet,
-    shared_resources,
-)
+from .plan_report import SharedResources, explain_variants, largest_fleet, shared_resources
 from .schema import settings_json_schema
 from .stack import Settings, region_of
 from .stack_parts import fleets_along, instances_in_update, stack_cost
@@ -40,7 +34,6 @@ __all__ = [
     "Settings",
     "SharedResources",
     "environment_place",
-    "explain_endpoint",
     "explain_variants",
     "fleets_along",
     "has_own_model",

@@ -51,12 +51,8 @@ def explain_variants(settings: Settings, key: str | None = None) -> dict[str, Ex
     }
 
 
-def explain_endpoint(settings: Settings, key: str) -> Explanation:
-    """Why the plan is what it is, what it costs, and what is doubtful about the settings."""
-    return _explained(settings, next(planned_variants(settings, key)))
-
-
 def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
+    """Why the plan is what it is, what it costs, and what is doubtful about the settings."""
     # Not in the constructs' explanation, which goes into the template: a price that changes must
     # not change the stack.
     key, plan, cost = variant.key, variant.plan, variant_cost(settings, variant)
