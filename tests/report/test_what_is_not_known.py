@@ -19,8 +19,7 @@ from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, rate_plan
 from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
-from low_latency_endpoint.operate.sagemaker_jobs.inference_recommender import recommendations
-from low_latency_endpoint.operate.sagemaker_jobs.jobs import Job
+from low_latency_endpoint.operate.sagemaker_jobs import Job, recommendations
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import compare, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ from .options import (
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
-    from ..operate.sagemaker_jobs.jobs import Adoption, Job, JobKind, JobRequest
+    from ..errors.findings import Place
+    from ..operate.sagemaker_jobs import Job, JobKind, JobRequest
 
 
 @dataclass
@@ -79,7 +81,7 @@ class OptimizeOptions:
 
 
 @grouped
-def recommend(chosen: RecommendOptions, job: JobOptions) -> None:
+def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
     """Find the instance type with SageMaker Inference Recommender. Costs instance hours.
 
     Tests the deployed model against the latency target in the settings file. Shows the request and
@@ -87,8 +89,8 @@ def recommend(chosen: RecommendOptions, job: JobOptions) -> None:
 
     \b
     Exit codes:
-      0    results within the target
-      1    the job failed or was stopped, or no result is known to meet the target
+      0    the job has completed
+      1    the job failed or was stopped
       2    usage error, invalid settings file, or AWS refused
       130  interrupted; the job continues
 
@@ -99,44 +101,34 @@ def recommend(chosen: RecommendOptions, job: JobOptions) -> None:
         --payload s3://my-bucket/payload.tar.gz
       low-latency recommend --job NAME --write 2
     """
-    from ..account.calls import Account
-    from ..account.sessions import aws_errors_in_words
-    from ..operate.sagemaker_jobs import inference_recommender as recommender
+    from ..operate import sagemaker_jobs as jobs
     from .chosen_endpoints import stated_name
 
-    command = _JobCommand(job)
-    _, target_ms = recommender.latency_target(command.endpoint)
-
-    def request(job_name: str) -> JobRequest:
-        name, _ = stated_name(job.settings, job.profile, job.region, command.key)
-        with aws_errors_in_words():
-            return recommender.recommendation_request(
-                Account(command.client),
-                name,
-                command.endpoint,
-                job_name=job_name,
-                role_arn=job.role_arn,
-                payload=chosen.payload,
-                instance_types=chosen.instance_type or (),
-            )
-
-    ended = command.ended_job(recommender.INFERENCE_RECOMMENDATION, request)
-    results = recommender.recommendations(ended, target_ms)
-    table = recommender.results_table(results, target_ms, command.endpoint.instance_type)
+    command = _JobCommand(options)
+    target_ms = jobs.latency_target_ms(command.endpoint)
+    name = options.job
+    if not name:
+        endpoint, _ = stated_name(options.settings, options.profile, options.region, command.key)
+        request = jobs.recommendation_request(
+            command.client,
+            endpoint,
+            command.endpoint,
+            payload=chosen.payload,
+            instance_types=chosen.instance_type or (),
+        )
+        name = command.start(jobs.INFERENCE_RECOMMENDATION, request)
+    ended = command.wait(jobs.INFERENCE_RECOMMENDATION, name)
+    results = jobs.recommendations(ended, target_ms)
+    table = jobs.results_table(results, target_ms)
     data = {"target_ms": target_ms, "results": [asdict(result) for result in results]}
     command.show(ended, table, data)
     if chosen.write is not None:
-        command.write(
-            recommender.adopt_recommendation(results, chosen.write, command.key, command.endpoint)
-        )
-    elif not any(result.within_target for result in results):
-        raise typer.Exit(1)
-    else:
-        typer.echo(f"Write a row into the settings file: --job {ended.name} --write N", err=True)
+        values = jobs.adopt_recommendation(results, chosen.write, command.key, command.endpoint)
+        command.write(values)
 
 
 @grouped
-def optimize(chosen: OptimizeOptions, job: JobOptions) -> None:
+def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
     """Quantize or compile the model with a SageMaker optimization job. Costs GPU hours.
 
     Reads the model from the s3_prefix in the settings file and writes the result to --s3-output.
@@ -158,29 +150,26 @@ def optimize(chosen: OptimizeOptions, job: JobOptions) -> None:
         --s3-output s3://my-bucket/inf2/
       low-latency optimize chat --job NAME --write
     """
-    from ..operate.sagemaker_jobs import model_optimization
+    from ..operate import sagemaker_jobs as jobs
 
-    command = _JobCommand(job)
-
-    def request(job_name: str) -> JobRequest:
-        return model_optimization.optimization_request(
+    command = _JobCommand(options)
+    name = options.job
+    if not name:
+        request = jobs.optimization_request(
             command.endpoint,
-            job_name=job_name,
-            role_arn=job.role_arn,
             output=chosen.s3_output,
             instance_type=chosen.instance_type or command.endpoint.instance_type,
             quantize=chosen.quantize,
             compiles=chosen.compile,
         )
-
-    ended = command.ended_job(model_optimization.OPTIMIZATION, request)
-    location = model_optimization.model_location(ended)
-    sentences = [Sentence(f"The model is in {location}.")] if ended.has_completed else []
+        name = command.start(jobs.OPTIMIZATION, request)
+    ended = command.wait(jobs.OPTIMIZATION, name)
+    location = ended.description["OutputConfig"]["S3OutputLocation"]
+    sentences = [Sentence(f"The model is in {location}.")] if ended.status == "COMPLETED" else []
     command.show(ended, sentences, {"s3_output": location})
     if chosen.write:
-        command.write(
-            model_optimization.adopt_optimized_model(ended, command.key, command.endpoint)
-        )
+        values = jobs.adopt_optimized_model(ended, command.key, command.endpoint)
+        command.write(values)
 
 
 class _JobCommand:
@@ -191,56 +180,42 @@ class _JobCommand:
         from ..settings import load_settings
         from .chosen_endpoints import stated_key
 
+        if not (chosen.job or chosen.role_arn):
+            raise typer.BadParameter("a new job needs --role-arn; --job NAME waits for another")
         settings = load_settings(chosen.settings)
         self.options = chosen
         self.key = stated_key(settings, chosen.endpoint, chosen.settings)
         self.endpoint = settings.endpoints[self.key]
-        first = self.endpoint.variant_name
-        others = list(self.endpoint.variants)
-        if self.endpoint.shadow is not None:
-            others.append(self.endpoint.shadow.name)
-        if others:
-            typer.echo(
-                f"{self.key} has {', '.join(others)} beside {first}: this is about {first} alone. "
-                "What is written also holds for the others where they state nothing of their own.",
-                err=True,
-            )
         self.client, self.region = open_clients(chosen.profile, chosen.region, settings.region)
 
-    def ended_job(self, kind: JobKind, request: Callable[[str], JobRequest]) -> Job:
-        """Return the job that the options name, or a new one, at its end."""
-        from ..operate.sagemaker_jobs.jobs import watch_job
+    def start(self, kind: JobKind, request: JobRequest) -> str:
+        """Start a job that the user agrees to, and return its name."""
+        # AWS cuts the names of the endpoints under test at 40 characters.
+        name = f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        content = {kind.name_field: name, "RoleArn": self.options.role_arn, **request.content}
+        typer.echo(json.dumps(content, indent=2), err=True)
+        typer.echo(f"Time limit: {request.limit}.", err=True)
+        typer.echo(f"This costs money: {kind.cost}.", err=True)
+        typer.echo("Prices: https://aws.amazon.com/sagemaker/ai/pricing/", err=True)
+        if not (self.options.yes or sys.stdin.isatty()):
+            raise typer.BadParameter("no terminal to ask on, so nothing was started; pass --yes")
+        if not self.options.yes:
+            typer.confirm("Start the job?", abort=True, err=True)
+        kind.call(self.client, "create", content)
+        return name
 
-        name = self.options.job or self._start(request)
-        status = ""
+    def wait(self, kind: JobKind, name: str) -> Job:
+        """Return a job at its end."""
+        from ..operate.sagemaker_jobs import wait_for_job
+
+        typer.echo(f"Waiting for the job {name}.", err=True)
         try:
-            for job in watch_job(self.client, kind, name):
-                if job.status != status:
-                    typer.echo(f"{name}: {job.status}", err=True)
-                status = job.status
+            return wait_for_job(self.client, kind, name)
         except KeyboardInterrupt:
             typer.echo(f"\nThe job {name} goes on in AWS, and so does its cost.", err=True)
             for verb in ("describe", "stop"):
                 typer.echo(f"  {kind.aws_command(verb, name)} --region {self.region}", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        return job
-
-    def _start(self, request: Callable[[str], JobRequest]) -> str:
-        """Start a job that the user agrees to, and return its name."""
-        if not self.options.role_arn:
-            raise typer.BadParameter("a new job needs --role-arn; --job NAME waits for another")
-        # AWS cuts the names of the endpoints under test at 40 characters.
-        name = f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-        new = request(name)
-        for line in new.lines():
-            typer.echo(line, err=True)
-        if not self.options.yes:
-            if not sys.stdin.isatty():
-                typer.echo("No terminal to ask on, so nothing was started. Pass --yes.", err=True)
-                raise typer.Exit(2)
-            typer.confirm("Start the job?", abort=True, err=True)
-        new.start(self.client)
-        return name
 
     def show(self, job: Job, results: Sequence[Part], data: Mapping[str, Any]) -> None:
         """Print a job and its results; exit with 1 unless it has completed."""
@@ -250,20 +225,15 @@ class _JobCommand:
         else:
             failure = [job.failure_reason] if job.failure_reason else []
             print_document(Document(job.name, [*failure, *results], job.status))
-        if not job.has_completed:
+        if job.status != "COMPLETED":
             raise typer.Exit(1)
 
-    def write(self, adoption: Adoption) -> None:
+    def write(self, values: Mapping[Place, Any]) -> None:
         """Write a result into the settings file, and print what changed."""
         from ..settings.yaml_editing import edit_settings_file, write_edit
 
         path = self.options.settings
-        edit = edit_settings_file(path, adoption.values)
+        edit = edit_settings_file(path, values)
         write_edit(edit)
         typer.echo(edit.diff() or f"{path} says this already.\n", nl=False, err=True)
-        for note in adoption.notes:
-            typer.echo(f"Note: {note}", err=True)
-        again = naming(path)
-        typer.echo(
-            f"See what follows: low-latency plan{again}; low-latency preflight{again}", err=True
-        )
+        typer.echo(f"See what follows: low-latency preflight{naming(path)}", err=True)

@@ -17,6 +17,7 @@ NETWORK = {
     "Subnets": ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"],
     "SecurityGroupIds": ["sg-0123456789abcdef0"],
 }
+DEPLOYED = {"VariantName": "primary", "ModelName": "Model-1"}
 SERVICE = boto3.Session().client("sagemaker", region_name=REGION).meta.service_model
 CREATE = "sagemaker.CreateInferenceRecommendationsJob"
 DESCRIBE = "sagemaker.DescribeInferenceRecommendationsJob"
@@ -43,8 +44,8 @@ def _outside(value: Any, shape: Shape, where: str) -> list[str]:
     if shape.type_name == "list":
         return [f"{where}: {len(value)} of at most {most}"] * (len(value) > most) + [
             fault
-            for index, each in enumerate(value)
-            for fault in _outside(each, shape.member, f"{where}[{index}]")
+            for index, item in enumerate(value)
+            for fault in _outside(item, shape.member, f"{where}[{index}]")
         ]
     if shape.type_name == "string":
         pattern = shape.metadata.get("pattern", "")
@@ -74,9 +75,7 @@ class JobAccount(FakeAws):
         super().__init__(
             {
                 "sagemaker.DescribeEndpoint": {"EndpointConfigName": "Configuration-1"},
-                "sagemaker.DescribeEndpointConfig": {
-                    "ProductionVariants": [{"VariantName": "primary", "ModelName": "Model-1"}]
-                },
+                "sagemaker.DescribeEndpointConfig": {"ProductionVariants": [DEPLOYED]},
                 "sagemaker.DescribeModel": {"VpcConfig": NETWORK},
                 CREATE: _accepted("CreateInferenceRecommendationsJob"),
                 DESCRIBE: [],
@@ -93,36 +92,24 @@ class JobAccount(FakeAws):
         self.answers[DESCRIBE].append(lambda request: {"JobName": request["JobName"], **answer})
 
 
+#: Of a model, in a result.
+THREADS = {
+    "EnvironmentParameters": [{"Key": "OMP_NUM_THREADS", "ValueType": "string", "Value": "8"}]
+}
+
+
 def result(
-    instance_type: str,
-    *,
-    latency: int,
-    invocations: int,
-    cost: float = 0.736,
-    environment: Mapping[str, str] | None = None,
-    **more: Any,
+    instance_type: str, *, latency: int, invocations: int, cost: float = 0.736, **model: Any
 ) -> dict[str, Any]:
     """One recommendation, in the shape of a recorded answer (SageMaker Python SDK's tests)."""
-    parameters = [
-        {"Key": name, "ValueType": "string", "Value": value}
-        for name, value in (environment or {}).items()
-    ]
-    model = {"EnvironmentParameters": parameters} if parameters else {}
     return {
         "RecommendationId": f"sentiment-1/{instance_type}",
-        "Metrics": {
-            "CostPerHour": cost,
-            "CostPerInference": cost / (invocations * 60),
-            "MaxInvocations": invocations,
-            "ModelLatency": latency,
-            "CpuUtilization": 71.4,
-            "MemoryUtilization": 22.5,
-        },
+        "Metrics": {"CostPerHour": cost, "MaxInvocations": invocations, "ModelLatency": latency},
         "EndpointConfiguration": {
             "EndpointName": "sm-epc-1",
             "VariantName": "AllTraffic",
             "InstanceType": instance_type,
             "InitialInstanceCount": 1,
         },
-        "ModelConfiguration": {**model, **more},
+        "ModelConfiguration": model,
     }

@@ -1,19 +1,22 @@
-"""The account, and the settings that ship."""
+"""Runs ``low-latency`` in this process, its clients those of an account of the tests."""
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from low_latency_endpoint.settings import EndpointSettings, load_settings
+from low_latency_endpoint.account.sessions import ClientFactory
+from low_latency_endpoint.cli import main
 
 from .account import JobAccount
-from .command import Command, Done
 
 SHIPPED = Path(__file__).parents[2] / "sentiment.yaml"
+Command = Callable[..., Any]  # returns what the run printed: out and err
 
 
 @pytest.fixture
@@ -22,26 +25,36 @@ def account() -> JobAccount:
 
 
 @pytest.fixture
-def endpoint() -> EndpointSettings:
-    return load_settings(SHIPPED).endpoints["sentiment"]
-
-
-@pytest.fixture
 def low_latency(
     account: JobAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    return Command(account, monkeypatch, capsys)
+    """Run a command to its exit code; ``answer`` is typed at the question, ``None``: no terminal."""
 
+    def open_clients(
+        profile: str | None, region: str | None, otherwise: str | None = None
+    ) -> tuple[ClientFactory, str]:
+        return account, region or otherwise or ""
 
-Recommend = Callable[..., Done]
-
-
-@pytest.fixture
-def recommend(low_latency: Command) -> Recommend:
-    """Run ``low-latency recommend`` on the settings that ship, or on others."""
-
-    def run(*arguments: str, settings: Path = SHIPPED, **more: Any) -> Done:
-        return low_latency("recommend", "--settings", str(settings), *arguments, **more)
+    def run(
+        *arguments: str,
+        settings: Path = SHIPPED,
+        ends: int = 0,
+        answer: str | None = None,
+        sleep: Callable[[float], None] = lambda seconds: None,
+    ) -> Any:
+        terminal = io.StringIO(f"{answer}\n")
+        monkeypatch.setattr(terminal, "isatty", lambda: answer is not None)
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr("low_latency_endpoint.account.sessions.open_clients", open_clients)
+        monkeypatch.setattr("time.sleep", sleep)
+        command = ["low-latency", *arguments, "--settings", str(settings)]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert int(ended.value.code or 0) == ends, printed
+        assert "Traceback" not in printed.err
+        return printed
 
     return run
 

@@ -1,1 +1,0 @@
-"""SageMaker jobs about a model: Inference Recommender's jobs, and optimization jobs."""
