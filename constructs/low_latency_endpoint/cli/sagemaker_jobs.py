@@ -89,8 +89,8 @@ def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
 
     \b
     Exit codes:
-      0    the job has completed
-      1    the job failed or was stopped
+      0    results within the target
+      1    the job failed or was stopped, or no result is known to meet the target
       2    usage error, invalid settings file, or AWS refused
       130  interrupted; the job continues
 
@@ -125,6 +125,8 @@ def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
     if chosen.write is not None:
         values = jobs.adopt_recommendation(results, chosen.write, command.key, command.endpoint)
         command.write(values)
+    elif not any(result.within_target for result in results):
+        raise typer.Exit(1)
 
 
 @grouped
@@ -146,8 +148,6 @@ def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
     Examples:
       low-latency optimize chat --quantize awq --role-arn ARN \\
         --s3-output s3://my-bucket/llm-awq/
-      low-latency optimize chat --compile -t ml.inf2.24xlarge --role-arn ARN \\
-        --s3-output s3://my-bucket/inf2/
       low-latency optimize chat --job NAME --write
     """
     from ..operate import sagemaker_jobs as jobs
@@ -168,8 +168,7 @@ def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
     sentences = [Sentence(f"The model is in {location}.")] if ended.status == "COMPLETED" else []
     command.show(ended, sentences, {"s3_output": location})
     if chosen.write:
-        values = jobs.adopt_optimized_model(ended, command.key, command.endpoint)
-        command.write(values)
+        command.write(jobs.adopt_optimized_model(ended, command.key, command.endpoint))
 
 
 class _JobCommand:

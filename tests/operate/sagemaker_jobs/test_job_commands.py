@@ -128,7 +128,13 @@ def test_an_interrupt_leaves_the_job_running(
 
 @pytest.mark.parametrize(
     ("status", "results", "expected"),
-    [("COMPLETED", [SLOW], 0), ("COMPLETED", [], 0), ("FAILED", [], 1), ("STOPPED", [FAST], 1)],
+    [
+        ("COMPLETED", [SLOW, FAST], 0),
+        ("COMPLETED", [SLOW], 1),
+        ("COMPLETED", [], 1),
+        ("FAILED", [], 1),
+        ("STOPPED", [FAST], 1),
+    ],
 )
 def test_exit_codes_of_a_job_that_ended(
     low_latency: Command, account: JobAccount, status: str, results: list[Any], expected: int
