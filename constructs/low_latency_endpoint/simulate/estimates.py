@@ -11,6 +11,9 @@ from statistics import NormalDist, fmean
 
 from ..report.numbers import readable
 
+#: Values of a size of one that differ by less are equal: sums of millions of numbers keep ten digits.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -59,19 +62,23 @@ class Estimate:
 def estimate(
     values: Sequence[float], *, confidence: float = 0.99, controls: Sequence[Sequence[float]] = ()
 ) -> Estimate:
-    """The mean of independent values with its interval; ``controls`` have true means of zero."""
-    # What controls explain by regression is taken out; three more replications than controls.
+    """The mean of independent values, with its interval.
+
+    Each control has a true mean of zero and a size of about one. What controls explain of the values
+    by regression is taken out, so the interval is narrower. They are left out
+
+    - where they differ by rounding only: a regression on rounding gives any number;
+    - where fewer than three replications more than controls are left;
+    - where zero is further from their means than any replication can be (:func:`_controlled`);
+    - where all values are at least zero, and what is left of their mean is below.
+    """
     count = len(values)
     if count < 2:
         raise ValueError("an interval needs at least two replications")
-    used = [
-        list(control)
-        for control in controls
-        if max(control) - min(control) > 1e-12 * max(1e-300, *map(abs, control))
-    ]
-    if used and count >= len(used) + 3:
-        controlled = _controlled(values, used, confidence)
-        if controlled is not None:
+    varying = [control for control in controls if max(control) - min(control) > ROUNDING]
+    if varying and count >= len(varying) + 3:
+        controlled = _controlled(values, varying, confidence)
+        if controlled is not None and not controlled.mean < 0 <= min(values):
             return controlled
     mean = fmean(values)
     spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
@@ -79,31 +86,39 @@ def estimate(
 
 
 def _controlled(
-    values: Sequence[float], used: Sequence[Sequence[float]], confidence: float
+    values: Sequence[float], controls: Sequence[Sequence[float]], confidence: float
 ) -> Estimate | None:
-    """The intercept of least squares on the controls (Gram and Schmidt); none if they coincide."""
+    """The intercept of least squares on the controls (Gram and Schmidt).
+
+    ``None`` if controls coincide, or if their zero lies so far from their means that no replication
+    could be there: the leverage of each is at most 1. So the intercept is never further from the
+    plain mean than a value of such a sample can be (Samuelson 1968).
+    """
     count = len(values)
     middle = fmean(values)
-    rest, variance = [value - middle for value in values], 1 / count
+    rest = [value - middle for value in values]
+    leverage = 1 / count
     apart: list[tuple[list[float], float, float]] = []  # less the others; their mean and square
-    for control in used:
+    for control in controls:
         mean = fmean(control)
-        left = [each - mean for each in control]
-        whole = math.fsum(each * each for each in left)
+        left = [value - mean for value in control]
+        whole = math.fsum(value * value for value in left)
         for other, its_mean, square in apart:
             slope = math.fsum(map(mul, left, other)) / square
             left = [a - slope * b for a, b in zip(left, other, strict=True)]
             mean -= slope * its_mean
-        square = math.fsum(each * each for each in left)
+        square = math.fsum(value * value for value in left)
         if square < 1e-9 * whole:
             return None
         apart.append((left, mean, square))
         slope = math.fsum(map(mul, rest, left)) / square
         rest = [a - slope * b for a, b in zip(rest, left, strict=True)]
         middle -= slope * mean
-        variance += mean * mean / square
-    free = count - len(used) - 1
-    error = math.sqrt(math.fsum(each * each for each in rest) / free * variance)
+        leverage += mean * mean / square
+    if leverage > 1:
+        return None
+    free = count - len(controls) - 1
+    error = math.sqrt(math.fsum(value * value for value in rest) / free * leverage)
     return Estimate(middle, student_quantile(confidence, free) * error)
 
 

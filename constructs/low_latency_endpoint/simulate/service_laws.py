@@ -64,6 +64,11 @@ class ServiceLaw:
         """The coefficient of variation: standard deviation divided by mean."""
         raise NotImplementedError
 
+    @property
+    def varies(self) -> bool:
+        """Whether two draws can differ; only then is there luck to take out of a result."""
+        raise NotImplementedError
+
     def parameters(self) -> LawParameters:
         """The law for the compiled loops."""
         raise NotImplementedError
@@ -81,6 +86,7 @@ class Constant(ServiceLaw):
 
     seconds: float
     variation: ClassVar[float] = 0.0
+    varies: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         SECONDS.check(self.seconds, "seconds")
@@ -99,6 +105,7 @@ class Exponential(ServiceLaw):
 
     mean: float
     variation: ClassVar[float] = 1.0
+    varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         MEAN_SECONDS.check(self.mean, "mean")
@@ -137,6 +144,10 @@ class Lognormal(ServiceLaw):
     @property
     def variation(self) -> float:
         return self.cv
+
+    @property
+    def varies(self) -> bool:
+        return self.cv > 0
 
     def parameters(self) -> LawParameters:
         if self.cv == 0:
@@ -220,6 +231,11 @@ class Empirical(ServiceLaw):
             len(self.quantiles) - 1
         )
         return math.sqrt(max(square - mean * mean, 0.0)) / mean
+
+    @property
+    def varies(self) -> bool:
+        # Not by the variation, whose sums of equal times differ by rounding.
+        return self.quantiles[0] < self.quantiles[-1]
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EMPIRICAL, table=tuple(map(float, self.quantiles)))

@@ -18,7 +18,6 @@ from .estimates import Estimate, estimate
 from .replication import PERCENTILES, Replication, RunLength, TimelineWindow, replicate
 from .run_length import memory, run_lengths
 from .scenario import Scenario
-from .traffic import OpenLoop
 
 REPLICATIONS = number_range("LLS109", "the number of replications", 2, 100_000)
 CONFIDENCE = number_range(
@@ -84,27 +83,24 @@ class SimulationResult:
 
     @cached_property
     def controls(self) -> list[list[float]]:
-        """What chance gave each replication, less what it gives on average.
+        """What chance gave each replication, less what it gives on average, as a share of that.
 
-        None when a replication drew nothing: there is no luck to take out of it. None for few
-        replications: the interval would grow more with each degree of freedom lost than luck
-        could save.
+        None of a law that does not vary, and none if a replication drew nothing: there is no luck to
+        take out. None for few replications: the interval would grow more with each degree of freedom
+        lost than luck could save.
         """
-        traffic = self.scenario.traffic
-        drawn = [
-            (
-                1 / self.scenario.service.mean_seconds,
-                [run.mean_service for run in self.replications],
-            )
-        ]
-        if isinstance(traffic, OpenLoop):
-            drawn.append((traffic.rate, [run.mean_gap for run in self.replications]))
-        if len(self.replications) < len(drawn) + _FREEDOM:
+        runs = self.replications
+        drawn = (
+            (self.scenario.service, [run.mean_service for run in runs]),
+            (self.scenario.traffic.gaps, [run.mean_gap for run in runs]),
+        )
+        varying = [(law, means) for law, means in drawn if law is not None and law.varies]
+        if len(runs) < len(varying) + _FREEDOM:
             return []
         return [
-            [factor * value - 1 for value in values if value is not None]
-            for factor, values in drawn
-            if None not in values
+            [mean / law.mean_seconds - 1 for mean in means if mean is not None]
+            for law, means in varying
+            if None not in means
         ]
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..plan.traffic_shapes import Shape
-from .service_laws import Constant, ServiceLaw, never_falls
+from .service_laws import Constant, Exponential, ServiceLaw, never_falls
 
 RATE = number_range(
     "LLS106", "a rate of requests", 1e-6, 1e9, unit="requests per second", whole=False
@@ -22,6 +22,11 @@ TRACE = rule(
 
 class Traffic:
     """What sends the requests; the classes below are the kinds there are."""
+
+    @property
+    def gaps(self) -> ServiceLaw | None:
+        """The law of the time from one request to the next; ``None`` if no single law has it."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,11 @@ class OpenLoop(Traffic):
 
     def __post_init__(self) -> None:
         RATE.check(self.rate, "rate")
+
+    @property
+    def gaps(self) -> ServiceLaw:
+        mean = 1 / self.rate
+        return Exponential(mean) if self.poisson else Constant(mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,8 +317,7 @@ class Workload:
         if isinstance(traffic, ClosedLoop):
             return traffic.think.parameters()
         if isinstance(traffic, OpenLoop):
-            mean = 1 / traffic.rate
-            return (Exponential(mean) if traffic.poisson else Constant(mean)).parameters()
+            return traffic.gaps.parameters()
         if isinstance(traffic, ShapedLoop):  # in units of expected requests
             return (Exponential(1.0) if traffic.poisson else Constant(1.0)).parameters()
         return Constant(0.0).parameters()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import NormalDist, fmean, pvariance, stdev
 from typing import Any
 
-from ...simulate.estimates import student_quantile
+from ...simulate.estimates import ROUNDING, student_quantile
 from ..engine.latencies import LatencyHistogram
 
 CONFIDENCE = 0.95  # of each bound on its own
@@ -196,9 +196,11 @@ def independent(values: Sequence[float]) -> float:
     By the correlation of neighbours, which a short series shows too small by ``(1 + 3 r) / n``
     (Kendall and Marriott 1954), in a first-order process.
     """
-    n, mean = len(values), fmean(values)
+    n = len(values)
+    mean = fmean(values)
     spread = sum((value - mean) ** 2 for value in values)
-    if spread <= 0 or n < 3:
+    # Equal values differ from their mean by rounding, each by the same.
+    if spread <= n * (ROUNDING * mean) ** 2 or n < 3:
         return float(n)
     found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread
     correlation = min(max(0.0, found + (1 + 3 * found) / n), 0.999)
