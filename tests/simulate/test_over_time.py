@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -115,16 +116,15 @@ def test_nothing_scales_out_while_instances_are_taken_away() -> None:
     assert launched(600.0) == 960.0 + 600.0  # with the value that is seen in that second
 
 
-def rising(cooldown: float, **changes: Any) -> list[int]:
-    levels = ((300.0, 0.25), (900.0, 0.5), (3000.0, 1.0))
+def rising(cooldown: float, levels: Sequence[float]) -> list[int]:
+    ends = (300.0, 900.0, 3000.0)
+    shape = Shape("rise", "", tuple(zip(ends, levels, strict=True)))
     run = timeline(
         Scenario(
             service=Constant(0.001),
-            traffic=ShapedLoop(40.0, Shape("rise", "", levels), poisson=False),
+            traffic=ShapedLoop(40.0, shape, poisson=False),
             instances=10,
-            scaling=policy(
-                maximum=80, instance_seconds=30.0, scale_out_cooldown=cooldown, **changes
-            ),
+            scaling=policy(maximum=80, instance_seconds=30.0, scale_out_cooldown=cooldown),
         ),
         3000.0,
     )
@@ -133,12 +133,19 @@ def rising(cooldown: float, **changes: Any) -> list[int]:
 
 def test_a_larger_scale_out_does_not_wait_for_the_cooldown() -> None:
     """AWS: no increase "unless either a larger scale out is triggered or the cooldown ends"."""
-    quick, slow = rising(60.0), rising(900.0)
-    assert quick == slow
+    serving = rising(900.0, levels=(0.25, 0.5, 1.0))
     # 20 a second from 300 s on: seen at 540 s, 30 s to start. All from 900 s on: seen at 1,140 s.
-    assert quick[8:10] == [10, 20]
-    assert quick[18] in (20, 21)  # a minute of 1,201 arrivals is above 20 x 60
-    assert quick[19] == 40
+    assert serving[8:10] == [10, 20]
+    assert serving[18:20] == [20, 40]  # 20 more, after 10
+
+
+def test_a_scale_out_that_is_not_larger_waits_for_the_cooldown() -> None:
+    """Ten more at 540 s, eight more at 1,140 s; the first serve at 570 s, and the cooldown is 900 s."""
+    levels = (0.25, 0.5, 0.7)
+    assert rising(60.0, levels=levels)[19] >= 28
+    slow = rising(900.0, levels=levels)
+    assert set(slow[9:24]) == {20}
+    assert slow[25] >= 28  # decided at 1,500 s
 
 
 def test_the_concurrency_metric_is_of_the_busiest_instance() -> None:

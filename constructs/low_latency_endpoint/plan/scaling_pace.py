@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors.frozen import dataclass
+from ..facts.scaling_rules import IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
 from ..options.throughput import HELD_SHARE, instances_for, stated
 
 if TYPE_CHECKING:
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
 
 METRIC_PERIOD_SECONDS = 60
 """Of SageMakerVariantInvocationsPerInstance: CloudWatch has it once a minute."""
-
-OUT_DATAPOINTS = 3
-"""Minutes in a row above the target until target tracking scales out, as its alarm is made:
-https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling-add-code-define.html"""
-
-IN_DATAPOINTS = 15
-"""Minutes in a row below nine tenths of the target until it scales in, as its alarm is made."""
 
 METRIC_DELAY_SECONDS = 60
 """From the end of a minute until its value can be seen: assumed, AWS states no number."""
@@ -89,7 +83,6 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
 
 
 MINUTE = 60.0
-_IN_BELOW = 0.9
 
 
 @dataclass(frozen=True)
@@ -120,14 +113,14 @@ def fleet_along(
     rates = list(_minutes(levels))
     # The day repeats: it begins with the fleet with which the one before it ended.
     fleet, rest = minimum, 0.0
-    back: deque[float] = deque(maxlen=IN_DATAPOINTS)
+    back: deque[float] = deque(maxlen=IN_MINUTES)
     counts: list[int] = []
     for rate in rates * 2:
         back.append(rate)
         rest -= MINUTE
         fleet = max(fleet, min(_needed(rate, target_tps), maximum))
         counts.append(fleet)
-        if len(back) == IN_DATAPOINTS and rest <= 0 and max(back) < _IN_BELOW * target_tps * fleet:
+        if len(back) == IN_MINUTES and rest <= 0 and max(back) < IN_SHARE * target_tps * fleet:
             kept = max(_needed(max(back), target_tps), minimum)
             if kept < fleet:
                 fleet, rest = kept, scale_in_seconds

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ..plan.recorded_traffic import read_recorded_traffic, shape_of_counts
     from ..plan.traffic_shapes import Shape, shape, shapes
     from .estimates import Estimate
-    from .fleet_changes import InstanceStart, Rollout, TargetTracking, ZoneOutage
+    from .fleet_changes import CapacityLimits, InstanceStart, Rollout, TargetTracking, ZoneOutage
     from .replication import Replication
     from .scenario import Scenario
     from .service_laws import Constant, Empirical, Exponential, Lognormal
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrivalTrace",
+    "CapacityLimits",
     "ClosedLoop",
     "Comparison",
     "Constant",

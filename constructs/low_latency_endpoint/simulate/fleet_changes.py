@@ -10,13 +10,8 @@ from ..errors import rule
 from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..facts.limits import MIN_CAPACITY, SCALING_TARGET
 from ..facts.rules import MIN_ABOVE_MAX
-from ..plan.scaling_pace import (
-    IN_DATAPOINTS,
-    INSTANCE_SECONDS,
-    METRIC_DELAY_SECONDS,
-    METRIC_PERIOD_SECONDS,
-    OUT_DATAPOINTS,
-)
+from ..facts.scaling_rules import DEFAULT_COOLDOWN, IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
+from ..plan.scaling_pace import INSTANCE_SECONDS, METRIC_DELAY_SECONDS, METRIC_PERIOD_SECONDS
 from ..plan.traffic_shapes import SECONDS
 from .service_laws import SHARE
 
@@ -96,17 +91,41 @@ START_PHASES = {
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityLimits:
+    """Minimum and maximum from a time on, as a scheduled action sets them."""
+
+    at: float  # seconds
+    minimum: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        SECONDS.check(self.at, "limits.at")
+        _check_limits(self.minimum, self.maximum, "limits")
+
+
+def _check_limits(minimum: int, maximum: int, where: str) -> None:
+    MIN_CAPACITY.check(minimum, f"{where}.minimum")
+    MIN_CAPACITY.check(maximum, f"{where}.maximum")
+    if minimum > maximum:
+        raise MIN_ABOVE_MAX.error(
+            got=f"{minimum} above {maximum}",
+            allowed="a minimum of at most the maximum",
+            where=where,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class TargetTracking:
     """Application Auto Scaling with CloudWatch's delays, on invocations or :meth:`on_concurrency`."""
 
     target: float  # invocations per instance and minute, or requests in flight per instance
     minimum: int
     maximum: int
-    scale_out_cooldown: float = 300.0  # seconds, AWS's default
-    scale_in_cooldown: float = 300.0  # seconds, AWS's default
+    scale_out_cooldown: float = DEFAULT_COOLDOWN  # seconds
+    scale_in_cooldown: float = DEFAULT_COOLDOWN  # seconds
     metric_delay: float = float(METRIC_DELAY_SECONDS)  # from a period's end until it is seen
     out_datapoints: int = OUT_DATAPOINTS  # periods in a row above the target
-    in_datapoints: int = IN_DATAPOINTS  # periods in a row below 90 % of it
+    in_datapoints: int = IN_MINUTES  # periods in a row below 90 % of it
     # From the decision to the first request; the endpoint is updating, nothing else is scaled.
     instance_seconds: float = float(INSTANCE_SECONDS)
     scale_in_seconds: float = 120.0  # of updating: paid for, without requests; AWS states no number
@@ -114,6 +133,7 @@ class TargetTracking:
     # Minimum over the instances, and AWS does not say which of them scaling takes.
     metric: str = "invocations"
     period: float = float(METRIC_PERIOD_SECONDS)  # seconds over which the metric is taken
+    limits: tuple[CapacityLimits, ...] = ()  # other limits later on
 
     @classmethod
     def on_concurrency(
@@ -134,7 +154,7 @@ class TargetTracking:
             "metric": "concurrency",
             "period": 10.0,
             "metric_delay": 10.0,
-            "in_datapoints": 90,
+            "in_datapoints": IN_MINUTES * METRIC_PERIOD_SECONDS // 10,
         }
         return cls(target, minimum, maximum, **(parts | changes))
 
@@ -142,14 +162,7 @@ class TargetTracking:
         SCALING_METRIC.check(self.metric, "scaling.metric")
         SCALING_TARGET.check(self.target, "scaling.target")
         SCALING_PERIOD.check(self.period, "scaling.period")
-        MIN_CAPACITY.check(self.minimum, "scaling.minimum")
-        MIN_CAPACITY.check(self.maximum, "scaling.maximum")
-        if self.minimum > self.maximum:
-            raise MIN_ABOVE_MAX.error(
-                got=f"{self.minimum} above {self.maximum}",
-                allowed="a minimum of at most the maximum",
-                where="scaling",
-            )
+        _check_limits(self.minimum, self.maximum, "scaling")
         for name in (
             *("scale_out_cooldown", "scale_in_cooldown"),
             *("metric_delay", "instance_seconds", "scale_in_seconds"),
@@ -160,17 +173,13 @@ class TargetTracking:
 
     @property
     def in_below(self) -> float:
-        """The value of the metric below which it scales in: nine tenths of the target."""
-        return 0.9 * self.target
+        """The value of the metric below which it scales in."""
+        return IN_SHARE * self.target
 
-    def wanted(self, load: float) -> int:
-        """Instances for the load of a period.
-
-        AWS does not publish how it computes the new capacity. Here it is the load over the target:
-        that is current capacity x value / target, but no second step for a period that the first
-        step's instances had not seen yet.
-        """
-        return math.ceil(load / self.target)
+    @property
+    def most(self) -> int:
+        """The largest maximum of all times."""
+        return max([self.maximum, *(limits.maximum for limits in self.limits)])
 
 
 @dataclass(frozen=True, slots=True)

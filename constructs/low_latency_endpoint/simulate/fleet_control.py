@@ -7,7 +7,9 @@ import math
 from collections.abc import Callable
 from itertools import count
 
-from .fleet_changes import Rollout, ZoneOutage
+from ..facts.scaling_rules import Cooldowns, calls_policy, wanted_capacity, within
+from ..plan.scaling_pace import METRIC_PERIOD_SECONDS
+from .fleet_changes import CapacityLimits, Rollout, ZoneOutage
 from .scenario import Scenario
 from .world import Workload, World
 
@@ -38,9 +40,14 @@ class FleetControl:
         self._counted = 0
         self._arrived_before = 0
         self._values: list[tuple[float, float]] = []  # per instance, and all requests
-        self._no_out_before = self._no_in_before = 0.0
+        self._high = Alarm()
+        self._low = Alarm()
+        self._cooldowns = Cooldowns()
         if scenario.scaling:
+            self._limits = (scenario.scaling.minimum, scenario.scaling.maximum)
             self.at(scenario.scaling.period, self._end_of_period)
+            for limits in scenario.scaling.limits:
+                self.at(limits.at, lambda limits=limits: self._limit(limits))  # type: ignore[misc]
         if scenario.deployment:
             self.at(scenario.deployment.at, self._deploy)
         for fault in scenario.faults:
@@ -162,68 +169,83 @@ class FleetControl:
         if policy.metric == "invocations":
             value, load = self._per_instance, float(self._counted - self._arrived_before)
         else:
-            most = math.ceil(policy.target * policy.maximum)  # more asks for no more instances
+            most = math.ceil(policy.target * policy.most)  # more asks for no more instances
             value = float(max((world.outstanding(k, most) for k in world.serving), default=0))
             load = value * len(world.serving)
         self._per_instance, self._arrived_before = 0.0, self._counted
-        self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
-        self.at(self._now + policy.period, self._end_of_period)
+        ended = self._now
+        self.at(ended + policy.metric_delay, lambda: self._see(ended, value, load))
+        self.at(ended + policy.period, self._end_of_period)
 
-    def _see(self, value: float, load: float) -> None:
-        """A period's value has reached the alarms."""
+    def _see(self, ended: float, value: float, load: float) -> None:
+        """The value of the period that ended then has reached the alarms."""
         policy = self.scenario.scaling
         assert policy
         self._values.append((value, load))
         out = self._values[-policy.out_datapoints :]
-        if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
-            self._scale(max(self.desired, policy.wanted(load)))
-            return
+        above = len(out) == policy.out_datapoints and min(out)[0] > policy.target
+        if self._high.calls(self._now, above, policy.period):
+            self._scale(max(self.desired, wanted_capacity(load, policy.target)))
+        if ended % METRIC_PERIOD_SECONDS >= policy.period:
+            return  # the alarm for scale-in is judged once a minute
         back = self._values[-policy.in_datapoints :]
-        if len(back) == policy.in_datapoints and max(back)[0] < policy.in_below:
-            self._scale(min(self.desired, policy.wanted(max(load for _, load in back))))
+        below = len(back) == policy.in_datapoints and max(back)[0] < policy.in_below
+        if self._low.calls(self._now, below, METRIC_PERIOD_SECONDS):
+            most = max(load for _, load in back)
+            self._scale(min(self.desired, wanted_capacity(most, policy.target)))
 
     def _scale(self, wanted: int) -> None:
+        """Change the number for the policy, unless an update or a cooldown holds it back."""
+        policy = self.scenario.scaling
+        assert policy
+        change = within(wanted, *self._limits) - self.desired
+        if not change or self.updating or self._cooldowns.hold(self._now, change):
+            return
+        self._cooldowns.begin(change)
+        cooldown = policy.scale_out_cooldown if change > 0 else policy.scale_in_cooldown
+        self._move(change, lambda: self._cooldowns.end(self._now, change, cooldown))
+
+    def _limit(self, limits: CapacityLimits) -> None:
+        """Other limits stand from now on."""
+        self._limits = (limits.minimum, limits.maximum)
+        self._move_within_limits()
+
+    def _move_within_limits(self) -> None:
+        """Change the number for the limits; no cooldown holds it back, and none begins."""
+        change = within(self.desired, *self._limits) - self.desired
+        if change and not self.updating:
+            self._move(change, lambda: None)
+
+    def _move(self, change: int, ended: Callable[[], None]) -> None:
         """Change the number, as one update of the endpoint."""
         policy = self.scenario.scaling
         assert policy
-        # AWS: no increase "unless either a larger scale out is triggered or the cooldown period
-        # ends". Target tracking wants the whole capacity, so more than is desired is larger.
-        wanted = max(policy.minimum, min(policy.maximum, wanted))
-        now = self._now
-        if self.updating or wanted == self.desired:
-            return
-        if wanted > self.desired:
-            self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
-            self._launch(wanted - self.desired, policy.instance_seconds)
-            self.desired = wanted
-            self.updating = True
-            self.at(now + policy.instance_seconds, self._scaled_out)
+        self.desired += change
+        self.updating = True
+        leaving: list[int] = []
+        if change > 0:
+            seconds = policy.instance_seconds
+            self._launch(change, seconds)
         else:
-            if now < max(self._no_in_before, self._no_out_before):
-                return
-            leaving = self._youngest(self.desired - wanted)
-            serving = set(leaving).intersection(self.world.serving)
-            self._retire(leaving)
-            leaving = [k for k in leaving if k in serving]
+            seconds = policy.scale_in_seconds
+            chosen = self._youngest(-change)
+            serving = set(chosen).intersection(self.world.serving)
+            self._retire(chosen)
+            leaving = [k for k in chosen if k in serving]
             self._kept += leaving  # paid for until the update has ended
-            self.desired = wanted
-            self.updating = True
-            self.at(now + policy.scale_in_seconds, lambda: self._scaled_in(leaving))
 
-    def _scaled_out(self) -> None:
-        """The cooldown counts from the success of the activity."""
-        policy = self.scenario.scaling
-        assert policy
-        self.updating = False
-        self._no_out_before = self._now + policy.scale_out_cooldown
+        def end() -> None:
+            self._kept = [k for k in self._kept if k not in leaving]
+            ended()
+            self._end_update()
 
-    def _scaled_in(self, gone: list[int]) -> None:
-        """The update has ended; the cooldown counts from here."""
-        policy = self.scenario.scaling
-        assert policy
-        self._kept = [k for k in self._kept if k not in gone]
+        self.at(self._now + seconds, end)
+
+    def _end_update(self) -> None:
+        """The endpoint can be updated again; limits that changed meanwhile come first."""
         self.updating = False
-        self._no_in_before = self._now + policy.scale_in_cooldown
+        if self.scenario.scaling:
+            self._move_within_limits()
 
     def _youngest(self, number: int) -> list[int]:
         """Instances to take away: those that start, then from the zones that have most."""
@@ -334,4 +356,20 @@ class FleetControl:
 
     def _deployed(self) -> None:
         self._kept = []
-        self.updating = False
+        self._end_update()
+
+
+class Alarm:
+    """An alarm of the scaling policy: since when it is in ALARM."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+
+    def calls(self, now: float, breached: bool, period: float) -> bool:
+        """Judge it; whether it calls its policy now."""
+        if not breached:
+            self.since = None
+            return False
+        if self.since is None:
+            self.since = now
+        return calls_policy(now - self.since, period)

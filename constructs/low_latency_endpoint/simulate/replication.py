@@ -137,7 +137,7 @@ class Replication:
 
 def places_needed(scenario: Scenario) -> int:
     """Places for all instances that may be there at once, those that drain included."""
-    most = max(scenario.instances, scenario.scaling.maximum if scenario.scaling else 0)
+    most = max(scenario.instances, scenario.scaling.most if scenario.scaling else 0)
     if scenario.scaling or scenario.deployment or scenario.faults:
         most = 2 * most * (2 if scenario.deployment else 1)
         if scenario.faults:

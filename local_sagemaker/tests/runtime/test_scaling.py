@@ -26,9 +26,12 @@ class Tracked(Scaled):
         instances: int = 1,
         target: float = 6.0,
         metric: str = PER_INSTANCE,
+        start: float = 0.0,
         **policy: Any,
     ) -> None:
-        self.name = here.endpoint({"InitialInstanceCount": instances})
+        self.name = here.endpoint({"InitialInstanceCount": instances}, wait=not start)
+        here.aws.advance(start)
+        here.settled(self.name)
         super().__init__(here, f"endpoint/{self.name}/variant/primary")
         self.register(least, most)
         self.answer = self.track(target, metric, **policy)
@@ -84,12 +87,62 @@ def test_out_after_three_minutes_in_proportion_and_in_after_fifteen(quick):
     assert len(tracked.activities) == 2
 
 
-def test_the_cooldown_holds_a_second_step_back(quick):
+def test_the_cooldown_holds_a_scale_out_back_that_is_not_larger(quick):
     tracked = Tracked(quick, target=6.0, ScaleOutCooldown=230)
     assert [tracked.minute(12) for _ in range(3)] == [1, 1, 2]
-    # Twice the traffic: three minutes above the target, but the cooldown is almost four.
-    assert [tracked.minute(48) for _ in range(3)] == [2, 2, 2]
-    assert tracked.minute(48) == 8
+    # One instance more, as before: above the target each minute, but the cooldown is almost four.
+    assert [tracked.minute(18) for _ in range(3)] == [2, 2, 2]
+    assert tracked.minute(18) == 3
+
+
+def test_a_larger_scale_out_does_not_wait_for_the_cooldown(quick):
+    tracked = Tracked(quick, target=6.0, ScaleOutCooldown=230)
+    assert [tracked.minute(12) for _ in range(3)] == [1, 1, 2]
+    assert tracked.minute(24) == 4  # two more, after one
+
+
+def test_without_a_cooldown_a_policy_has_five_minutes(quick):
+    tracked = Tracked(quick, target=6.0)
+    assert [tracked.minute(12) for _ in range(3)] == [1, 1, 2]
+    assert [tracked.minute(18) for _ in range(5)] == [2, 2, 2, 2, 2]
+    assert tracked.minute(18) == 3
+
+
+def test_a_scale_out_ends_the_cooldown_for_scale_in(quick):
+    """As documented, only scale-in waits, and only for scale-in."""
+    tracked = Tracked(quick, target=6.0, instances=3, ScaleInCooldown=3600, ScaleOutCooldown=0)
+    assert [tracked.minute(12) for _ in range(15)][-1] == 2  # 4 of 6: below 5.4 with three
+    assert [tracked.minute(18) for _ in range(3)][-1] == 3
+    assert [tracked.minute(12) for _ in range(14)][-1] == 3
+    assert tracked.minute(12) == 2
+
+
+def test_a_minute_counts_the_instances_that_served_in_it(site):
+    """24 a minute need four: not more because in the last minute only a part had four instances."""
+    here = site({"model": taking(0.0)}, provision_time=90.0)
+    tracked = Tracked(here, target=6.0, start=90.0, ScaleOutCooldown=0)
+    found = []
+    for _ in range(8):
+        here.invoke_many(tracked.name, 12, at_once=2)
+        here.aws.advance(30)
+        here.invoke_many(tracked.name, 12, at_once=2)
+        here.aws.advance(30)
+        found.append(here.described(tracked.name)["ProductionVariants"][0]["DesiredInstanceCount"])
+    assert found == [1, 1, 4, 4, 4, 4, 4, 4]
+
+
+def test_limits_that_change_move_the_capacity_at_once(quick):
+    tracked = Tracked(quick, target=6.0)
+    tracked.scaling.register_scalable_target(**tracked.key, MinCapacity=3)
+    quick.aws.advance(10)
+    assert tracked.desired == 3
+    tracked.scaling.register_scalable_target(**tracked.key, MinCapacity=1, MaxCapacity=2)
+    quick.aws.advance(10)
+    assert tracked.desired == 2  # although it has scaled out just now
+    assert [activity["Cause"] for activity in tracked.activities] == [
+        "maximum capacity was set to 2",
+        "minimum capacity was set to 3",
+    ]
 
 
 @pytest.mark.parametrize(("most", "expected"), [(4, 4), (50, 9)])
@@ -151,6 +204,35 @@ def test_steps_move_a_variant_by_how_far_its_alarm_is_breached(quick):
         AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
     )["AlarmHistoryItems"]
     assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
+
+
+def test_in_a_cooldown_a_larger_step_adds_the_difference(quick):
+    """AWS's example: two were added, so that of a step of three one is added."""
+    name = quick.endpoint()
+    scaled = Scaled(quick, f"endpoint/{name}/variant/primary")
+    scaled.register(1, 9)
+    arn = scaled.step(
+        {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 10, "ScalingAdjustment": 2},
+        {"MetricIntervalLowerBound": 10, "ScalingAdjustment": 3},
+    )
+    put_alarm(
+        quick.aws.client("cloudwatch"),
+        f"{name}-high",
+        "Invocations",
+        AlarmActions=[arn],
+        Namespace="AWS/SageMaker",
+        Statistic="Sum",
+        Dimensions=dimensions(EndpointName=name, VariantName="primary"),
+        Threshold=5,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    found = []
+    for requests in (6, 6, 20, 20, 20, 20, 20, 20, 20):
+        quick.invoke_many(name, requests)
+        quick.aws.advance(60)
+        found.append(quick.settled(name)["ProductionVariants"][0]["DesiredInstanceCount"])
+    # The cooldown of 300 s begins anew with the larger step; after it three more are added.
+    assert found == [3, 3, 4, 4, 4, 4, 4, 4, 7]
 
 
 def test_the_ten_second_metric_scales_out_within_half_a_minute(site):

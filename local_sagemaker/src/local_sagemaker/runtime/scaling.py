@@ -1,31 +1,36 @@
-"""Acting on scaling policies: alarms read, capacity moved, activities written down."""
+"""Acting on scaling policies: alarms read, capacity moved, activities written down.
+
+The rules are in :mod:`.scaling_rules`.
+"""
 
 from __future__ import annotations
 
 import math
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..cloudwatch.alarm_api import put_metric_alarm
 from ..cloudwatch.metric_alarms import alarm_queries, main_query
 from ..cloudwatch.metric_api import get_metric_data
-from ..cloudwatch.metric_store import as_moment
-from ..cloudwatch.state import CloudWatchState, state_at
+from ..cloudwatch.metric_store import as_moment, as_seconds
+from ..cloudwatch.state import AlarmRecord, CloudWatchState, state_at
 from ..hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .clock import TICK
 from .meter import Place
+from .scaling_rules import (
+    DEFAULT_COOLDOWN,
+    IN_MINUTES,
+    IN_SHARE,
+    OUT_DATAPOINTS,
+    Cooldowns,
+    calls_policy,
+    wanted_capacity,
+    within,
+)
 
-# Target tracking: the alarms of a policy, and the capacity that follows from them.
-#
-# Sources: Application Auto Scaling user guide, "How target tracking scaling works"; SageMaker
-# developer guide, "Auto scaling policies". That the scale-in alarm stands at nine tenths of the
-# target over fifteen minutes, and the scale-out alarm at the target over three, is what the alarms
-# that AWS makes look like.
-
-
-_LOW_SHARE = 0.9
 _MINUTE = 60
 
 PREDEFINED: dict[str, tuple[str, str, int]] = {
@@ -101,9 +106,9 @@ def alarm_requests(policy: Mapping[str, Any]) -> list[dict[str, Any]]:
     predefined = configuration.get("PredefinedMetricSpecification") or {}
     period = PREDEFINED.get(predefined.get("PredefinedMetricType", ""), ("", "", _MINUTE))[2]
     target = float(configuration["TargetValue"])
-    sides = [("AlarmHigh", "GreaterThanThreshold", target, period, 3)]
+    sides = [("AlarmHigh", "GreaterThanThreshold", target, period, OUT_DATAPOINTS)]
     if not configuration.get("DisableScaleIn"):
-        sides.append(("AlarmLow", "LessThanThreshold", target * _LOW_SHARE, _MINUTE, 15))
+        sides.append(("AlarmLow", "LessThanThreshold", IN_SHARE * target, _MINUTE, IN_MINUTES))
     requests = []
     for side, operator, threshold, length, count in sides:
         metric = _queries(configuration, policy["ResourceId"], length)
@@ -125,21 +130,6 @@ def alarm_requests(policy: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     return requests
 
-
-def wanted_capacity(capacity: int, value: float, target: float, minimum: int, maximum: int) -> int:
-    """Give the capacity that brings a metric per instance to its target.
-
-    Examples
-    --------
-    >>> wanted_capacity(2, 900.0, 600.0, 1, 10), wanted_capacity(4, 100.0, 600.0, 1, 10)
-    (3, 1)
-    """
-    wanted = math.ceil(capacity * value / target - 1e-9)
-    return max(minimum, min(maximum, wanted))
-
-
-_DEFAULT_COOLDOWN = 300.0
-"""Seconds, for SageMaker. Source: SageMaker developer guide, "Auto scaling policies"."""
 
 Move = Callable[[Place, str, int, Callable[[str | None], None]], bool]
 """Place, resource id, count, and what to call at the end with what went wrong.
@@ -198,13 +188,38 @@ def drop_alarms(place: Place, policy: Mapping[str, Any]) -> None:
             state.alarms.pop(alarm["AlarmName"], None)
 
 
-@dataclass
-class _Cooling:
-    """Since when a target's cooldowns count: the end of its last activities."""
+class _Wish(NamedTuple):
+    """A capacity that a policy or a limit asks for."""
 
-    out: float = float("-inf")
-    back: float = float("-inf")
+    capacity: int
+    change: int  # by which the cooldowns judge it
+    cooldown: float | None  # seconds; None for a limit, which begins none
+    cause: str
+
+
+_PERIODS_KEPT = 100  # ticks: more than the fifteen minutes of a scale-in alarm
+
+
+@dataclass
+class _Progress:
+    """What is under way at a scalable target, and how many instances served until now."""
+
+    cooldowns: Cooldowns = field(default_factory=Cooldowns)
     moving: bool = False
+    failed_at: float = -math.inf
+    counts: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_PERIODS_KEPT))
+
+    def note(self, at: float, capacity: int | None) -> None:
+        """Note the instances that served in the tick up to now; during an update those before it."""
+        if capacity is not None:
+            self.counts.append((at, capacity))
+        elif self.counts:
+            self.counts.append((at, self.counts[-1][1]))
+
+    def served(self, begin: float, end: float) -> float:
+        """Give the instances that served in a period, on average."""
+        counts = [count for at, count in self.counts if begin < at <= end]
+        return sum(counts) / len(counts) if counts else float(self.counts[-1][1])
 
 
 @dataclass
@@ -213,7 +228,7 @@ class TargetTracking:
 
     move: Move
     now: Callable[[], float]
-    _cooling: dict[tuple[Place, TargetKey], _Cooling] = field(default_factory=dict)
+    _progress: dict[tuple[Place, TargetKey], _Progress] = field(default_factory=dict)
 
     def act(self, place: Place, at: float) -> None:
         """Look at every target of an account and region once."""
@@ -223,110 +238,78 @@ class TargetTracking:
                 self._act_on(place, state, key, at)
 
     def _act_on(self, place: Place, state: Scaling, key: TargetKey, at: float) -> None:
-        cooling = self._cooling.setdefault((place, key), _Cooling())
-        target = state.targets.get(key)
-        if target is None or cooling.moving:
-            return
+        progress = self._progress.setdefault((place, key), _Progress())
         capacity = _capacity(place, key)
-        if capacity is None:
+        progress.note(at, capacity)
+        if capacity is None or progress.moving:
             return
+        if self._keep_within_limits(place, state, key):
+            return
+        wish = self._wish_of_policies(place, state, key, capacity, at)
+        if wish is not None:
+            self._begin(place, state, key, wish)
+
+    def _keep_within_limits(self, place: Place, state: Scaling, key: TargetKey) -> bool:
+        """Move a capacity that its limits do not allow; whether that was begun.
+
+        What failed is tried again after a minute: AWS does not say when.
+        """
+        target = state.targets.get(key)
+        capacity = _capacity(place, key)
+        if target is None or capacity is None:
+            return False
+        if self.now() < self._progress[place, key].failed_at + _MINUTE:
+            return False
+        allowed = within(capacity, target["MinCapacity"], target["MaxCapacity"])
+        if allowed == capacity:
+            return False
+        limit = "minimum" if allowed > capacity else "maximum"
+        cause = f"{limit} capacity was set to {allowed}"
+        self._begin(place, state, key, _Wish(allowed, allowed - capacity, None, cause))
+        return True
+
+    def _wish_of_policies(
+        self, place: Place, state: Scaling, key: TargetKey, capacity: int, at: float
+    ) -> _Wish | None:
+        """Give the change to make for the policies of a target, the largest capacity of all."""
+        target = state.targets[key]
+        progress = self._progress[place, key]
         suspended = target["SuspendedState"]
         all_policies = [p for (owner, _), p in list(state.policies.items()) if owner == key]
         policies = [p for p in all_policies if p.get("TargetTrackingScalingPolicyConfiguration")]
+        base = progress.cooldowns.step_base(at, capacity)
         steps = [
             wish
             for policy in all_policies
             if policy.get("StepScalingPolicyConfiguration")
-            and (wish := self._step(place, policy, target, capacity, at))
+            and (wish := _step(place, policy, target, capacity, base, at))
         ]
-        outs = [wish for wish in steps if wish[0] > capacity]
-        ins: list[tuple[int, Mapping[str, Any], str]] = []
-        for policy in policies:
-            wish = self._wish(place, policy, target, capacity, at)
-            if wish is None:
-                continue
-            (outs if wish[0] > capacity else ins).append(wish)
-        if outs and not suspended["DynamicScalingOutSuspended"]:
-            best = max(outs, key=lambda wish: wish[0])
-            cooldown = _cooldown(best[1], "ScaleOutCooldown")
-            if at >= cooling.out + cooldown:
-                self._begin(place, state, key, best, cooling, out=True)
-            return
-        # All tracking policies must agree to scale in, and the largest capacity is chosen. Source:
-        # Application Auto Scaling user guide.
-        ins = (ins if len(ins) == len(policies) else []) + [w for w in steps if w[0] < capacity]
-        if ins and not outs and not suspended["DynamicScalingInSuspended"]:
-            most = max(ins, key=lambda wish: wish[0])
-            cooldown = _cooldown(most[1], "ScaleInCooldown")
-            # A scale-in does not follow a scale-out sooner than its own cooldown either.
-            if most[0] < capacity and at >= max(cooling.back, cooling.out) + cooldown:
-                self._begin(place, state, key, most, cooling, out=False)
+        tracked = [
+            wish
+            for policy in policies
+            if (wish := _track(place, policy, target, capacity, progress, at))
+        ]
+        outs = [wish for wish in (*steps, *tracked) if wish.capacity > capacity]
+        if outs:
+            if suspended["DynamicScalingOutSuspended"]:
+                return None
+            wishes = outs
+        else:
+            if suspended["DynamicScalingInSuspended"]:
+                return None
+            # All tracking policies must agree to scale in, and the largest capacity is chosen.
+            # Source: Application Auto Scaling user guide.
+            agreed = tracked if len(tracked) == len(policies) else []
+            wishes = [*agreed, *(wish for wish in steps if wish.capacity < capacity)]
+        if not wishes:
+            return None
+        best = max(wishes, key=lambda wish: wish.capacity)
+        held = best.capacity == capacity or progress.cooldowns.hold(at, best.change)
+        return None if held else best
 
-    def _wish(
-        self,
-        place: Place,
-        policy: Mapping[str, Any],
-        target: Mapping[str, Any],
-        capacity: int,
-        at: float,
-    ) -> tuple[int, Mapping[str, Any], str] | None:
-        """Give the capacity that a policy wants and the alarm it goes by; None for no change."""
-        cloudwatch = state_at(place)
-        goal = float(policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"])
-        bounds = target["MinCapacity"], target["MaxCapacity"]
-        for number, entry in enumerate(policy.get("Alarms") or []):
-            alarm = cloudwatch.alarms.get(entry["AlarmName"])
-            if alarm is None or alarm.state != "ALARM":
-                continue
-            values = _values(cloudwatch, alarm.settings, at)
-            if not values:
-                continue
-            value = values[0] if number == 0 else max(values)
-            wanted = wanted_capacity(capacity, value, goal, *bounds)
-            if number == 0 and wanted > capacity:
-                return wanted, policy, alarm.name
-            if number == 1:
-                return min(wanted, capacity), policy, alarm.name
-        return None
-
-    @staticmethod
-    def _step(
-        place: Place, policy: Mapping[str, Any], target: Mapping[str, Any], capacity: int, at: float
-    ) -> tuple[int, Mapping[str, Any], str] | None:
-        """Give what a step scaling policy wants of an alarm in ALARM; None for no change."""
-        # Called each minute of the ALARM: CloudWatch user guide, "Alarm actions".
-        cloudwatch = state_at(place)
-        for alarm in list(cloudwatch.alarms.values()):
-            settings = alarm.settings
-            if policy["PolicyARN"] not in settings.get("AlarmActions", []) or at % _MINUTE >= TICK:
-                continue
-            if alarm.state != "ALARM" or not settings["ActionsEnabled"]:
-                continue
-            if settings.get("Threshold") is None:  # a composite's, or a band's: no step is known
-                continue
-            for value in _values(cloudwatch, settings, at)[:1]:
-                wanted = stepped_capacity(
-                    capacity,
-                    value - float(settings["Threshold"]),
-                    policy["StepScalingPolicyConfiguration"],
-                    target["MinCapacity"],
-                    target["MaxCapacity"],
-                )
-                if wanted != capacity:
-                    return wanted, policy, alarm.name
-        return None
-
-    def _begin(
-        self,
-        place: Place,
-        state: Scaling,
-        key: TargetKey,
-        wish: tuple[int, Mapping[str, Any], str],
-        cooling: _Cooling,
-        *,
-        out: bool,
-    ) -> None:
-        count, policy, alarm = wish
+    def _begin(self, place: Place, state: Scaling, key: TargetKey, wish: _Wish) -> None:
+        progress = self._progress[place, key]
+        count, cooldown = wish.capacity, wish.cooldown
         began = as_moment(self.now())
         # Of copies the words are ours.
         what = "copy" if key[1].startswith("inference-component/") else "instance"
@@ -337,8 +320,7 @@ class TargetTracking:
             "ResourceId": key[1],
             "ScalableDimension": key[2],
             "Description": text,
-            "Cause": f"monitor alarm {alarm} in state ALARM triggered policy "
-            f"{policy['PolicyName']}",
+            "Cause": wish.cause,
             "StartTime": began,
             "StatusCode": "InProgress",
             "StatusMessage": f"Successfully set desired {what} count to {count}. Waiting for "
@@ -346,30 +328,103 @@ class TargetTracking:
         }
 
         def ended(problem: str | None) -> None:
-            cooling.moving = False
+            progress.moving = False
             activity["EndTime"] = as_moment(self.now())
             activity["StatusCode"] = "Failed" if problem else "Successful"
             activity["StatusMessage"] = problem or (
                 f"Successfully set desired {what} count to {count}. Change successfully "
                 "fulfilled by sagemaker."
             )
-            if not problem and out:
-                cooling.out = self.now()
-            elif not problem:
-                cooling.back = self.now()
+            if problem:
+                progress.failed_at = self.now()
+            elif cooldown is not None:
+                progress.cooldowns.end(self.now(), wish.change, cooldown)
+            self._keep_within_limits(place, state, key)
 
-        cooling.moving = True
+        progress.moving = True
+        if cooldown is not None:
+            progress.cooldowns.begin(wish.change)
         if self.move(place, key[1], count, ended):
             state.activities.insert(0, activity)
         else:
-            cooling.moving = False
+            progress.moving = False
 
 
-def _cooldown(policy: Mapping[str, Any], name: str) -> float:
-    if steps := policy.get("StepScalingPolicyConfiguration"):
-        return float(steps.get("Cooldown", _DEFAULT_COOLDOWN))
+def _track(
+    place: Place,
+    policy: Mapping[str, Any],
+    target: Mapping[str, Any],
+    capacity: int,
+    progress: _Progress,
+    at: float,
+) -> _Wish | None:
+    """Give the capacity that a tracking policy wants of the alarm that calls it; None if none does."""
+    cloudwatch = state_at(place)
     configuration = policy["TargetTrackingScalingPolicyConfiguration"]
-    return float(configuration.get(name, _DEFAULT_COOLDOWN))
+    goal = float(configuration["TargetValue"])
+    limits = target["MinCapacity"], target["MaxCapacity"]
+    for number, entry in enumerate(policy.get("Alarms") or []):
+        alarm = cloudwatch.alarms.get(entry["AlarmName"])
+        if alarm is None or not _calls(alarm, at):
+            continue
+        loads = _loads(cloudwatch, configuration, alarm.settings, progress, at)
+        if not loads:
+            continue
+        load = loads[0] if number == 0 else max(loads)
+        wanted = within(wanted_capacity(load, goal), *limits)
+        cause = _cause(alarm, policy)
+        if number == 0 and wanted > capacity:
+            cooldown = float(configuration.get("ScaleOutCooldown", DEFAULT_COOLDOWN))
+            return _Wish(wanted, wanted - capacity, cooldown, cause)
+        if number == 1:
+            wanted = min(wanted, capacity)
+            cooldown = float(configuration.get("ScaleInCooldown", DEFAULT_COOLDOWN))
+            return _Wish(wanted, wanted - capacity, cooldown, cause)
+    return None
+
+
+def _step(
+    place: Place,
+    policy: Mapping[str, Any],
+    target: Mapping[str, Any],
+    capacity: int,
+    base: int,
+    at: float,
+) -> _Wish | None:
+    """Give what a step scaling policy wants of an alarm that calls it; None for no change."""
+    cloudwatch = state_at(place)
+    steps = policy["StepScalingPolicyConfiguration"]
+    cooldown = float(steps.get("Cooldown", DEFAULT_COOLDOWN))
+    limits = target["MinCapacity"], target["MaxCapacity"]
+    for alarm in list(cloudwatch.alarms.values()):
+        settings = alarm.settings
+        if policy["PolicyARN"] not in settings.get("AlarmActions", []):
+            continue
+        if not settings["ActionsEnabled"] or not _calls(alarm, at):
+            continue
+        if settings.get("Threshold") is None:  # a composite's, or a band's: no step is known
+            continue
+        for _, value in _points(cloudwatch, settings, at)[:1]:
+            breach = value - float(settings["Threshold"])
+            wanted = stepped_capacity(capacity, breach, steps, *limits)
+            change = wanted - capacity
+            if change > 0:
+                wanted = stepped_capacity(base, breach, steps, *limits)
+                change = wanted - base
+            if wanted > capacity or change < 0:
+                return _Wish(wanted, change, cooldown, _cause(alarm, policy))
+    return None
+
+
+def _calls(alarm: AlarmRecord, at: float) -> bool:
+    """Say whether an alarm calls its policies at a tick."""
+    if alarm.state != "ALARM":
+        return False
+    return calls_policy(at - as_seconds(alarm.outcome["StateTransitionedTimestamp"]), TICK)
+
+
+def _cause(alarm: AlarmRecord, policy: Mapping[str, Any]) -> str:
+    return f"monitor alarm {alarm.name} in state ALARM triggered policy {policy['PolicyName']}"
 
 
 def _capacity(place: Place, key: TargetKey) -> int | None:
@@ -392,8 +447,33 @@ def _capacity(place: Place, key: TargetKey) -> int | None:
     return None
 
 
-def _values(state: CloudWatchState, settings: Mapping[str, Any], at: float) -> list[float]:
-    """Give the datapoints that an alarm was judged by, the newest first."""
+def _loads(
+    state: CloudWatchState,
+    configuration: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    progress: _Progress,
+    at: float,
+) -> list[float]:
+    """Give the load of each period that a tracking policy's alarm was judged by, the newest first."""
+    predefined = configuration.get("PredefinedMetricSpecification") or {}
+    _, statistic, period = PREDEFINED.get(predefined.get("PredefinedMetricType", ""), ("", "", 0))
+    if statistic == "Sum":  # invocations per instance; all of them are a metric too
+        settings = {**settings, "MetricName": "Invocations"}
+        return [value for _, value in _points(state, settings, at)]
+    if period:  # the alarm for scale-in has the high-resolution metric by the minute
+        count = int(settings["EvaluationPeriods"]) * int(settings["Period"]) // period
+        settings = {**settings, "Period": period, "EvaluationPeriods": count}
+    length = period or _MINUTE
+    return [
+        value * progress.served(begin, begin + length)
+        for begin, value in _points(state, settings, at)
+    ]
+
+
+def _points(
+    state: CloudWatchState, settings: Mapping[str, Any], at: float
+) -> list[tuple[float, float]]:
+    """Give the datapoints that an alarm was judged by, each with its begin, the newest first."""
     queries = alarm_queries(settings)
     main = main_query(settings, queries)
     stat = main.get("MetricStat") or {}
@@ -407,5 +487,6 @@ def _values(state: CloudWatchState, settings: Mapping[str, Any], at: float) -> l
     }
     for result in get_metric_data(state, request)["MetricDataResults"]:
         if result["Id"] == main["Id"]:
-            return [float(value) for value in result["Values"]]
+            times = [as_seconds(moment) for moment in result["Timestamps"]]
+            return list(zip(times, map(float, result["Values"]), strict=True))
     return []
