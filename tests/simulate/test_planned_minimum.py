@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds
+from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import (
     Constant,
     Scenario,
@@ -22,7 +22,9 @@ FACTOR = 0.65
 PEAK = 400.0
 
 
-def seconds_over_target(minimum: int, levels: tuple[tuple[float, float], ...]) -> float:
+def seconds_over_target(
+    minimum: int, levels: tuple[tuple[float, float], ...], cooldown: float = 60.0
+) -> float:
     scenario = Scenario(
         service=Constant(SERVICE),
         traffic=ShapedLoop(PEAK, Shape("faster than scaling", "", levels)),
@@ -30,7 +32,7 @@ def seconds_over_target(minimum: int, levels: tuple[tuple[float, float], ...]) -
         routing="LEAST_OUTSTANDING_REQUESTS",
         latency_target=TARGET,
         scaling=TargetTracking(
-            MEASURED * FACTOR * 60, minimum, maximum=60, scale_out_cooldown=60.0
+            MEASURED * FACTOR * 60, minimum, maximum=60, scale_out_cooldown=cooldown
         ),
     )
     run = simulate(
@@ -54,10 +56,21 @@ def test_a_rise_at_the_stated_rate_keeps_the_target_from_the_planned_minimum() -
     measured = MeasuredThroughput(
         peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, rise_tps_per_minute=6.0
     )
-    minimum = fewest_for_rises(measured)
+    minimum = fewest_for_rises(measured, rise_seconds(300, 60))
     assert minimum == 12
     assert seconds_over_target(minimum, rising(minimum, 6.0)) == 0
     assert seconds_over_target(minimum // 2, rising(minimum // 2, 6.0)) >= 300
+
+
+def test_a_rise_keeps_the_target_although_the_cooldown_is_long() -> None:
+    """Ten minutes: 21.5 minutes of 6 a minute are 129 requests a second, and 129 / 6.3 is 20.5."""
+    measured = MeasuredThroughput(
+        peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, rise_tps_per_minute=6.0
+    )
+    minimum = fewest_for_rises(measured, rise_seconds(300, 600))
+    assert minimum == 21
+    assert seconds_over_target(minimum, rising(minimum, 6.0), 600.0) == 0
+    assert seconds_over_target(6, rising(6, 6.0), 600.0) >= 300  # as late as with a short one
 
 
 @pytest.mark.parametrize("start", [0.05, 0.25])
@@ -66,8 +79,8 @@ def test_a_jump_keeps_the_target_from_the_planned_minimum(start: float) -> None:
     measured = MeasuredThroughput(
         peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, from_tps=start * PEAK
     )
-    minimum = fewest_for_rises(measured)
+    minimum = fewest_for_rises(measured, rise_seconds(300, 60))
     assert minimum == 25
     levels = ((600.0, start), (2400.0, 1.0))
     assert seconds_over_target(minimum, levels) == 0
-    assert seconds_over_target(minimum // 2, levels) >= jump_seconds(None)
+    assert seconds_over_target(minimum // 2, levels) >= jump_seconds(300)

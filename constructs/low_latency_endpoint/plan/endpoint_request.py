@@ -22,7 +22,7 @@ from ..options.scaling import whole_seconds
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import RoutingStrategy, check_pools
 from .model_memory import check_itl
-from .scaling_pace import INSTANCE_SECONDS, start_floor
+from .scaling_pace import INSTANCE_SECONDS, SCALE_OUT_SECONDS, rise_seconds, start_floor
 from .serving import Serving
 from .variant_shares import VariantShare
 
@@ -140,6 +140,17 @@ class EndpointRequest(LoadOptions):
         """From the decision to add an instance until it serves, as stated or assumed."""
         least = max(INSTANCE_SECONDS, start_floor(self.serving.weight_bytes))
         return whole_seconds(self.scaling.instance_start) or least
+
+    @property
+    def scale_out_seconds(self) -> int:
+        """The cooldown after scaling out, as stated or the default."""
+        cooldown = whole_seconds(self.scaling.scale_out_cooldown)
+        return SCALE_OUT_SECONDS if cooldown is None else cooldown
+
+    @property
+    def rise_seconds(self) -> int:
+        """How far scaling lags behind traffic that goes on rising."""
+        return rise_seconds(self.start_seconds, self.scale_out_seconds)
 
     @property
     def is_generative(self) -> bool:

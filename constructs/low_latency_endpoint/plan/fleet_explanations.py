@@ -12,7 +12,7 @@ from ..report.numbers import plain_number, readable
 from .decisions import Decision
 from .endpoint_request import EndpointRequest
 from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, Plan, ScalingPolicy
-from .scaling_pace import fewest_for_rises, rise_seconds
+from .scaling_pace import fewest_for_rises
 from .token_explanations import cache_note, explain_in_flight
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
@@ -113,8 +113,8 @@ def _min_instances(plan: Plan) -> Decision:
         if unscaled
         else "one per client zone and at least two, so that no zone is without at quiet hours"
         + (
-            "; and what bridges the time until scaling has followed: of a rise what comes in its lag (2.5 "
-            "minutes and two starts) / what the safety factor leaves of an instance, and no more than "
+            "; and what bridges the time until scaling has followed: of a rise what comes in its lag (1.5 "
+            "minutes, two starts, and between them the cooldown of scaling out, a minute at least, to full minutes) / what the safety factor leaves of an instance, and no more than "
             "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
             "where as many are kept before it"
             if measured and measured.states_rises
@@ -325,7 +325,7 @@ def _by_littles_law(request: EndpointRequest) -> str:
 
 def _rises(request: EndpointRequest) -> dict[str, Any]:
     """The rises of traffic that are stated, and what they ask for."""
-    measured, starts = request.throughput, request.start_seconds
+    measured, lag_seconds = request.throughput, request.rise_seconds
     if measured is None or not measured.states_rises:
         return {}
     told: dict[str, Any] = {
@@ -340,10 +340,13 @@ def _rises(request: EndpointRequest) -> dict[str, Any]:
         held = limit * HELD_SHARE
         worked = f"{plain_number(measured.peak_tps)} / ({plain_number(limit)} x {plain_number(HELD_SHARE)}) = {plain_number(measured.peak_tps / held, 3)}"
     else:
-        rise, lag = measured.rise_tps_per_minute or 0, rise_seconds(starts) / 60
-        told |= {"rise in TPS per minute": rise, "an instance's start in seconds": starts}
+        rise = measured.rise_tps_per_minute or 0
+        lag = lag_seconds / 60
+        told["rise in TPS per minute"] = rise
+        told["an instance's start in seconds"] = request.start_seconds
+        told["scale-out cooldown in seconds"] = request.scale_out_seconds
         told["scaling's lag in minutes"] = lag
         free = limit * (1 - share)
         worked = f"{plain_number(rise)} x {plain_number(lag)} / ({plain_number(limit)} x (1 - {plain_number(share)}))"
         worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
-    return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, starts)}
+    return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, lag_seconds)}

@@ -18,8 +18,6 @@ from .plan import (
     DEFAULT_OVERHEAD_SHARE,
     HEADROOM,
     INVOCATIONS_METRIC,
-    SCALE_IN_SECONDS,
-    SCALE_OUT_SECONDS,
     WARM_UP_MISS,
     WARM_UP_MOST,
     AlarmThreshold,
@@ -30,7 +28,7 @@ from .plan import (
     needed_at_peak,
 )
 from .routing import recommend_routing
-from .scaling_pace import fewest_for_rises
+from .scaling_pace import SCALE_IN_SECONDS, fewest_for_rises
 from .token_plan import InFlight, TokenPlan, token_plan
 
 
@@ -114,7 +112,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     smallest = minimum
     if smallest is None:
         measured = request.throughput
-        rises = fewest_for_rises(measured, request.start_seconds) if measured else 1
+        rises = fewest_for_rises(measured, request.rise_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
     largest = maximum or (
@@ -145,6 +143,7 @@ def _scaling(
 ) -> ScalingPolicy | None:
     """The policy, where there is a target and room; language models count in flight."""
     given, measured = request.scaling, request.throughput
+    scale_in = whole_seconds(given.scale_in_cooldown)
     if not given.enabled or fleet.minimum == fleet.maximum:
         return None
     if given.concurrency_target is not None:
@@ -160,13 +159,9 @@ def _scaling(
     return ScalingPolicy(
         metric,
         target,
-        _or(whole_seconds(given.scale_out_cooldown), SCALE_OUT_SECONDS),
-        _or(whole_seconds(given.scale_in_cooldown), SCALE_IN_SECONDS),
+        request.scale_out_seconds,
+        SCALE_IN_SECONDS if scale_in is None else scale_in,
     )
-
-
-def _or(stated: int | None, default: int) -> int:
-    return default if stated is None else stated
 
 
 def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolicy | None) -> None:

@@ -20,8 +20,6 @@ from .token_plan import InFlight, TokenPlan
 
 INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
 CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
-SCALE_OUT_SECONDS = 60
-SCALE_IN_SECONDS = 300
 DEFAULT_OVERHEAD_SHARE = 0.2
 HEADROOM = Fraction(3, 2)
 KEEPALIVE_SECONDS = 60

@@ -12,7 +12,7 @@ from ..report.numbers import milliseconds, plain_number, readable
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .plan import Plan
-from .scaling_pace import fewest_for_rises, jump_seconds, start_floor
+from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
 
 NOBODY_NOTIFIED = (
@@ -180,7 +180,7 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
         "instance)"
     )
     if measured.states_rises:
-        fewest = fewest_for_rises(measured, starts)
+        fewest = fewest_for_rises(measured, plan.request.rise_seconds)
         if fleet.minimum < fewest:
             yield PlanWarning(
                 "minimum-below-rise",
@@ -195,8 +195,19 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
             f"the minimum of {fleet.minimum} holds {readable(kept)} of {readable(measured.peak_tps)} TPS at "
             f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late {late}. State "
             "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
-            f"{enough} hold a jump to the peak. scaling.schedule raises it at known hours only",
+            f"{enough} hold a jump to the peak. scaling.schedule raises it at known hours only"
+            + _second_jump(plan.request.scale_out_seconds),
         )
+
+
+def _second_jump(cooldown: int) -> str:
+    """What a stated cooldown of scaling out adds to the time after a jump."""
+    if cooldown <= SCALE_OUT_SECONDS:
+        return ""
+    return (
+        f". A second jump that is not larger than the first waits up to {readable(cooldown / 60)} minutes "
+        "more: scaling.scale_out_cooldown"
+    )
 
 
 def _start(plan: Plan) -> Iterator[PlanWarning]:

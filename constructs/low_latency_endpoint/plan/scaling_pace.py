@@ -26,6 +26,12 @@ INSTANCE_SECONDS = 300
 by AWS's pages. AWS has published 258 to 525 s for a language model of 16 GB (blog of June 2026 on
 container caching)."""
 
+SCALE_OUT_SECONDS = 60
+"""The cooldown after scaling out, where nobody states it: one period of the metric."""
+
+SCALE_IN_SECONDS = 300
+"""The cooldown after scaling in, where nobody states it: AWS's default."""
+
 START_SECONDS, START_BYTES_PER_SECOND = 225, 1_000_000_000
 """Of a start, what does not depend on the weights, and how fast these come: assumed, optimistic.
 Weights are moved twice, from S3 onto the disk and from there into memory; with 16 GB both together
@@ -37,24 +43,31 @@ def start_floor(weight_bytes: int) -> int:
     return math.ceil(START_SECONDS + 2 * weight_bytes / START_BYTES_PER_SECOND)
 
 
-def jump_seconds(instance_seconds: int | None) -> int:
-    """From a jump at the start of a minute until the instances that it needs serve."""
-    start = instance_seconds or INSTANCE_SECONDS
-    return OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + start
+def jump_seconds(instance_seconds: int) -> int:
+    """From a jump at the start of a minute until the instances that it needs serve.
+
+    They are one scale-out. A cooldown holds it back only where another one, as large, came before.
+    """
+    return OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + instance_seconds
 
 
-def rise_seconds(instance_seconds: int | None) -> int:
+def rise_seconds(instance_seconds: int, cooldown: int) -> int:
     """How far the fleet lags behind traffic that goes on rising.
 
-    The last value seen is of the middle of a minute (a minute and a half before, with the delay);
-    the endpoint takes one update at a time, so what is decided now serves after one start, and is
-    all there is until the next one, decided up to a minute after it, has ended.
+    The last value seen is of the middle of a minute: a minute and a half before, with the delay. What
+    is decided on it serves after one start, and is all there is until the next scale-out serves. That
+    one is decided at the first full minute after the start of the first and its cooldown, which is
+    counted as a minute at least; or, where the first was enough for a while, after three minutes above
+    the target. AWS lets a larger scale-out through before, and does not define larger: it is not
+    counted on.
     """
-    start = instance_seconds or INSTANCE_SECONDS
-    return METRIC_DELAY_SECONDS + METRIC_PERIOD_SECONDS * 3 // 2 + 2 * start
+    period = METRIC_PERIOD_SECONDS
+    held_back = instance_seconds + max(cooldown, period)
+    decided = max(OUT_DATAPOINTS * period, period * math.ceil(held_back / period))
+    return METRIC_DELAY_SECONDS + period // 2 + decided + instance_seconds
 
 
-def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None = None) -> int:
+def fewest_for_rises(measured: MeasuredThroughput, lag_seconds: int) -> int:
     """The smallest minimum with which scaling follows the rises of traffic that are stated.
 
     With *t* requests per second at an instance's limit, safety factor *s* and a peak of *P*, scaling
@@ -62,7 +75,7 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
 
     - A jump from *f* to *P*: ``P / (0.9 t)``, which bear it for the minutes of :func:`jump_seconds`,
       unless as many are kept at *f*.
-    - A rise of *r* per second each second, and a lag of *D*: the worst *x* is ``m t s``, so that
+    - A rise of *r* per second each second, and a lag of *D* (:func:`rise_seconds`): the worst *x* is ``m t s``, so that
       ``m t >= m t s + r D``, and no more than for a jump. The limit is reached at the lag's end alone.
     """
     limit = stated(measured.tps_per_instance)
@@ -76,7 +89,7 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
             )
         return 1 if kept >= holding else holding
     if measured.rise_tps_per_minute is not None:
-        comes = stated(measured.rise_tps_per_minute) * Fraction(rise_seconds(instance_seconds), 60)
+        comes = stated(measured.rise_tps_per_minute) * Fraction(lag_seconds, 60)
         spare = limit * (1 - share)
         return min(holding, math.ceil(comes / spare)) if spare else holding
     return 1

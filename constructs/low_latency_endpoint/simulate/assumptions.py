@@ -12,8 +12,8 @@ from ..errors import rule
 from ..facts.durations import seconds_of
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import MeasuredThroughput, counted_instances
-from ..plan.plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan, ScalingPolicy
-from ..plan.scaling_pace import INSTANCE_SECONDS
+from ..plan.plan import CONCURRENCY_METRIC, Plan, ScalingPolicy
+from ..plan.scaling_pace import INSTANCE_SECONDS, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage

@@ -1,4 +1,4 @@
-"""Simulator and local AWS scale alike: the same requests, and the same count in every minute.
+"""Simulator, plan and local AWS scale alike: the same requests, and the same count in every minute.
 
 Both programs have the rules of `scaling_rules.py`, a copy each. Here the simulator runs whole. Of the
 local AWS run its metrics, alarms, policies and limits; only the start of an instance is a timer, so
@@ -34,6 +34,7 @@ from local_sagemaker.runtime import scaling as local_scaling
 from local_sagemaker.runtime import scaling_rules as local_rules
 from local_sagemaker.runtime.meter import INVOCATIONS, Meter
 from low_latency_endpoint.facts import scaling_rules
+from low_latency_endpoint.plan.scaling_pace import METRIC_DELAY_SECONDS, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import (
     ArrivalTrace,
     CapacityLimits,
@@ -341,7 +342,49 @@ def test_the_running_local_aws_scales_alike(shape: str) -> None:
     assert served_by_the_local_aws(minutes, policy) == simulated(minutes, policy).desired
 
 
-# --- the rules ----------------------------------------------------------------------------------
+# --- the plan -----------------------------------------------------------------------------------
+
+
+def followed(serving: list[int], minutes: list[int], lag: float) -> None:
+    """In each minute serve as many as the load needed that long before."""
+    for number, count in enumerate(serving):
+        before = max(0, math.floor(number - lag / MINUTE))
+        assert count * TARGET >= minutes[before], f"minute {number}: {count} for {minutes[before]}"
+
+
+@settings(max_examples=examples(30))
+@given(
+    steps=st.lists(st.integers(0, 3), min_size=10, max_size=50),
+    start=st.integers(1, 60).map(lambda number: 10 * number + 5),
+    cooldown=st.sampled_from([0, 60, 130, 300, 600, 1200]),
+)
+def test_the_plans_lag_bounds_that_of_both_on_any_rise(
+    steps: list[int], start: int, cooldown: int
+) -> None:
+    """Without a delay of the metric, as both are here: the plan counts one."""
+    lag = rise_seconds(start, cooldown) - METRIC_DELAY_SECONDS
+    minutes = [6] * 5
+    for step in steps:
+        minutes.append(minutes[-1] + step)
+    policy = replace(
+        POLICY, maximum=99, scale_out_cooldown=float(cooldown), instance_seconds=float(start)
+    )
+    followed(simulated(minutes, policy).serving, minutes, lag)
+    followed(emulated(minutes, policy).serving, minutes, lag)
+
+
+@pytest.mark.parametrize("cooldown", COOLDOWNS)
+@pytest.mark.parametrize("load", [12, 30, 70])
+def test_the_plans_jump_is_when_both_serve_it(load: int, cooldown: float) -> None:
+    """A fleet at rest makes one scale-out of it, which no cooldown holds back."""
+    start = 295
+    minutes = [6] * 5 + [load] * 20
+    policy = replace(POLICY, scale_out_cooldown=cooldown, instance_seconds=float(start))
+    served = 5 * MINUTE + jump_seconds(start) - METRIC_DELAY_SECONDS
+    for counts in (simulated(minutes, policy), emulated(minutes, policy)):
+        enough = [number for number, count in enumerate(counts.serving) if count * TARGET >= load]
+        first = enough[0] * MINUTE  # seen in the middle of the minute
+        assert served - MINUTE <= first <= served + MINUTE
 
 
 def test_both_programs_have_the_same_rules() -> None:
