@@ -8,10 +8,10 @@ from typing import Any
 from ..errors import rule
 from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..facts.rules import MIN_ABOVE_MAX
-from ..plan.traffic_shapes import SECONDS
+from ..plan.traffic_shapes import SECONDS, Shape
 from .fleet_changes import COUNT, SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
 from .service_laws import MEAN_SECONDS, ServiceLaw
-from .traffic import RATE, Traffic
+from .traffic import RATE, ShapedLoop, Traffic
 
 CONCURRENCY = number_range(
     "LLS104",
@@ -36,6 +36,11 @@ SIMULATED_ROUTING = Choice(
 )
 OUTAGE = rule(
     "LLS129", "an outage names a zone that does not exist", fix="Name a zone of the scenario."
+)
+SHAPE_EVENT = rule(
+    "LLS170",
+    "the traffic's shape has an event that the scenario does not",
+    fix="Add the deployment or the outage to the scenario, or leave its time out of the shape.",
 )
 
 
@@ -81,8 +86,8 @@ class Scenario:
     Raises
     ------
     ConfigurationError
-        ``LLS103`` to ``LLS111`` for numbers out of range, ``LLE621`` and ``LLS129`` for parts that
-        do not fit together.
+        ``LLS103`` to ``LLS111`` for numbers out of range, ``LLE621``, ``LLS129`` and ``LLS170`` for
+        parts that do not fit together.
     """
 
     service: ServiceLaw
@@ -119,8 +124,21 @@ class Scenario:
                 raise OUTAGE.error(
                     got=f"zone {fault.zone}", where="faults", allowed=f"0 to {self.zones - 1}"
                 )
+        if isinstance(self.traffic, ShapedLoop):
+            self._check_events(self.traffic.shape)
         MEAN_SECONDS.check(self.service.mean_seconds, "service")
         RATE.check(self.peak_service_rate, "service")
+
+    def _check_events(self, shape: Shape) -> None:
+        """Raise where a shape says when something happens that this scenario has not."""
+        for name, event in (("deploy_at", self.deployment), ("zone_lost_at", self.faults)):
+            if getattr(shape, name) is not None and not event:
+                needed = "deployment" if name == "deploy_at" else "faults"
+                raise SHAPE_EVENT.error(
+                    got=f"{name} of the shape {shape.name}, and no {needed}",
+                    allowed=f"{needed} beside it",
+                    where=needed,
+                )
 
     @property
     def instance_rate(self) -> float:
