@@ -109,6 +109,28 @@ class SimulationOptions:
                 "--variation does not go with --from-load-test, which measured "
                 "it; add --service-time to assume both"
             )
+        if over_time and self.requests is not None:
+            raise typer.BadParameter(
+                "--requests goes with a steady load: over time the traffic says how many come"
+            )
+        if not over_time and self.instance_start is not None:
+            raise typer.BadParameter(
+                "--instance-start goes with --traffic or --traffic-from: nothing starts at a steady "
+                "load"
+            )
+        if not over_time and not self.compare_routing:
+            self._check_service_time_is_known()
+
+    def _check_service_time_is_known(self) -> None:
+        """Refuse what is tried in several sizes where nobody says how long a call takes."""
+        if self.service_time is not None or self.from_load_test is not None:
+            return
+        for name in ("variation", "concurrency"):
+            if getattr(self, name) is not None:
+                raise typer.BadParameter(
+                    f"--{name} goes with --service-time or --from-load-test: without them several "
+                    "service times are tried, each with its own"
+                )
 
     @property
     def shapes(self) -> list[Shape]:
