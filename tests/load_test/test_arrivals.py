@@ -22,9 +22,12 @@ from low_latency_endpoint.load_test.engine.arrivals import (
     SteppedArrivals,
     arrivals_of_dict,
 )
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import Step
 from low_latency_endpoint.plan.traffic_shapes import Shape, shape
 from tests.refusals import refused
+
+from .fake_generator import answered
 
 ALL: tuple[Arrivals, ...] = (
     ConstantArrivals(37),
@@ -164,6 +167,23 @@ def test_a_file_of_counts_is_replayed_at_the_rates_that_were_recorded(tmp_path: 
     rates = (10, 20, 0, 5)
     assert ReplayedArrivals.of_file(path) == ReplayedArrivals((60, 120, 180, 240), rates)
     assert ReplayedArrivals.of_file(path, speed=6) == ReplayedArrivals((10, 20, 30, 40), rates)
+
+
+def test_counts_of_batches_are_replayed_with_a_doubt(tmp_path: Path) -> None:
+    """Counts of 500 and 700 in turn: second differences of 400, squared over 6 x 600 about 44."""
+    path = tmp_path / "counts.csv"
+    path.write_text("\n".join(f"{60 * at},{500 + 200 * (at % 2)}" for at in range(60)), "utf-8")
+    arrivals = ReplayedArrivals.of_file(path)
+    assert "real percentiles may be several times higher" in arrivals.doubt
+    assert arrivals_of_dict(arrivals.to_dict()) == arrivals
+    step = Step("replay", 3600.0, arrivals)
+    assert arrivals.doubt in answered(step, LatencyHistogram.of([0.02])).judged().warnings
+
+
+def test_a_shape_of_single_requests_is_not_replayed_as_rates() -> None:
+    single = Shape("mine", "", ((60.0, 1.0),), times=(0.0, 0.0, 5.0))
+    with refused("LLT133"):
+        ReplayedArrivals.of_shape(single, peak_rate=10)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -95,6 +95,14 @@ def test_lines_of_single_requests_are_counted(text: str) -> None:
     assert str(recording).startswith("3 requests, times in ")
     assert recording.shape().levels == ((60.0, 1.0), (120.0, 0.0), (180.0, 0.5))
     assert recording.shape(120).levels == ((120.0, 1.0), (240.0, 0.5))
+    assert recording.shape().times == recording.times
+
+
+def test_requests_of_less_than_a_minute_have_a_peak_of_their_own_length() -> None:
+    # Three requests a second apart, and a second for the last: 3 in 3 s, not 3 in 60 s.
+    shape = recording_of("0\n1\n2", "a").shape()
+    assert shape.levels == ((3.0, 1.0),)
+    assert shape.recorded_peak == 1
 
 
 def test_single_requests_keep_their_times(tmp_path: Path) -> None:
@@ -146,7 +154,7 @@ def test_who_says_the_period_has_its_rate(period: float, peak: float) -> None:
         ("TIMESTAMP,ContextTokens,GeneratedTokens\n0,5,5\n1,6,6", "lines of 3 columns"),
         ("0,5\n60,-1", "a count of -1"),
         ("0,0\n60,0", "not one request"),
-        ("0\n1\n2", "one period of 60 s"),
+        ("0,5", "1 times"),
         ("0,5\n60,5\n150,5", "no multiple"),
         ("0,1\n60,1\n99999960,1", "periods of 60 s"),
         ("1700000000,5\n1700000060000,6", "years in one of"),

@@ -284,6 +284,11 @@ def _plan(
         recording = read_recording(load.replay)
         typer.echo(f"{load.replay}: {recording}", err=True)
         recorded = ReplayedArrivals.of_recording(recording)
+        if recorded.doubt:
+            typer.echo(f"Warning: {recorded.doubt}.", err=True)
+        if sending.constant and recorded.rates is None:
+            raise typer.BadParameter("--constant does not go with recorded single requests")
+        recorded = replace(recorded, poisson=not sending.constant)
         if load.duration is None:
             common["seconds"] = recorded.seconds
         return run_plans.rate_plan([recorded], **common)

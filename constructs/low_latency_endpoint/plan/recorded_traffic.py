@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import rule
 from ..report.numbers import readable
+from .dispersion import dispersion
 from .traffic_shapes import SECONDS, Shape
 
 RECORDED_TRAFFIC = rule(
@@ -67,7 +68,7 @@ class Recording:
         """Requests in each period, in order, and the seconds of a period.
 
         Periods without a line had no requests. ``period`` states the seconds. By default it is the
-        shortest step between two counts, and 60 for single requests.
+        shortest step between two counts; of single requests 60, or all of a shorter recording.
         """
         try:
             counts, seconds = self._periods(period)
@@ -81,7 +82,7 @@ class Recording:
         if stated is not None and stated <= 0:
             raise ValueError(f"periods of {readable(stated)} s")
         if self.counts is None:
-            seconds = stated or _USUAL_PERIOD
+            seconds = stated or min(_USUAL_PERIOD, self.seconds)
             numbers = [int(time // seconds) for time in self.times]
             requests: Sequence[float] = [1.0] * len(numbers)
         else:
@@ -93,7 +94,7 @@ class Recording:
             raise ValueError(
                 f"{size:,} periods of {readable(seconds)} s, where {MOST_PERIODS:,} are the most"
             )
-        if size < 2:
+        if size < 2 and self.counts is not None:
             raise ValueError(f"one period of {readable(seconds)} s, where two or more are needed")
         counts = [0.0] * size
         for number, count in zip(numbers, requests, strict=True):
@@ -102,16 +103,30 @@ class Recording:
             raise ValueError("not one request")
         return counts, seconds
 
+    @property
+    def seconds(self) -> float:
+        """How long single requests last: to one mean gap after the last, which belongs to it."""
+        length = self.times[-1] - self.times[0]
+        return self.times[-1] + (length / (len(self.times) - 1) if length else 1.0)
+
     def shape(self, period: float | None = None) -> Shape:
         """The recording as a shape, whose peak is the largest count."""
         counts, seconds = self.periods(period)
         peak = max(counts) / seconds
-        return replace(
+        rate = f"at most {readable(peak, 4)} requests per second"
+        if self.counts is None:
+            what = f"{len(self.times):,} requests in {readable(self.seconds, 4)} s, {rate} in "
+            what += f"{readable(seconds, 4)} s"
+        else:
+            what = f"{len(counts):,} periods of {readable(seconds)} s, {rate}"
+        shape = replace(
             shape_of_counts(self.name, counts, seconds),
-            description=f"recorded: {len(counts):,} periods of {readable(seconds)} s, at most "
-            f"{readable(peak, 4)} requests per second, times in {self.unit}",
+            description=f"recorded: {what}, times in {self.unit}",
             recorded_peak=peak,
         )
+        if self.counts is None:
+            return replace(shape, times=self.times, dispersion=None)
+        return shape
 
 
 def read_recorded_traffic(path: str | Path, *, period: float | None = None) -> Shape:
@@ -122,7 +137,8 @@ def read_recorded_traffic(path: str | Path, *, period: float | None = None) -> S
     path : str or Path
         As for :func:`read_recording`.
     period : float or None
-        Seconds of a period. By default the shortest step; of single requests 60.
+        Seconds of a period. By default the shortest step; of single requests 60, or all of a shorter
+        recording.
 
     Raises
     ------
@@ -205,6 +221,7 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
         name,
         "recorded",
         tuple(((number + 1) * seconds, count / peak) for number, count in enumerate(counts)),
+        dispersion=dispersion(counts),
     )
 
 

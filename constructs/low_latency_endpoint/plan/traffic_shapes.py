@@ -13,6 +13,7 @@ from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .contradictions import contradicts
+from .dispersion import Dispersion
 
 SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
 SHAPE = rule("LLS122", "the traffic shape does not exist", fix="Choose a built-in traffic shape.")
@@ -35,6 +36,9 @@ class Shape:
     deploy_at: float | None = None  # when a new version is deployed, in seconds
     zone_lost_at: float | None = None  # when the first zone fails, in seconds
     recorded_peak: float | None = None  # requests per second that were recorded at the share of 1
+    dispersion: Dispersion | None = None  # of recorded counts; None where they are too few to tell
+    # Of a recording of single requests: when each came. `levels` has their counts.
+    times: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
@@ -59,6 +63,11 @@ class Shape:
     def seconds(self) -> float:
         """How long it lasts."""
         return self.levels[-1][0]
+
+    @property
+    def warning(self) -> str:
+        """That recorded counts are not those of independent callers, and what follows; else empty."""
+        return "" if self.dispersion is None else self.dispersion.warning
 
     def far_from(self, *planned: float) -> str:
         """A sentence where no planned peak is in the recording's order of magnitude, else none."""

@@ -230,11 +230,14 @@ class ReplayedArrivals(Arrivals):
         Requests per second up to each time. By default every time is one request.
     poisson : bool
         With rates, as for :class:`RampArrivals`.
+    doubt : str
+        What the recorded counts say against sending them so; results repeat it. By default nothing.
     """
 
     times: tuple[float, ...]
     rates: tuple[float, ...] | None = None
     poisson: bool = True
+    doubt: str = ""
     kind: ClassVar[str] = "replay"
 
     def __post_init__(self) -> None:
@@ -275,7 +278,8 @@ class ReplayedArrivals(Arrivals):
         Raises
         ------
         ConfigurationError
-            ``LLS122`` for a name that is not there, ``LLT128`` for a rate out of range.
+            ``LLS122`` for a name that is not there, ``LLT128`` for a rate out of range, ``LLT133``
+            for a shape of recorded single requests, which :meth:`of_file` replays.
 
         Examples
         --------
@@ -283,7 +287,15 @@ class ReplayedArrivals(Arrivals):
         >>> day.seconds, round(day.rate_at(60))
         (300.0, 250)
         """
-        levels = (shape(form) if isinstance(form, str) else form).levels
+        chosen = shape(form) if isinstance(form, str) else form
+        if chosen.times:
+            raise RECORDED_ARRIVALS.error(
+                got=f"{chosen.name}, a shape of {len(chosen.times):,} single requests",
+                where="form",
+                allowed="a shape of rates or counts",
+                fix="Give their times to ReplayedArrivals, or the file to of_file.",
+            )
+        levels = chosen.levels
         _check_speed(speed)
         STEP_RATE.check(peak_rate, "peak_rate")
         return cls(
@@ -319,7 +331,8 @@ class ReplayedArrivals(Arrivals):
             return cls(tuple(time / speed for time in recording.times))
         counts, seconds = recording.periods()
         ends = tuple((number + 1) * seconds / speed for number in range(len(counts)))
-        return cls(ends, tuple(count / seconds for count in counts))
+        rates = tuple(count / seconds for count in counts)
+        return cls(ends, rates, doubt=recording.shape().warning)
 
     @property
     def seconds(self) -> float:

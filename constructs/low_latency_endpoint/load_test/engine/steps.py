@@ -391,6 +391,8 @@ def only_late(result: StepResult) -> bool:
 def warnings(result: StepResult) -> tuple[str, ...]:
     """What makes the figures less exact, in words."""
     warnings = []
+    if doubt := getattr(result.step.arrivals, "doubt", ""):
+        warnings.append(doubt)
     latency, lag = result.latency, result.send_lag
     if latency.count and lag.count:
         p50, lag_p99 = latency.percentile(50), lag.percentile(99)
