@@ -226,6 +226,10 @@ def test_a_language_model_is_refused(tmp_path: Path) -> None:
         ("--traffic", "spike", "--traffic-from", "counts.csv"),
         ("--traffic", "spike", "--period", "60s"),
         ("--from-load-test", "result.json", "--variation", "1"),
+        ("--traffic", "spike", "--requests", "1000"),
+        ("--service-time", "45ms", "--instance-start", "60s"),
+        ("--variation", "1"),
+        ("--concurrency", "8"),
     ],
     ids=" ".join,
 )

@@ -197,6 +197,7 @@ APART = {
         "Shape",
         "recorded_peak",
     ): "what a file's share of 1 was; the scenario states its own peak_rate",
+    ("Shape", "times"): "refused in a ShapedLoop, LLS161: test_recorded_requests.py",
 }
 RESULTS = {"Comparison", "Estimate", "Replication", "SimulationResult"}
 

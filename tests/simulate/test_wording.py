@@ -7,9 +7,9 @@ import math
 import pytest
 
 from low_latency_endpoint.simulate import Rollout
-from low_latency_endpoint.simulate.assumptions import _in_words
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
+from low_latency_endpoint.simulate.scenario_sentences import rollout_words
 from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
 
 
@@ -26,7 +26,7 @@ from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, min
         (_rounded_up(4_014_217), 4_100_000),
         (_rounded_up(200_000), 200_000),
         (
-            _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0)),
+            rollout_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0)),
             "rolling, in batches of 10 %, 1,200 s apart",
         ),
         (Memory(queues=1, spell=100.0).requests(99.0, replications=8), 400_000),  # M/M/1 at 90 %

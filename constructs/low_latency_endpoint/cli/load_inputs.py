@@ -218,7 +218,7 @@ def check_traffic(traffic: str | None, traffic_from: Path | None, period: str | 
 
 
 def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
-    """Recorded traffic, with the length of its periods where that is stated."""
+    """Recorded traffic as a shape; ``period`` is the length of its periods where that is stated."""
     from ..plan.recorded_traffic import read_recorded_traffic
 
     seconds = None if period is None else seconds_of(period, "--period")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..errors import rule
 from .load_inputs import check_traffic, recorded_shape, seconds_of
 from .options import (
     ENDPOINT_YAML,
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     from ..simulate.load_test_result import LoadTestResult
 
 
+REPLAYED = rule(
+    "LLS160",
+    "single requests are simulated at their recorded times",
+    fix="Leave --period and --tps out. For another rate, give a file of counts and --tps.",
+)
+
+
 @dataclass
 class SimulationOptions:
     """What is simulated, and what is shown of it."""
@@ -46,8 +54,8 @@ class SimulationOptions:
         metavar="SHAPE",
     )
     traffic_from: Path | None = option(
-        "Recorded traffic over time: CSV of times and counts, or CloudWatch JSON with sums of "
-        "Invocations.",
+        "Recorded traffic over time: CSV with the time of each request, which is replayed, or with "
+        "times and counts; or CloudWatch JSON with sums of Invocations.",
         metavar="FILE",
     )
     period: TrafficPeriod = None
@@ -132,13 +140,24 @@ class SimulationOptions:
                     "service times are tried, each with its own"
                 )
 
+    def _check_single_requests(self, recorded: Shape) -> None:
+        """Refuse what a recording of single requests would leave without effect."""
+        without = {"--period": self.period, "--tps": self.tps}
+        given = [name for name, value in without.items() if value is not None]
+        if recorded.times and given:
+            raise REPLAYED.error(
+                got=" and ".join(given), where=str(self.traffic_from), allowed="neither of them"
+            )
+
     @property
     def shapes(self) -> list[Shape]:
         """The traffic over time; none for a steady peak."""
         from ..simulate import shape, shapes
 
         if self.traffic_from is not None:
-            return [recorded_shape(self.traffic_from, self.period)]
+            recorded = recorded_shape(self.traffic_from, self.period)
+            self._check_single_requests(recorded)
+            return [recorded]
         if self.traffic is None:
             return []
         return list(shapes().values()) if self.traffic == "all" else [shape(self.traffic)]
@@ -174,6 +193,7 @@ def simulate(options: SimulationOptions) -> None:
     options.check()
     name, plan, stated = _planned(options.settings, options.endpoint)
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
+    shapes = options.shapes
     model = model_of_plan(
         plan,
         throughput=stated.throughput,
@@ -184,13 +204,12 @@ def simulate(options: SimulationOptions) -> None:
         variation=options.variation,
         concurrency=options.concurrency,
         slope=options.slope,
-        peak_tps=options.tps,
+        peak_tps=_recorded_peak(shapes) or options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
         deployment=stated.deployment,
         start=_instance_start(options.instance_start),
     )
-    shapes = options.shapes
     if shapes and options.instances is not None and model.scales:
         raise typer.BadParameter(
             "--instances goes with a fleet that does not scale: over time "
@@ -215,6 +234,11 @@ def simulate(options: SimulationOptions) -> None:
     if load_test:
         report.warnings += _misfits(load_test, name, stated)
     report.show(options.json, options.html, markdown=options.markdown)
+
+
+def _recorded_peak(shapes: list[Shape]) -> float | None:
+    """The peak of recorded single requests, which come at their own rate; else ``None``."""
+    return next((shape.recorded_peak for shape in shapes if shape.times), None)
 
 
 def _instance_start(text: str | None) -> InstanceStart | None:

@@ -172,6 +172,7 @@ class SimulationReport:
             self._say_cost()
             return
         result = run(self.model.steady(), **self._run_options())
+        self._assume(result)
         self.sentences += steady_sentences(self.model, result)
         self.tables.append(steady_table({self.model.routing: result}))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
@@ -193,20 +194,28 @@ class SimulationReport:
     def _if_a_call_takes(self) -> None:
         """Without a measured service time: p99 for several of them, and no verdict."""
         from ..simulate import simulate as run
+        from ..simulate.scenario_sentences import fleet_sentences
         from ..simulate.wording import conditional_sentences, conditional_table
 
-        found, requests = {}, 0
+        found = {}
+        requests = 0
         for seconds in self.model.possible_service_seconds:
             for variation in (0.5, 1.0):
                 result = run(self.model.taking(seconds, variation).steady(), **self._run_options())
                 found[seconds, variation] = result.percentile(99.0)
                 requests = max(requests, result.requests_needed(99.0))
         self.sentences += conditional_sentences(self.model, found, requests)
+        percentiles = self.model.percentiles
         self.assumed = [
-            "a call's time is its mean, alone on an instance; it varies like a lognormal law with "
-            "that coefficient of variation (CV); an instance works on as many at once as keep "
+            "a call's time is its mean, alone on an instance, with that coefficient of variation "
+            "(CV); an instance works on as many at once as keep "
             f"it 90% busy at {readable(self.model.tps_per_instance)} requests per second",
+            "the law is assumed to be log-normal. Under another law of the same mean and variation a "
+            f"call alone can take up to {_times_of_the_mean(percentiles)}. Better: --from-load-test, "
+            "which simulates the measured law",
             *(each for each in self.assumed if each not in self.model.assumed_service),
+            *fleet_sentences(self.model.steady()),
+            _runs(result),
         ]
         self.tables.append(conditional_table(found, self.model))
         self.data = {
@@ -221,6 +230,13 @@ class SimulationReport:
                 for (seconds, variation), p99 in found.items()
             ],
         }
+
+    def _assume(self, result: SimulationResult) -> None:
+        """Name every input of the steady fleet, and what the intervals cover."""
+        from ..simulate.scenario_sentences import scenario_sentences
+
+        self.assumed += scenario_sentences(result.scenario, self.model.percentiles)
+        self.assumed.append(_runs(result))
 
     def _run_options(self) -> dict[str, Any]:
         """For a steady load: replications, and requests where they are stated."""
@@ -244,6 +260,7 @@ class SimulationReport:
             },
             **self._run_options(),
         )
+        self._assume(next(iter(both.results.values())))
         self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
         if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
@@ -259,15 +276,21 @@ class SimulationReport:
         from ..simulate import simulate as run
         from ..simulate.wording import gives_up, shape_row, shape_sentence
 
-        rows, self.data = [], {"traffic": {}}
+        rows = []
+        self.data = {"traffic": {}}
         late = False
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
             result: SimulationResult = run(
-                self.model.over_time(one), replications=replications, **self.options
+                self.model.over_time(one),
+                replications=replications,
+                **self.model.length_of(one),
+                **self.options,
             )
             self.sentences.append(self.model.condition + shape_sentence(self.model, one, result))
+            if one.warning:
+                self.warnings.append(f"{one.name}: {one.warning}")
             rows.append(shape_row(one, result))
             over = result.time_over_target
             late = late or gives_up(result) or (over is not None and over.mean > 0)
@@ -281,9 +304,10 @@ class SimulationReport:
                 f"{one.name}, on average {self.cost.sentence(paid, tps, month=day)}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
-        self._judge(missed=late)
+        self._judge(missed=late, sure=not self.warnings)
         self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(shapes)
+        self.assumed.append(_runs(result, steady=False))
 
     def _say_cost(self) -> None:
         instances = self.model.instances
@@ -297,18 +321,14 @@ class SimulationReport:
     def _assume_over_time(self, shapes: Sequence[Shape]) -> None:
         from ..simulate import shapes as made
 
-        peak_tps = self.model.peak_tps
         self.assumed += dict.fromkeys(
             sentence for shape in shapes for sentence in self.model.assumed_over_time(shape)
         )
         if any(shape.name in made() for shape in shapes):
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
-        self.assumed += [
-            f"the traffic of {shape.name} ({shape.description}) has its peak at "
-            f"{readable(peak_tps)} requests per second. {shape.far_from(peak_tps)}".rstrip(". ")
-            for shape in shapes
-            if shape.name not in made()
-        ]
+        throughput = self.plan.request.throughput
+        planned = self.model.peak_tps if throughput is None else throughput.peak_tps
+        self.assumed += filter(None, (shape.far_from(planned) for shape in shapes))
 
     def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""
@@ -348,6 +368,29 @@ class SimulationReport:
             verdict=first,
             tone=self.tone,
         )
+
+
+def _times_of_the_mean(percentiles: Sequence[float]) -> str:
+    """The longest that a call alone can take, by percentile and for the variations that are tried."""
+    from ..simulate.service_laws import highest_percentile
+
+    return ", ".join(
+        f"{highest_percentile(1.0, variation, percentile):.1f} times its mean at "
+        f"p{percentile:g} (CV {readable(variation)})"
+        for percentile in percentiles
+        for variation in (0.5, 1.0)
+    )
+
+
+def _runs(result: SimulationResult, *, steady: bool = True) -> str:
+    """How the runs were made, and what their intervals cover."""
+    requests = (
+        f" of {min(run.requests for run in result.replications):,} requests" if steady else ""
+    )
+    return (
+        f"{len(result.replications)} runs{requests}, random seed {result.seed}; ± is the "
+        f"{result.confidence:.0%} interval of their mean: it covers chance, not what is assumed here"
+    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -20,8 +20,9 @@ from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTr
 from .load_test_result import LoadTestResult
 from .replication import PERCENTILES
 from .scenario import CONCURRENCY, SLOPE, Scenario, busy_rate
+from .scenario_sentences import scenario_sentences
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
-from .traffic import RATE, OpenLoop, ShapedLoop, Traffic
+from .traffic import RATE, ArrivalTrace, OpenLoop, ShapedLoop, Traffic
 
 THROUGHPUT_NEEDED = rule(
     "LLS125",
@@ -158,8 +159,13 @@ class SimulatedEndpoint:
         return max(scaling.minimum, min(scaling.maximum, wanted))
 
     def over_time(self, shape: Shape) -> Scenario:
-        """The endpoint under a shape of traffic: with scaling, and with what befalls it."""
-        traffic: Traffic = ShapedLoop(self.peak_tps, shape)
+        """The endpoint under a shape of traffic: with scaling, and with what befalls it.
+
+        Recorded single requests come at their times, whatever the peak.
+        """
+        traffic: Traffic = (
+            ArrivalTrace(shape.times) if shape.times else ShapedLoop(self.peak_tps, shape)
+        )
         scaling = self.scaling
         instances = (
             self.instances
@@ -173,39 +179,24 @@ class SimulatedEndpoint:
             parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
         return self.steady(**parts)
 
+    @staticmethod
+    def length_of(shape: Shape) -> dict[str, Any]:
+        """How long to run :meth:`over_time`, as :func:`.simulating.simulate` takes it."""
+        return {"seconds": shape.seconds, "window": 60.0}
+
+    @property
+    def percentiles(self) -> list[float]:
+        """Those that the answer is about: p95 and p99, which are always shown, and the targets'."""
+        return sorted({95.0, 99.0, *(target.percentile for target in self.targets)})
+
     def assumed_over_time(self, shape: Shape) -> list[str]:
         """What :meth:`over_time` takes from the settings and what it assumes, in sentences."""
-        scaling = self.scaling
-        start = "instances are paid for from their launch"
-        if scaling is None:
-            said = [f"nothing scales: {counted_instances(self.instances)} all the time; {start}"]
-        else:
-            what = (
-                "invocations per instance and minute"
-                if scaling.metric == "invocations"
-                else "requests in flight on the instance that has most (AWS does not say which "
-                "statistic it takes), every 10 s"
-            )
-            said = [
-                f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
-                f"{readable(scaling.target)} {what}; cooldowns {readable(scaling.scale_out_cooldown)} s out and "
-                f"{readable(scaling.scale_in_cooldown)} s in",
-                f"a new instance serves {readable(scaling.instance_seconds)} s after the decision; metrics "
-                f"arrive {readable(scaling.metric_delay)} s after their {readable(scaling.period)} s; {start}",
-                f"taking instances away is an update of {readable(scaling.scale_in_seconds)} s, in which "
-                "nothing else scales (assumed: AWS states no number)",
-            ]
-        said += self.left_out
-        if shape.deploy_at is not None:
-            fleet = self.over_time(shape).instances
-            said.append(f"the deployment is {_in_words(self.deployment)}; nothing scales meanwhile")
-            takes = self.deployment.seconds(fleet)
-            if shape.deploy_at + takes > shape.seconds:
-                said.append(
-                    f"the deployment of {counted_instances(fleet)} takes {takes:,.0f} s: it has not "
-                    f"ended when the traffic of '{shape.name}' does"
-                )
-        return said
+        scenario = self.over_time(shape)
+        said = scenario_sentences(scenario, self.percentiles)
+        if scenario.scaling is None:
+            counted = counted_instances(self.instances)
+            said.append(f"nothing scales: {counted} all the time")
+        return [*said, "instances are paid for from their launch", *self.left_out]
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
@@ -220,20 +211,6 @@ def _left_out(plan: Plan) -> Iterator[str]:
             "the settings' steps are left out, beside target tracking, so jumps look later than "
             "they are"
         )
-
-
-def _in_words(how: Rollout) -> str:
-    """A deployment."""
-    share, wait = f"{readable(100 * how.step_share)} %", f"{readable(how.wait_seconds)} s"
-    text = {
-        "all_at_once": "blue/green, all at once",
-        "canary": f"blue/green, a canary of {share}, the rest {wait} later",
-        "linear": f"blue/green, in steps of {share}, {wait} apart",
-        "rolling": f"rolling, in batches of {share}, {wait} apart",
-    }[how.kind]
-    return text + (
-        f", the old fleet kept for {readable(how.bake_seconds)} s" if how.bake_seconds else ""
-    )
 
 
 def _rollout(policy: DeploymentPolicy) -> Rollout:
@@ -295,8 +272,7 @@ def model_of_plan(
     planned = fleet.serving_at_peak if policy else fleet.initial
     count = planned if instances is None else instances
     assumed += [
-        "callers are many and independent (Poisson arrivals); network and SageMaker's overhead "
-        "are left out",
+        "network and SageMaker's overhead are left out",
         "one router sees all outstanding requests; AWS does not say how many there are",
     ]
     if own * count < peak_tps:
@@ -410,7 +386,7 @@ def _at_once(per_second: float, seconds: float, slope: float) -> int:
     return max(1, math.ceil(round(needed, 9)))
 
 
-_NO_SLOPE = "requests that an instance works on at once do not slow each other down"
+_NO_SLOPE = "slope 0 is assumed: "
 
 
 def _instance(
@@ -471,14 +447,10 @@ def _instance(
                 + "Measure it: --from-load-test"
             )
         else:
-            assumed.append(
-                f"a request alone takes {milliseconds(1000 * seconds, 3)} on average, as given"
-            )
+            assumed.append("the mean service time is as given")
         law = Lognormal(MEAN_SECONDS.check(seconds, "service_time"), cv)
         if variation is None:
-            assumed.append(
-                f"service times vary like a lognormal law, coefficient of variation {readable(cv)}"
-            )
+            assumed.append(f"the coefficient of variation {readable(cv)} is assumed: --variation")
     if concurrency is None:
         if measured is None and load_test:
             raise THROUGHPUT_NEEDED.error(
@@ -487,10 +459,12 @@ def _instance(
                 where="throughput",
             )
         concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds, slope)
-        assumed.append(f"an instance works on {concurrency} requests at once")
+        assumed.append(
+            f"that an instance works on {concurrency} at once follows from its throughput"
+        )
     if given is None and not slope and concurrency > 1:
         assumed.append(
-            f"{_NO_SLOPE} (slope 0): "
+            _NO_SLOPE
             + ("the load test does not tell; " if load_test else "")
             + "for a batching server pass --slope"
         )

@@ -10,6 +10,7 @@ from . import core, kernels
 from .compilation import Loops
 from .fleet_control import FleetControl
 from .scenario import Scenario
+from .traffic import ArrivalTrace
 from .world import Workload, World
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
@@ -176,9 +177,12 @@ class _Run:
                 while time < length.seconds:
                     time = min(time + length.window, length.seconds)
                     self._run_to(time)
+                    if time == length.seconds:
+                        self._drain()
                     self._close_window(time)
             else:
                 self._run_to(length.seconds)
+                self._drain()
         else:
             self._count(int(length.requests * length.discard))
             self._start_counting()
@@ -188,6 +192,14 @@ class _Run:
     def _count(self, requests: int) -> None:
         lost = self._failed + 10 * requests  # nobody serves any more: stop asking
         while self.counter.requests < requests and not self._exhausted and self._failed < lost:
+            self._step(math.inf)
+        self._take()
+
+    def _drain(self) -> None:
+        """Await the last answers of a trace that has ended: they are part of what was recorded."""
+        if not isinstance(self.scenario.traffic, ArrivalTrace):
+            return
+        while self.world.clock[core.NEXT_ARRIVAL] == math.inf and not self._exhausted:
             self._step(math.inf)
         self._take()
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 from typing import ClassVar
 
 from ..errors import rule
@@ -41,6 +42,24 @@ def never_falls(values: Sequence[float]) -> bool:
     )
 
 
+def highest_percentile(mean: float, variation: float, percentile: float) -> float:
+    """The highest percentile that any law of this mean and coefficient of variation can have.
+
+    Cantelli's inequality: the mean and ``sqrt(q / (1 - q))`` standard deviations. As times are never
+    negative, Markov's is tighter where the variation is large: the mean over ``1 - q``.
+
+    Examples
+    --------
+    >>> round(highest_percentile(58.0, 114 / 58, 95), 1)  # 58 + 114 x sqrt(19)
+    554.9
+    >>> highest_percentile(10.0, 100.0, 50)  # twice the mean, as no time is negative
+    20.0
+    """
+    share = percentile / 100
+    cantelli = mean * (1 + variation * math.sqrt(share / (1 - share)))
+    return min(cantelli, mean / (1 - share))
+
+
 @dataclass(frozen=True, slots=True)
 class LawParameters:
     """A law as :func:`.kernels.fill_law` takes it."""
@@ -69,6 +88,10 @@ class ServiceLaw:
         """Whether two draws can differ; only then is there luck to take out of a result."""
         raise NotImplementedError
 
+    def percentile(self, percentile: float) -> float:
+        """A percentile in seconds, above 0 and below 100."""
+        raise NotImplementedError
+
     def parameters(self) -> LawParameters:
         """The law for the compiled loops."""
         raise NotImplementedError
@@ -95,6 +118,9 @@ class Constant(ServiceLaw):
     def mean_seconds(self) -> float:
         return self.seconds
 
+    def percentile(self, percentile: float) -> float:
+        return self.seconds
+
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.CONSTANT, float(self.seconds))
 
@@ -113,6 +139,9 @@ class Exponential(ServiceLaw):
     @property
     def mean_seconds(self) -> float:
         return self.mean
+
+    def percentile(self, percentile: float) -> float:
+        return -self.mean * math.log1p(-percentile / 100)
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EXPONENTIAL, float(self.mean))
@@ -148,6 +177,11 @@ class Lognormal(ServiceLaw):
     @property
     def varies(self) -> bool:
         return self.cv > 0
+
+    def percentile(self, percentile: float) -> float:
+        spread = math.log1p(self.cv * self.cv)
+        normal = NormalDist().inv_cdf(percentile / 100)
+        return self.mean * math.exp(normal * math.sqrt(spread) - spread / 2)
 
     def parameters(self) -> LawParameters:
         if self.cv == 0:
@@ -236,6 +270,12 @@ class Empirical(ServiceLaw):
     def varies(self) -> bool:
         # Not by the variation, whose sums of equal times differ by rounding.
         return self.quantiles[0] < self.quantiles[-1]
+
+    def percentile(self, percentile: float) -> float:
+        place = percentile / 100 * (len(self.quantiles) - 1)
+        at = min(int(place), len(self.quantiles) - 2)
+        low, high = self.quantiles[at : at + 2]
+        return low + (high - low) * (place - at)
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EMPIRICAL, table=tuple(map(float, self.quantiles)))

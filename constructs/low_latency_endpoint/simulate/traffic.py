@@ -19,6 +19,12 @@ TRACE = rule(
     fix="Give at least two times in seconds, from zero on, and never decreasing.",
 )
 
+SINGLE_REQUESTS = rule(
+    "LLS161",
+    "a shape of single requests would lose the time of each",
+    fix="Give ArrivalTrace(shape.times), which replays them.",
+)
+
 
 class Traffic:
     """What sends the requests; the classes below are the kinds there are."""
@@ -77,6 +83,9 @@ class OpenLoop(Traffic):
 class ArrivalTrace(Traffic):
     """Requests at recorded times, once.
 
+    One recording is one sample of its callers: the replications of a run differ in service times
+    only, and so does their interval. Requests in flight after the last arrival are counted too.
+
     Parameters
     ----------
     seconds : tuple of float
@@ -104,7 +113,8 @@ class ShapedLoop(Traffic):
     peak_rate : float
         Requests per second at the shape's share of 1.
     shape : Shape
-        The shape.
+        The shape. One of recorded single requests is refused (``LLS161``): :class:`ArrivalTrace`
+        replays them.
     poisson : bool
         As for :class:`OpenLoop`.
     """
@@ -115,3 +125,9 @@ class ShapedLoop(Traffic):
 
     def __post_init__(self) -> None:
         RATE.check(self.peak_rate, "peak_rate")
+        if self.shape.times:
+            raise SINGLE_REQUESTS.error(
+                got=f"{self.shape.name}, {len(self.shape.times):,} requests",
+                where="shape",
+                allowed="a shape of rates or counts",
+            )

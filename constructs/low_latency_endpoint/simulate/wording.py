@@ -222,10 +222,11 @@ def change_table(both: Comparison) -> Table:
 
 
 def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationResult) -> str:
-    """What happened under a shape."""
+    """What happened under a shape; first of all whether its counts contradict what is simulated."""
+    head = "If callers were independent, which the counts contradict: " if shape.warning else ""
     text = (
-        f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
-        f"{readable(result.instance_hours.mean, 4)} instance hours"
+        f"{head}{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}"
+        f"{_of_one_recording(shape)}, {readable(result.instance_hours.mean, 4)} instance hours"
     )
     if result.failed:
         text += f", {result.failed / len(result.replications):,.0f} requests failed"
@@ -234,7 +235,7 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
         counted = ", failed calls counted," if result.failed else ""
         target = numbers.milliseconds(1000 * (model.latency_target or 0), 6)
         text += (
-            f"; p99{counted} above {target} in {minutes(over)} of {shape.seconds / 60:,.0f} minutes"
+            f"; p99{counted} above {target} in {minutes(over)} of {_whole_minutes(shape)}"
             if over.mean
             else f"; p99 within {target} in every minute"
         )
@@ -244,6 +245,18 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
             "than simulated"
         )
     return text + "."
+
+
+def _whole_minutes(shape: Shape) -> str:
+    """How long a shape lasts; of less than a minute in seconds."""
+    if shape.seconds < 60:
+        return f"{readable(shape.seconds / 60, 2)} minutes"
+    return f"{shape.seconds / 60:,.0f} minutes"
+
+
+def _of_one_recording(shape: Shape) -> str:
+    """That a recording of single requests is one sample, which the interval leaves out."""
+    return " in this one recording (± is of service times alone)" if shape.times else ""
 
 
 def gives_up(result: SimulationResult) -> bool:
