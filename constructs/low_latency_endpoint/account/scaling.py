@@ -120,6 +120,7 @@ class ScalingReading:
     target: float | None = None
     scale_out_cooldown: float | None = None
     scale_out_suspended: bool = False
+    has_policy: bool = True  # False where AWS lists none: nothing follows the load
     doubt: str = ""  # why the tracked metric cannot be this variant's
     activities: tuple[Activity, ...] | None = ()
 
@@ -142,6 +143,7 @@ def read_scaling(
         minimum=targets[variant]["MinCapacity"],
         maximum=targets[variant]["MaxCapacity"],
         scale_out_suspended=suspended,
+        has_policy=policies is None or bool(policies),
         activities=None if activities is None else tuple(_activities(activities, start, end)),
         **_tracked(policies or [], endpoint, variant),
     )

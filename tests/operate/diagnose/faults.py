@@ -245,6 +245,19 @@ def _stuck(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
+def _unanswered(**more: Any) -> Scenario:
+    """From minute 20 on the load is doubled and the GPU full; no instance is added in 40 minutes."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.g5.xlarge",
+        "gpu": from_minute(20, 60, 100),
+        "tps": from_minute(20, 600, 1200),
+        "latency": slow(20, 60, 300),
+        "in_flight": from_minute(20, 24, 360),
+        "planned": None,
+    }
+    return Scenario(**(values | more))
+
+
 def _flapping(**more: Any) -> Scenario:
     """Out and in every ten minutes."""
     values: dict[str, Any] = {
@@ -458,6 +471,39 @@ _ROWS = {
         in_flight=constant(40),
         scaling=up_to(16, 4.0)
         | {"metric": "SageMakerVariantConcurrentRequestsPerModelHighResolution"},
+    ),
+    # The load doubles: 10 % above the target, 14,250 / 7,800 = 1.15 times 7,800 and so on.
+    "LLD110: scaling that does not act on a load just above its target": fault(
+        "9,000 invocations per instance and minute against a target of 7,800 for 40 min"
+        " & no scaling activity added instances",
+        over=60,
+        of=_unanswered,
+    ),
+    "LLD110: scaling that acted before, and not on this load": fault(
+        "9,000 invocations & no scaling activity added instances",
+        over=60,
+        of=_unanswered,
+        activities=[Scaled(2, 8)],
+    ),
+    "LLD110: a step policy that does not act": fault(
+        "the instances were full, with the policy StepScaling for 40 min",
+        over=60,
+        of=_unanswered,
+        scaling=up_to(16) | {"policy": "StepScaling"},
+    ),
+    "LLD144: an update that holds scaling back": fault(
+        "for 40 min: for 30 min of them the endpoint was being updated",
+        "instances.min",
+        over=60,
+        of=_unanswered,
+        status="Updating",
+        deployed=30,
+    ),
+    "LLD145: a policy that somebody deleted": fault(
+        "registered for 2 to 16 instances, without a policy",
+        over=60,
+        of=_unanswered,
+        scaling=up_to(16) | {"policy": None},
     ),
     "LLD122: a fleet that goes out and in at the same load": fault(
         "6 scaling activities between 2 and 3 instances & 10 min apart",

@@ -211,6 +211,10 @@ class Scenario:
                 },
             }
         ]
+        if "policy" in self.scaling:  # another kind than target tracking, or none
+            kind = self.scaling["policy"]
+            steps = {**resource, "PolicyType": kind, "StepScalingPolicyConfiguration": {}}
+            account.policies = [steps] if kind else []
         account.activities = [
             {
                 **resource,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ...account.scaling import Activity, ScalingReading
@@ -17,8 +17,9 @@ from ...report.numbers import plain_number, readable
 from . import thresholds as const
 from .events import scale_outs
 from .findings import Evidence, Finding, Remedy
+from .idle_scaling import idle_scaling
 from .thresholds import FILLS_A_CPU, OF_LOAD_TEST, PROPORTION
-from .view import TrackedMetric, VariantView, runs
+from .view import TrackedMetric, VariantView
 
 _ROOT = ("ModelLatency high", "instances saturated")
 _MEASURE_AGAIN = "at most; measure it again with a load test"
@@ -46,7 +47,7 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
     if "GPU" in used and used["GPU"] < const.IDLE_PERCENT <= used.get("CPU", 0):
         words = f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %"
         return _cause(view, "LLD108", words)
-    if scaling is None:
+    if scaling is None or (scaling.maximum is None and view.variant.inference_components):
         why = "if the fleet is at its maximum"
         more = instances_remedy(view, "instances.max", needed, times, why)
         return _cause(view, "LLD101", first=[more])
@@ -95,40 +96,17 @@ def target_too_low(view: VariantView) -> Iterator[Finding]:
 
 def _never_acts(view: VariantView, scaling: ScalingReading, risk: str = "") -> Finding | None:
     """Nothing came of the policy, though it has something to do or never can."""
-    m, stated = view.measurements, view.tracked
-    if scaling.activities != () or scaling.scale_out_suspended or scaling.maximum is None:
+    idle = idle_scaling(view, scaling, full=not risk)
+    if idle is None:
         return None
-    words = scaling.doubt
-    if not words and stated and not stated.series:
-        requests = len(view.get("ModelLatency", "SampleCount"))
-        words = f"{scaling.metric} has no data while requests arrive" * (requests >= const.PERIODS)
-        if words and m.asynchronous:
-            words += ", because AWS publishes none for asynchronous endpoints: track the backlog"
-    elif not words and stated:
-        words = _far_above(view, stated, scaling)
-    if not words:
-        return None
-    if not any("TargetTracking-" in alarm.name for alarm in m.alarms or ()):
-        words += "; this endpoint has no alarm TargetTracking-..."
-    words = f"no scaling activity, with a maximum of {scaling.maximum} instances: {words}"
-    return _cause(view, "LLD110", Evidence(words, m.start, m.end), risk=risk)
-
-
-def _far_above(view: VariantView, stated: TrackedMetric, scaling: ScalingReading) -> str:
-    """How long the tracked metric was above its target while the fleet was below its maximum."""
-    most, now = (scaling.maximum or 0) - 0.5, view.variant.current_instances or 0
-    above = [
-        time
-        for time, value in stated.series.without(view.explained).points.items()
-        if stated.too_much(value) and view.instances.points.get(time, now) < most
-    ]
-    for first, last in runs(above, 2 * view.period):
-        seen = stated.series.between(first, last + view.period).median or 0
-        least = (2 if seen >= const.TARGET_EXCEEDED * stated.target else 3) * const.SCALING_REACTS
-        if last - first >= max(least, timedelta(seconds=scaling.scale_out_cooldown or 0)):
-            minutes = (last - first + view.period) / timedelta(minutes=1)
-            return f"{stated.words(seen)} for {minutes:.0f} min"
-    return ""
+    return _cause(
+        view,
+        idle.id,
+        idle.evidence,
+        risk=risk,
+        confidence=idle.confidence,
+        next_step=idle.next_step,
+    )
 
 
 def at_the_limit(view: VariantView) -> Iterator[Finding]:
@@ -211,7 +189,7 @@ def _too_slow(
     """Below the maximum: a spike, a lag, or a target that never asks for more."""
     peak, usual, tracked = view.tps.only(times).max, view.tps.median, view.tracked
     most = tracked.peak(times) if tracked else None
-    if tracked and most is not None and most <= 1.05 * tracked.target:
+    if tracked and most is not None and most <= const.PASSED * tracked.target:
         changes = [target_remedy(view, tracked, most, times, _MEASURE_AGAIN)]
         if changes[0].value and not tracked.concurrency:
             why = "lower: more instances for the same load"
@@ -237,10 +215,7 @@ def _too_slow(
             f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in the median of the window"
         )
         return _cause(view, "LLD601", words, first=[more, headroom, *faster])
-    near, asked = (
-        (times[0] - view.period, times[-1] + const.SCALING_REACTS),
-        "no scale-out in the window",
-    )
+    near, asked = ((times[0] - view.period, times[-1] + const.SCALING_REACTS), "no scale-out yet")
     outs = [start.start for start in scale_outs(view) if near[0] <= start.start <= near[1]]
     if outs:
         asked = f"scaling requested the first instances at {view.measurements.clock(outs[0])}"

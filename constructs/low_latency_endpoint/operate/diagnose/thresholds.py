@@ -39,6 +39,7 @@ DEPLOYMENT = timedelta(hours=8)  # longest from a configuration's creation to th
 # Load, as a ratio.
 # Of requests in flight CloudWatch has the maximum of a period, above what scaling sees of it.
 TOO_MUCH_LOAD, TOO_MUCH_IN_FLIGHT = 1.2, 1.5  # times the target: the load alone is too much
+PASSED = 1.05  # times the target, where the instances are full: scaling has a reason to act
 SAME_LOAD = 1.25  # up to which it is the same; from which a rhythm is the callers'
 WAVES, NO_TREND = 1.6, 0.3  # the same of a load that goes up and down: Kendall's tau at most
 SAME_RATE = 1.1  # rate or utilization is the same

@@ -29,6 +29,8 @@ from .view import VariantView, runs, times_of
 
 #: The most specific first: each sees the slow periods that those before leave unexplained.
 _PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered)
+#: What :func:`at_the_limit` would find again as a risk.
+_OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145")
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -155,7 +157,7 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     yield from _together(view, model_time, list(errors(failing)))
     yield from token_times(view)
     yield from target_too_low(view)
-    if not any(each.id in ("LLD102", "LLD103", "LLD110") for each in model_time):
+    if not any(each.id in _OF_SCALING for each in model_time):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
     if not models:
