@@ -90,7 +90,10 @@ def test_rare_calls_get_a_fixed_fleet_without_alarms_on_latency(
     assert len(plan.alarms) == alarms
     ids = {each.id for each in plan.explanation.warnings}
     assert ("rare-calls" in ids, "fleet-never-scales" in ids) == (alarms == 0, False)
-    assert ("few-samples-p99" in ids) is (alarms > 0)
+    # The longest period has ten requests beyond p99 from 10 / (0.01 x 21,600 s) on.
+    assert ("few-samples-p99" in ids) is (alarms > 0 and peak < 0.0463)
+    # And ten requests from 10 / 21,600 s on.
+    assert ("few-requests" in ids) is (peak < 0.00047)
 
 
 def test_of_rare_streams_the_gaps_alone_are_watched():

@@ -124,6 +124,10 @@ def followed(decision: Decision) -> int:
     value, name = decision.value, decision.name
     if isinstance(value, (str, list)) or value is None or decision.overridden or name in CONSTANT:
         return 0
+    if name == "alarm_error_rate":
+        budget = 1 - Fraction(repr(decision.inputs.get("objective", 0)))
+        assert value == pytest.approx(min(1, float(Fraction("14.4") * budget * 100))), decision
+        return 1
     if name.startswith("alarm_"):
         share = exact(decision.inputs, "target in ms") * exact(decision.inputs, "share")
         assert value in (float(share), float(share / 1000)), decision

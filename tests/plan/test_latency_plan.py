@@ -69,6 +69,7 @@ def test_the_article_with_reserve() -> None:
         "scale_in_cooldown": 300,
         "alarm_model_latency_p99": 160,
         "alarm_overhead_latency_average": 40,
+        "alarm_error_rate": 1.0,
         "warm_up_requests": 4938,  # 384 workers: 384 x ln(384,000)
         "caller_keepalive": 60,
         "caller_connections": 200,  # 1000 TPS x 0.2 s
@@ -373,9 +374,9 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
         (
             {
                 "latency": LatencyTarget(p99_9=ms(200)),
-                "throughput": MeasuredThroughput(peak_tps=50, tps_per_instance=20),
+                "throughput": MeasuredThroughput(peak_tps=0.3, tps_per_instance=2),
             },
-            "requests a minute are slower than p99.9",
+            "only 6.5 requests in 6 hours are slower than p99.9",  # 0.3 x 21,600 x 0.001
         ),
         ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that these do"),
     ],

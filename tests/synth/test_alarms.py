@@ -53,14 +53,14 @@ def test_overhead_latency_as_an_average(stack, endpoint, template_of):
     assert alarm["MetricName"] == "OverheadLatency"
 
 
-def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, template_of):
-    alarms = alarms_on(stack, endpoint, error_rate=0.02, minimum_invocations=50)
+def test_the_error_rate_is_a_share_of_enough_failures(stack, endpoint, template_of):
+    alarms = alarms_on(stack, endpoint, error_rate=0.02, minimum_failures=5)
     alarm = template_of(stack).made_of(alarms.alarms)["primary/Invocation5XXErrors/Rate"]
     assert alarm["Threshold"] == 0.02
     assert alarm["TreatMissingData"] == "notBreaching"
     by_id = {metric["Id"]: metric for metric in alarm["Metrics"]}
     (result,) = [metric for metric in alarm["Metrics"] if metric.get("ReturnData") is not False]
-    assert result["Expression"] == "IF(invocations >= 50, errors / invocations, 0)"
+    assert result["Expression"] == "IF(errors >= 5, errors / invocations, 0)"
     for part, name in (("errors", "Invocation5XXErrors"), ("invocations", "Invocations")):
         assert by_id[part]["MetricStat"]["Metric"]["MetricName"] == name
         assert by_id[part]["MetricStat"]["Stat"] == "Sum"

@@ -113,15 +113,15 @@ def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, te
     )
 
 
-def test_rollback_alarms_count_as_few_requests_as_the_others(pattern, stack, template_of):
-    pattern(alarms=AlarmOptions(minimum_invocations=1))
+def test_rollback_alarms_count_as_few_failures_as_the_others(pattern, stack, template_of):
+    pattern(alarms=AlarmOptions(minimum_failures=1))
     rates = [
         metric["Expression"]
         for alarm in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()
         for metric in alarm.get("Metrics", ())
         if "errors /" in metric.get("Expression", "")
     ]
-    assert rates == ["IF(invocations >= 1, errors / invocations, 0)"] * 2
+    assert rates == ["IF(errors >= 1, errors / invocations, 0)"] * 2
 
 
 def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, template_of):
@@ -568,6 +568,7 @@ def test_alarms_of_a_shadow_are_evaluated_as_those_of_production(stack, endpoint
         weight=1,
         shadow=FurtherVariant(name="candidate", weight=0.5),
         alarms=AlarmOptions(
+            minimum_failures=7,
             minimum_invocations=7,
             period=Duration.minutes(5),
             evaluation_periods=6,

@@ -213,7 +213,7 @@ class AcceptanceStack(Stack):
             alarms=AlarmOptions(
                 actions=[topic.action],
                 slow_requests=SlowRequests(threshold=Duration.millis(500)),
-                minimum_invocations=5,
+                minimum_failures=1,
             ),
             warm_up=_warm_up({"warm": "up"}),
             canary=CanaryOptions(),

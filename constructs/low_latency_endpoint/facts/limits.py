@@ -537,6 +537,7 @@ ERROR_RATE = number_range(
     "LLE703", "the error rate", 1e-6, 1, whole=False, fix="Give a share of requests: 0.01 is 1%."
 )
 MINIMUM_INVOCATIONS = number_range("LLE704", "the least number of invocations", 0, None)
+MINIMUM_FAILURES = number_range("LLE571", "the least number of failures", 1, None)
 
 
 def limits() -> dict[str, Limit]:

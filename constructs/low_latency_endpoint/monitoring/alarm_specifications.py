@@ -12,13 +12,21 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..errors.frozen import dataclass
-from ..facts.durations import milliseconds_of, seconds_of
+from ..facts.durations import milliseconds_of
 from ..facts.metrics import microseconds_from_milliseconds
 from ..facts.rules import ZONES_NOT_KNOWN
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
-from ..options.alarms import AlarmOptions, SlowRequests, Thresholds
+from ..options.alarms import (
+    DEFAULT_PERIOD_SECONDS,
+    FAST_BURN_RATE,
+    AlarmOptions,
+    SlowRequests,
+    Thresholds,
+    error_share,
+)
 from ..options.option import Lasting
+from ..plan.alarm_windows import AlarmWindow, latency_window, share_window, silence_window
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
 from ..synthesis.template_values import is_token
 
@@ -29,7 +37,7 @@ SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING
 
 # Google's SRE workbook, "Alerting on SLOs": long and short window in minutes, burn rate.
 # (No Duration here: the first call into jsii costs more than importing the whole package.)
-BURN_RATES = {"Fast": (60, 5, 14.4), "Slow": (360, 30, 6.0)}
+BURN_RATES = {"Fast": (60, 5, FAST_BURN_RATE), "Slow": (360, 30, 6.0)}
 _UTILIZATIONS = {
     "cpu_utilization": ("CPUUtilization", "vCPUs are saturated"),
     "memory_utilization": ("MemoryUtilization", "the container is about to run out of memory"),
@@ -124,10 +132,11 @@ def specifications(
     *,
     new_fleet: bool,
     max_instances: int | None,
+    peak_tps: float | None,
     where: str,
 ) -> Iterator[AlarmSpecification]:
-    """All alarms of one variant that the options ask for."""
-    watch = _Watch(variant, options, new_fleet, where)
+    """All alarms of one variant that the options ask for; ``peak_tps`` is None if not known."""
+    watch = _Watch(variant, options, new_fleet, peak_tps, where)
     yield from watch.latencies("ModelLatency", options.model_latency)
     yield from watch.latencies("OverheadLatency", options.overhead_latency)
     yield from watch.error_rates()
@@ -149,15 +158,21 @@ class _Watch:
     """One variant under the options' period and fleet."""
 
     def __init__(
-        self, variant: EndpointVariant, options: AlarmOptions, new_fleet: bool, where: str
+        self,
+        variant: EndpointVariant,
+        options: AlarmOptions,
+        new_fleet: bool,
+        peak_tps: float | None,
+        where: str,
     ) -> None:
         self._variant = variant
         self._options = options
         self._where = where
         self._fleet: Literal["new", "whole"] = "new" if new_fleet else "whole"
-        self._period = checked_period(options.period, 60, where)
-        self._seconds = timedelta(seconds=seconds_of(options.period))
-        self._floor = options.minimum_invocations
+        self._window = options.window
+        self._period = checked_period(options.period, DEFAULT_PERIOD_SECONDS, where)
+        self._seconds = timedelta(seconds=self._window.period_seconds or DEFAULT_PERIOD_SECONDS)
+        self._tps = peak_tps
 
     def _metric(
         self,
@@ -180,50 +195,57 @@ class _Watch:
         for severity, statistic, threshold in flattened(thresholds):
             milliseconds = milliseconds_of(threshold)
             means, look_first = _LATENCY_TEXTS[name]
+            window = latency_window(self._window, statistic, self._tps)
+            period = timedelta(seconds=window.seconds)
             yield AlarmSpecification(
                 key=f"{name}/{statistic}" + (f"/{severity}" if severity else ""),
-                metric=self._metric(name, statistic),
+                metric=self._metric(name, statistic, period),
                 threshold=microseconds_from_milliseconds(milliseconds),
                 when=f"{name} {statistic} is above {milliseconds:g} ms",
                 means=means,
                 look_first=look_first,
                 severity=severity,
+                periods=window.counts,
             )
             for instance_type in self._pool_types() if name == "ModelLatency" else ():
                 yield AlarmSpecification(
                     key=f"{name}/{statistic}/{instance_type}"
                     + (f"/{severity}" if severity else ""),
-                    metric=self._metric(name, statistic, dimensions={_OF_TYPE: instance_type.name}),
+                    metric=self._metric(
+                        name, statistic, period, dimensions={_OF_TYPE: instance_type.name}
+                    ),
                     threshold=microseconds_from_milliseconds(milliseconds),
                     when=f"{name} {statistic} on {instance_type} is above {milliseconds:g} ms",
                     means="requests that this type of the pools takes are slower than they may be",
                     look_first="whether the pools fell back to this type, and its utilization; "
                     "what it was sized for",
                     severity=severity,
+                    periods=window.counts,
                 )
 
     def error_rates(self) -> Iterator[AlarmSpecification]:
+        window = share_window(self._window, self._tps)
         for option, metric, means, look_first in ERROR_TEXTS:
-            rate: float | None = getattr(self._options, option)
+            rate = error_share(self._options, option)
             if rate is None:
                 continue
             yield AlarmSpecification(
                 key=f"{metric}/Rate",
-                metric=self._share(metric, f"share of invocations with {metric}"),
+                metric=self._share(metric, f"share of invocations with {metric}", window),
                 threshold=rate,
                 when=f"more than {_stated(rate)} of the invocations are {metric}",
                 means=means,
                 look_first=look_first,
+                periods=window.counts,
             )
 
-    def _share(self, metric: str, label: str) -> cloudwatch.MathExpression:
-        return cloudwatch.MathExpression(
-            expression=f"IF(invocations >= {self._floor}, errors / invocations, 0)",
-            using_metrics={
-                "errors": self._metric(metric, "Sum"),
-                "invocations": self._metric("Invocations", "Sum"),
-            },
-            period=self._period,
+    def _share(self, metric: str, label: str, window: AlarmWindow) -> cloudwatch.MathExpression:
+        period = timedelta(seconds=window.seconds)
+        return share_of_failures(
+            self._metric(metric, "Sum", period),
+            self._metric("Invocations", "Sum", period),
+            failures=self._options.minimum_failures,
+            period=period,
             label=label,
         )
 
@@ -379,7 +401,7 @@ class _Watch:
         return AlarmSpecification(
             key="Invocations/ZoneImbalance",
             metric=cloudwatch.MathExpression(
-                expression=f"IF(SUM({series}) >= {self._floor}, "
+                expression=f"IF(SUM({series}) >= {self._options.minimum_invocations}, "
                 f"MAX({series}) * {len(names)} / SUM({series}), 1)",
                 using_metrics=metrics,
                 period=self._period,
@@ -392,17 +414,39 @@ class _Watch:
         )
 
     def silence(self) -> AlarmSpecification:
+        window = silence_window(self._window, self._tps)
         return AlarmSpecification(
             key="Invocations/Silence",
-            metric=self._metric("Invocations", "Sum"),
+            metric=self._metric("Invocations", "Sum", timedelta(seconds=window.seconds)),
             threshold=1,
             operator=BELOW,
             missing=SILENCE_IS_THE_FAULT,
             when="no requests arrive",
             means="callers cannot reach the endpoint, or have stopped calling",
             look_first="DNS and security group of the interface endpoint, from a caller",
-            periods=(5, 5),
+            periods=window.counts,
         )
+
+
+def share_of_failures(
+    errors: cloudwatch.IMetric,
+    invocations: cloudwatch.IMetric,
+    *,
+    failures: int,
+    period: timedelta,
+    label: str,
+) -> cloudwatch.MathExpression:
+    """The share of the requests that fail, zero below so many failures.
+
+    The floor is on failures: a floor on requests would let one failure of them alarm, and would
+    keep an endpoint with fewer requests silent while all of them fail.
+    """
+    return cloudwatch.MathExpression(
+        expression=f"IF(errors >= {failures}, errors / invocations, 0)",
+        using_metrics={"errors": errors, "invocations": invocations},
+        period=checked_period(period, DEFAULT_PERIOD_SECONDS, label),
+        label=label,
+    )
 
 
 def _plain(number: float) -> str:

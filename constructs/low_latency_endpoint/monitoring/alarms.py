@@ -9,7 +9,9 @@ from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.limits import PEAK_TPS
 from ..facts.rules import SCALED_VARIANTS_ONLY, has_objectives
+from ..facts.token_values import check_known
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
@@ -91,6 +93,7 @@ class LatencyAlarms(Construct):
         *,
         endpoint: IEndpoint,
         options: AlarmOptions | None = None,
+        peak_tps: Mapping[str, float] | None = None,
         new_fleet_only: bool = False,
     ) -> None:
         """Alarms of every variant of an endpoint, and one composite alarm that pages.
@@ -100,10 +103,11 @@ class LatencyAlarms(Construct):
             id: The construct's ID in its scope.
             endpoint: An :class:`Endpoint`, or one imported with its variants.
             options: What to watch, and who is told; ``"planned"`` watches nothing here, where no plan is. By default ``AlarmOptions()``.
+            peak_tps: Highest requests per second by variant. Alarms on latencies and errors then take periods with enough of them. By default, and for other variants, a minute.
             new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm and none of ``options.anomalies`` then. By default the whole endpoint is watched.
 
         Raises:
-            ConfigurationError: LLE631 for an endpoint imported without variants, LLE721 to LLE729
+            ConfigurationError: LLE606 and LLE825 for a rate of peak_tps, LLE631 for an endpoint imported without variants, LLE721 to LLE729
                 for what it does not publish, LLE739 for an objective without threshold, LLE801 and LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
@@ -112,6 +116,9 @@ class LatencyAlarms(Construct):
         self._path = path_below(self, scope, id)
         self._periods = options.evaluation_periods, options.datapoints_to_alarm
         self._new_fleet = new_fleet_only
+        self._peak_tps = peak_tps or {}
+        for rate in self._peak_tps.values():
+            check_known(PEAK_TPS, rate, f"{self._path}, peak_tps")
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         self.actions_suppressor: cloudwatch.IAlarm | None = None
@@ -124,6 +131,7 @@ class LatencyAlarms(Construct):
                 options,
                 new_fleet=new_fleet_only,
                 max_instances=self._max_instances(variant),
+                peak_tps=self._peak_tps.get(variant.name),
                 where=self._path,
             ):
                 alarm = self._alarm(variant, specification)
@@ -161,6 +169,7 @@ class LatencyAlarms(Construct):
                 self._endpoint.variant(variant.name),
                 self.options,
                 share=share,
+                peak_tps=self._peak_tps.get(variant.name),
                 endpoint_name=self._endpoint.name_at_synth,
                 where=self._path,
             )

@@ -12,7 +12,7 @@ from constructs import Construct
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
-from ..options.alarms import AlarmOptions, Thresholds
+from ..options.alarms import AlarmOptions, Thresholds, error_share
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..plan.dashboard_panels import CanaryPanels, TokenPanels
@@ -140,7 +140,7 @@ def _utilization_limits(options: AlarmOptions) -> dict[str, float]:
 
 
 def _error_limits(options: AlarmOptions) -> dict[str, float]:
-    return _stated({metric: getattr(options, option) for option, metric, _, _ in ERROR_TEXTS})
+    return _stated({metric: error_share(options, option) for option, metric, _, _ in ERROR_TEXTS})
 
 
 def _stated(limits: Mapping[str, float | None]) -> dict[str, float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from aws_cdk.aws_applicationsignals import CfnServiceLevelObjective
 from constructs import Construct
 
-from ..facts.durations import milliseconds_of, seconds_of
+from ..facts.durations import milliseconds_of
 from ..facts.metrics import microseconds_from_milliseconds
-from ..facts.rules import NOTHING_TO_MEET
+from ..facts.rules import LONGEST_OBJECTIVE_PERIOD_SECONDS, NOTHING_TO_MEET
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, Thresholds
+from ..plan.alarm_windows import latency_window
 from ..synthesis.construct_tree import name_of
 from .alarm_specifications import BURN_RATES, flattened
 
@@ -22,10 +25,13 @@ def service_level_objective(
     options: AlarmOptions,
     *,
     share: float,
+    peak_tps: float | None,
     endpoint_name: str,
     where: str,
 ) -> CfnServiceLevelObjective:
     """The objective that this share of the periods meets the tightest threshold.
+
+    The period is that of the threshold's alarm, as far as Application Signals takes it.
 
     Creating one makes the role AWSServiceRoleForCloudWatchApplicationSignals where the account
     lacks it (API reference, CreateServiceLevelObjective), so nothing has to be there first.
@@ -38,8 +44,9 @@ def service_level_objective(
             where=where,
         )
     statistic, milliseconds = found
-    period = int(seconds_of(options.period, where))
-    metric = variant.metric("ModelLatency", statistic=statistic, period=options.period)
+    window = latency_window(options.window, statistic, peak_tps)
+    period = min(window.seconds, LONGEST_OBJECTIVE_PERIOD_SECONDS)
+    metric = variant.metric("ModelLatency", statistic=statistic, period=timedelta(seconds=period))
     of = CfnServiceLevelObjective
     return of(
         scope,

@@ -8,16 +8,24 @@ from datetime import timedelta
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..facts.limits import ERROR_RATE
+from ..facts.limits import ERROR_RATE, PEAK_TPS
 from ..facts.rules import LATENCY_RATIO, NO_SHADOW
+from ..facts.token_values import check_known
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import checked_period
-from ..options.alarms import AlarmOptions
+from ..options.alarms import (
+    DEFAULT_DATAPOINTS,
+    DEFAULT_EVALUATION_PERIODS,
+    DEFAULT_PERIOD_SECONDS,
+    MINIMUM_FAILURES,
+    AlarmOptions,
+)
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
+from ..plan.alarm_windows import AlarmWindow, ratio_window, share_window
 from ..synthesis.construct_tree import path_below
 from ..synthesis.template_values import check
-from .alarm_specifications import AlarmSpecification
+from .alarm_specifications import AlarmSpecification, share_of_failures
 
 
 @checked_arguments
@@ -46,10 +54,12 @@ class ShadowAlarms(Construct):
         endpoint: IEndpoint,
         latency_ratio: Mapping[str, float] | None = None,
         error_rate: float | None = None,
+        minimum_failures: int = MINIMUM_FAILURES,
         minimum_invocations: int = 20,
-        period: Lasting = timedelta(minutes=1),
-        evaluation_periods: int = 3,
-        datapoints_to_alarm: int = 2,
+        period: Lasting | None = None,
+        evaluation_periods: int = DEFAULT_EVALUATION_PERIODS,
+        datapoints_to_alarm: int = DEFAULT_DATAPOINTS,
+        peak_tps: float | None = None,
         actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         """Alarms on a shadow variant's latency against production's, and on its failures.
@@ -60,15 +70,17 @@ class ShadowAlarms(Construct):
             endpoint: With a shadow variant.
             latency_ratio: By statistic of ModelLatency, how many times production's the shadow's may be, such as ``{"p99": 1.2}``; by default no alarm.
             error_rate: Share of the copied requests that fail in the shadow's container; by default no alarm.
+            minimum_failures: Failures per period below which their share counts as zero; by default 3.
             minimum_invocations: Requests per period, of each variant, below which there is nothing to compare; by default 20.
-            period: By default 1 minute.
+            period: By default 1 minute; with ``peak_tps`` as long as it takes for enough requests.
             evaluation_periods: By default 2 of the last 3 periods.
             datapoints_to_alarm: By default 2 of the last 3 periods.
+            peak_tps: Highest rate of the copied requests, per second; by default not known.
             actions: By default nobody is told: the alarms' states are there for a decision or a pipeline.
 
         Raises:
             ConfigurationError: LLE734 for an endpoint without a shadow, LLE735 for a ratio
-                out of range, LLE702 to LLE704 and LLE721 for periods and rates, LLE732 for
+                out of range, LLE571, LLE606, LLE702 to LLE704 and LLE721 for periods and rates, LLE732 for
                 a statistic that ModelLatency does not have.
         """
         super().__init__(scope, id)
@@ -83,14 +95,16 @@ class ShadowAlarms(Construct):
         self._endpoint_name = endpoint.name_at_synth
         self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
         options = AlarmOptions(
+            minimum_failures=minimum_failures,
             minimum_invocations=minimum_invocations,
             period=period,
             evaluation_periods=evaluation_periods,
             datapoints_to_alarm=datapoints_to_alarm,
         )
-        self._periods = evaluation_periods, datapoints_to_alarm
-        self._period = checked_period(options.period, 60, path)
-        self._floor = minimum_invocations
+        self._options = options
+        if peak_tps is not None:
+            check_known(PEAK_TPS, peak_tps, f"{path}, peak_tps")
+        self._tps = peak_tps
         self._actions = actions
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         for statistic, ratio in (latency_ratio or {}).items():
@@ -100,13 +114,16 @@ class ShadowAlarms(Construct):
 
     def _compare_latency(self, statistic: str, ratio: float) -> None:
         LATENCY_RATIO.check(ratio, self._path)
+        floor = self._options.minimum_invocations
+        window = ratio_window(self._options.window, statistic, floor, self._tps)
+        period = timedelta(seconds=window.seconds)
         self._alarm(
             f"ModelLatency/{statistic}",
             cloudwatch.MathExpression(
-                expression=f"IF((copied >= {self._floor}) AND (invocations >= {self._floor}), "
+                expression=f"IF((copied >= {floor}) AND (invocations >= {floor}), "
                 "shadow / production, 0)",
                 using_metrics={
-                    name: variant.metric(metric, statistic=of, period=self._period)
+                    name: variant.metric(metric, statistic=of, period=period)
                     for name, variant, metric, of in (
                         ("copied", self._shadow, "Invocations", "Sum"),
                         ("invocations", self._production, "Invocations", "Sum"),
@@ -114,9 +131,10 @@ class ShadowAlarms(Construct):
                         ("production", self._production, "ModelLatency", statistic),
                     )
                 },
-                period=self._period,
+                period=checked_period(period, DEFAULT_PERIOD_SECONDS, self._path),
                 label=f"ModelLatency {statistic}, {self._shadow.name} over {self._production.name}",
             ),
+            window,
             ratio,
             f"ModelLatency {statistic} is above {ratio:g} times that of {self._production.name}",
             "its instance type, the number of its instances and how many requests are copied",
@@ -124,37 +142,42 @@ class ShadowAlarms(Construct):
 
     def _watch_failures(self, error_rate: float) -> None:
         check(ERROR_RATE, error_rate, self._path)
+        window = share_window(self._options.window, self._tps)
+        period = timedelta(seconds=window.seconds)
         self._alarm(
             "InvocationModelErrors/Rate",
-            cloudwatch.MathExpression(
-                expression=f"IF(copied >= {self._floor}, errors / copied, 0)",
-                using_metrics={
-                    name: self._shadow.metric(metric, statistic="Sum", period=self._period)
-                    for name, metric in (
-                        ("copied", "Invocations"),
-                        ("errors", "InvocationModelErrors"),
-                    )
-                },
-                period=self._period,
+            share_of_failures(
+                self._shadow.metric("InvocationModelErrors", statistic="Sum", period=period),
+                self._shadow.metric("Invocations", statistic="Sum", period=period),
+                failures=self._options.minimum_failures,
+                period=period,
                 label="share of the copied requests that fail",
             ),
+            window,
             error_rate,
             f"more than {error_rate * 100:g} % of the copied requests fail",
             "the log of its container",
         )
 
     def _alarm(
-        self, key: str, metric: cloudwatch.IMetric, threshold: float, when: str, look_first: str
+        self,
+        key: str,
+        metric: cloudwatch.IMetric,
+        window: AlarmWindow,
+        threshold: float,
+        when: str,
+        look_first: str,
     ) -> None:
         specification = AlarmSpecification(
             key=key,
             metric=metric,
             threshold=threshold,
+            periods=window.counts,
             when=when,
             means="callers see nothing of it, and would once it is promoted",
             look_first=look_first,
         )
         text = specification.text(f"{self._endpoint_name}/{self._shadow.name} (shadow)")
-        self.alarms[key] = specification.made(self, key, text, self._periods)
+        self.alarms[key] = specification.made(self, key, text)
         for action in self._actions:
             self.alarms[key].add_alarm_action(action)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
@@ -16,7 +16,7 @@ from ..facts.container_metrics import (
     WAITING_REQUESTS,
     percentile_share,
 )
-from ..facts.durations import TEXT_PATTERN
+from ..facts.durations import TEXT_PATTERN, seconds_of
 from ..facts.metrics import check_statistic
 from ..facts.rules import (
     LONGEST_OBJECTIVE_PERIOD_SECONDS,
@@ -39,6 +39,18 @@ if TYPE_CHECKING:
 Thresholds = Mapping[str, Lasting | Mapping[str, Lasting]]
 """Durations by statistic, or by severity and statistic."""
 
+DEFAULT_PERIOD_SECONDS = 60
+DEFAULT_EVALUATION_PERIODS = 3
+DEFAULT_DATAPOINTS = 2
+DEFAULT_ERROR_RATE = 0.01
+MINIMUM_FAILURES = 3
+"""Failures in a period that page. With two of three periods, a share of failures a tenth of the
+threshold then raises at most one alarm in 10,000 minutes at any rate; with two failures it raises
+six (tests/plan/test_alarm_windows.py)."""
+FAST_BURN_RATE = 14.4
+"""How much too fast a budget may burn before somebody is paged at once: Google's SRE workbook,
+"Alerting on SLOs"."""
+
 _DURATION = {"type": "string", "pattern": TEXT_PATTERN}
 
 
@@ -56,6 +68,28 @@ def _by_statistic(example: Any, *statistics: str, percentiles: bool = True) -> O
 
 def _percentiles(example: Any) -> Option:
     return _by_statistic(example, "p50", "p90", "p95", "p99")
+
+
+class WindowOptions(NamedTuple):
+    """What is stated of the periods that an alarm evaluates."""
+
+    period_seconds: float | None = None  # None if the requests' rate decides
+    evaluation_periods: int = DEFAULT_EVALUATION_PERIODS
+    datapoints_to_alarm: int = DEFAULT_DATAPOINTS
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether neither the periods nor the datapoints differ from the defaults."""
+        usual = (DEFAULT_EVALUATION_PERIODS, DEFAULT_DATAPOINTS)
+        return (self.evaluation_periods, self.datapoints_to_alarm) == usual
+
+
+class ErrorLimit(NamedTuple):
+    """When the alarm on server errors goes off."""
+
+    rate: float = DEFAULT_ERROR_RATE  # share of the requests that fail
+    failures: int = MINIMUM_FAILURES  # in a period, below which the share counts as zero
+    objective: float | None = None  # that the rate follows from; None if it does not
 
 
 @checked_arguments
@@ -133,10 +167,11 @@ class AlarmOptions(Options):
         model_latency: Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or p99.9. Default: the target less the share for overhead. In Python also by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
         overhead_latency: Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it. Default: the target's share for overhead.
         tokens: Alarms on tokens. Default: the plan's, from the ttft and itl targets.
-        error_rate: Largest share of requests that fail with a server error (5xx). Default: 0.01.
+        error_rate: Largest share of requests that fail with a server error (5xx). Default: 0.01; with an objective (service_level_objective or slow_requests) at most 14.4 times its budget, so 0.00144 for 0.9999.
         client_error_rate: Largest share of requests that SageMaker or the model rejects with a 4xx. Default: no alarm.
         model_error_rate: Largest share of requests that the container answers with other than 2xx. Default: no alarm.
-        minimum_invocations: Below this number of requests per period, error rates count as zero, so that single failures page nobody. Default: 20.
+        minimum_failures: Below this number of failures in a period, error rates count as zero, so that single failures page nobody. Default: 3.
+        minimum_invocations: Below this number of requests in a period, zone_imbalance compares nothing, nor do the alarms on a shadow's latency. Default: 20.
         slow_requests: An objective on slow requests. The alarm fires if its budget burns too fast: 14.4 times over an hour and five minutes, or 6 times over six hours and thirty minutes. Default: no alarm.
         service_level_objective: Share of the periods in which ModelLatency must meet the tightest of its thresholds, over 28 days. Each production variant gets a service level objective of Application Signals, which AWS bills. Default: none.
         anomalies: Metrics with a statistic each: alarm outside the band (two standard deviations) that CloudWatch learns. Default: none.
@@ -150,8 +185,8 @@ class AlarmOptions(Options):
         capacity_at_maximum: Alarm if the fleet runs at its maximum. Default: true if the endpoint scales.
         zone_imbalance: Alarm if the busiest zone gets this many times its even share. AWS does not say what enables the metric: check that the alarm has data. Default: no alarm.
         expect_traffic: Alarm when no request arrives for five minutes. Default: false.
-        period: Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m.
-        evaluation_periods: Number of the last periods to evaluate. Default: 3.
+        period: Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m; with a throughput, alarms on latencies and errors take as long as they need for enough requests, up to 6h.
+        evaluation_periods: Number of the last periods to evaluate. Default: 3; an alarm on a percentile at a low rate takes one long period instead.
         datapoints_to_alarm: Number of these periods that must breach the threshold. Default: 2.
         quiet_during_deployments: Suppress pages while both fleets of a deployment serve requests and for ten minutes after, an hour at most. Not seen on AWS yet. Default: false.
         actions: What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. Default: nobody is told.
@@ -163,7 +198,7 @@ class AlarmOptions(Options):
 
     Examples:
         >>> from low_latency_endpoint import AlarmOptions
-        >>> AlarmOptions(model_latency={"p99": "200ms"}).error_rate
+        >>> AlarmOptions(model_latency={"p99": "200ms"}).error_limit.rate
         0.01
     """
 
@@ -182,9 +217,12 @@ class AlarmOptions(Options):
         TokenAlarmOptions,
         Option(example={"kv_cache_use": 0.95}, touches=Touched(planned=("token_alarms",))),
     ] = field(default_factory=TokenAlarmOptions)
-    error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = 0.01
+    error_rate: Annotated[
+        float | Literal["planned"] | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))
+    ] = "planned"
     client_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.05, billed=(2,))] = None
     model_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = None
+    minimum_failures: Annotated[int, Option(limits.MINIMUM_FAILURES, 5)] = MINIMUM_FAILURES
     minimum_invocations: Annotated[int, Option(limits.MINIMUM_INVOCATIONS, 20)] = 20
     slow_requests: Annotated[
         SlowRequests | None,
@@ -219,9 +257,11 @@ class AlarmOptions(Options):
     capacity_at_maximum: Annotated[bool | Literal["scaled"], Option()] = "scaled"
     zone_imbalance: Annotated[float | None, Option(ZONE_IMBALANCE, 1.5)] = None
     expect_traffic: Annotated[bool, Option(billed=(1,))] = False
-    period: Annotated[Lasting, Option(limits.ALARM_PERIOD, "5m")] = timedelta(minutes=1)
-    evaluation_periods: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = 3
-    datapoints_to_alarm: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = 2
+    period: Annotated[Lasting | None, Option(limits.ALARM_PERIOD, "5m")] = None
+    evaluation_periods: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = (
+        DEFAULT_EVALUATION_PERIODS
+    )
+    datapoints_to_alarm: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = DEFAULT_DATAPOINTS
     quiet_during_deployments: Annotated[bool, Option()] = False
     actions: Sequence[cloudwatch.IAlarmAction] = ()
 
@@ -238,6 +278,38 @@ class AlarmOptions(Options):
             disk_utilization=None,
             capacity_at_maximum=False,
         )
+
+    @property
+    def window(self) -> WindowOptions:
+        """What is stated of the periods of its alarms."""
+        seconds = None if self.period is None else seconds_of(self.period)
+        return WindowOptions(seconds, self.evaluation_periods, self.datapoints_to_alarm)
+
+    @property
+    def objective(self) -> float | None:
+        """The share of requests, or of periods, that must be good: the strictest one stated."""
+        of_requests = self.slow_requests.objective if self.slow_requests else None
+        objectives = [
+            share for share in (of_requests, self.service_level_objective) if share is not None
+        ]
+        return max(objectives, default=None)
+
+    @property
+    def error_limit(self) -> ErrorLimit | None:
+        """When the alarm on server errors goes off; None without one.
+
+        A failed request is not a fast one, so an objective's budget limits failures too.
+        """
+        if self.error_rate is None:
+            return None
+        if not isinstance(self.error_rate, str):
+            return ErrorLimit(self.error_rate, self.minimum_failures)
+        if self.objective is None:
+            return ErrorLimit(DEFAULT_ERROR_RATE, self.minimum_failures)
+        burnt = round(FAST_BURN_RATE * (1 - self.objective), 9)
+        if burnt >= DEFAULT_ERROR_RATE:
+            return ErrorLimit(DEFAULT_ERROR_RATE, self.minimum_failures)
+        return ErrorLimit(burnt, self.minimum_failures, self.objective)
 
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is one that CloudWatch has for the metric, as are period and window."""
@@ -280,14 +352,24 @@ class AlarmOptions(Options):
                 )
 
 
+def error_share(options: AlarmOptions, name: str) -> float | None:
+    """The share of requests at which the alarm of an option on errors stands; None without one."""
+    if name == "error_rate":
+        return options.error_limit.rate if options.error_limit else None
+    share: float | None = getattr(options, name)
+    return share
+
+
 def check_window(options: AlarmOptions) -> Iterator[Finding]:
     """So many datapoints of so many periods, which CloudWatch looks back upon."""
     counts = (options.evaluation_periods, options.datapoints_to_alarm)
-    if isinstance(options.period, timedelta) and not any(map(is_token, counts)):
-        default = options.datapoints_to_alarm == AlarmOptions.datapoints_to_alarm
+    period = options.period
+    if period is None:
+        period = timedelta(seconds=DEFAULT_PERIOD_SECONDS)
+    if isinstance(period, timedelta) and not any(map(is_token, counts)):
+        default = options.datapoints_to_alarm == DEFAULT_DATAPOINTS
         place = "evaluation_periods" if default else "datapoints_to_alarm"
-        seconds = options.period.total_seconds()
-        yield from breaches((place,), check_alarm_window, *counts, seconds)
+        yield from breaches((place,), check_alarm_window, *counts, period.total_seconds())
 
 
 def _statistics(name: str, stated: Any, check: Any) -> Iterator[Finding]:

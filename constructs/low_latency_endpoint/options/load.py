@@ -207,7 +207,10 @@ class LoadOptions(Options):
     ] = None
     throughput: Annotated[
         MeasuredThroughput | None,
-        Option(example={"peak_tps": 1000, "tps_per_instance": 200}, touches=_OF_FLEET),
+        Option(
+            example={"peak_tps": 1000, "tps_per_instance": 200},
+            touches=Touched(planned=("scaling", "alarm_windows", *FLEET)),
+        ),
     ] = None
     tokens: Annotated[
         TokenTraffic | None,

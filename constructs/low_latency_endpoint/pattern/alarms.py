@@ -12,7 +12,7 @@ from constructs import Construct
 from ..hosting.endpoint import Endpoint
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.shadow_alarms import ShadowAlarms
-from ..options.alarms import AlarmOptions, Thresholds, TokenAlarmOptions
+from ..options.alarms import DEFAULT_ERROR_RATE, AlarmOptions, Thresholds, TokenAlarmOptions
 from ..options.endpoint import MetricsPublishing
 from ..plan.plan import Plan
 from ..plan.token_explanations import NO_TOKEN_ALARMS
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _SHADOW_LATENCY_RATIO = 1.2
 """How many times production's latency a shadow's may be: our choice, for want of AWS's."""
-_SHADOW_ERROR_RATE = 0.01
-"""The share of copied requests that may fail, where the alarms of production state none."""
 
 
 def token_alarms(
@@ -101,22 +99,32 @@ def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> T
     }
 
 
+def peak_tps_of(plans: Mapping[str, Plan]) -> dict[str, float]:
+    """The requests per second of each variant at its peak, where it is known."""
+    rates = {name: plan.request.peak_tps for name, plan in plans.items()}
+    return {name: rate for name, rate in rates.items() if rate}
+
+
 def shadow_alarms(
-    scope: Construct, endpoint: Endpoint, plan: Plan, options: AlarmOptions
+    scope: Construct, endpoint: Endpoint, plans: Mapping[str, Plan], options: AlarmOptions
 ) -> ShadowAlarms | None:
     """Where there is a shadow: on the statistics of the target, by default p99, and on failures."""
     if endpoint.shadow is None:
         return None
+    plan = plans[endpoint.shadow.name]
     latency = plan.request.latency
     statistics = list(latency.milliseconds if latency else ()) or ["p99"]
+    limit = options.error_limit
     return ShadowAlarms(
         scope,
         "ShadowAlarms",
         endpoint=endpoint,
         latency_ratio=dict.fromkeys(statistics, _SHADOW_LATENCY_RATIO),
-        error_rate=_SHADOW_ERROR_RATE if options.error_rate is None else options.error_rate,
+        error_rate=limit.rate if limit else DEFAULT_ERROR_RATE,
+        minimum_failures=options.minimum_failures,
         minimum_invocations=options.minimum_invocations,
         period=options.period,
         evaluation_periods=options.evaluation_periods,
         datapoints_to_alarm=options.datapoints_to_alarm,
+        peak_tps=plan.request.peak_tps,
     )

@@ -26,7 +26,7 @@ from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..options.alarms import AlarmOptions, Thresholds
+from ..options.alarms import AlarmOptions, Thresholds, error_share
 from ..options.argument_kinds import checked_arguments
 from ..options.canary import CanaryOptions, silence_beside_canary
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
@@ -46,7 +46,7 @@ from ..plan.serving import Serving
 from ..synthesis.annotations import warn, warn_once
 from ..synthesis.construct_tree import path_below, path_of, region_of, stack_of
 from ..synthesis.template_values import check
-from .alarms import shadow_alarms
+from .alarms import peak_tps_of, shadow_alarms
 from .alarms import token_alarms as made_token_alarms
 from .network import link_of, network_of, zones_of
 from .outputs import (
@@ -247,6 +247,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             routing=variant.routing,
             warm_up_requests=warm_up.requests if warm_up else None,
             metrics_server=alarms.tokens.server,
+            alarm_window=alarms.window,
+            error_limit=alarms.error_limit,
         )
         requests = requests_of(request, variant, variants, shadow, path)
         self.plans: dict[str, Plan] = plans_of(requests, plan, path)
@@ -310,7 +312,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         }
         self.scaling = self.scalings[variant.name]
         alarms = self._watched(alarms)
-        self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, options=alarms)
+        self.alarms = LatencyAlarms(
+            self, "Alarms", endpoint=self.endpoint, options=alarms, peak_tps=peak_tps_of(self.plans)
+        )
         metrics = configuration.metrics if configuration is not None else None
         self.token_alarms = made_token_alarms(self, self.endpoint, self.plans, self.alarms, metrics)
         self.canary = self._canary(canary, warm_up, alarms) if canary else None
@@ -338,13 +342,13 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 options=replace(
                     AlarmOptions.none(),
                     model_latency=alarms.model_latency,
-                    error_rate=alarms.error_rate,
-                    minimum_invocations=alarms.minimum_invocations,
+                    error_rate=error_share(alarms, "error_rate"),
+                    minimum_failures=alarms.minimum_failures,
                 ),
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
-        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, alarms)
+        self.shadow_alarms = shadow_alarms(self, self.endpoint, self.plans, alarms)
         self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
         self.node.default_child = self.endpoint.cfn_endpoint

@@ -12,6 +12,7 @@ from ..report.numbers import readable
 
 # Titles where the name alone does not read well
 _TITLES = {
+    "alarm_error_rate": "Alarm on server errors",
     "call_duration": "Duration of a call",
     "caller_connections": "Connections of all callers",
     "caller_keepalive": "TCP keep-alive of callers",

@@ -15,6 +15,7 @@ from ..facts.rules import ZONE_NAMED_TWICE
 from ..facts.token_values import is_token
 from ..facts.warm_up_rules import WARM_UP_REQUESTS
 from ..facts.zones import check_zones_in_region, is_stand_in, region_of_zone
+from ..options.alarms import ErrorLimit, WindowOptions
 from ..options.argument_kinds import checked_arguments
 from ..options.load import LoadOptions
 from ..options.option import Option
@@ -53,6 +54,8 @@ class EndpointRequest(LoadOptions):
         warm_up_requests: Fewest requests of a warm-up; 0 for none. Default: enough to reach every worker.
         metrics_server: Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
         share: The part of the endpoint's traffic that throughput is. Default: all of it.
+        alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
+        error_limit: When the alarm on server errors goes off; None without one.
 
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
@@ -69,6 +72,13 @@ class EndpointRequest(LoadOptions):
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
     share: VariantShare | None = None
+    alarm_window: WindowOptions = WindowOptions()
+    error_limit: ErrorLimit | None = ErrorLimit()
+
+    @property
+    def peak_tps(self) -> float | None:
+        """The variant's requests per second at the peak; None if not known."""
+        return self.throughput.peak_tps if self.throughput else None
 
     @property
     def overhead_share(self) -> float | None:

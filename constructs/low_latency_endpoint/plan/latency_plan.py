@@ -11,6 +11,7 @@ from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, check_schedule, most_scheduled, whole_seconds
 from ..options.throughput import FEWEST_INSTANCES, stated
+from .alarm_windows import latency_window
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .plan import (
@@ -199,7 +200,12 @@ def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
     for metric, statistic, target, share in parts:
         check_statistic(metric, statistic)
         yield AlarmThreshold(
-            metric, statistic, target, float(share), min(float(stated(target) * share), target)
+            metric,
+            statistic,
+            target,
+            float(share),
+            min(float(stated(target) * share), target),
+            latency_window(request.alarm_window, statistic, request.peak_tps),
         )
 
 

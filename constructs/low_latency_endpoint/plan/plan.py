@@ -13,6 +13,7 @@ from ..errors.frozen import dataclass
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import fewest_scheduled, most_scheduled
 from ..options.throughput import MeasuredThroughput, instances_for, stated
+from .alarm_windows import AlarmWindow
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .routing import RoutingRecommendation
@@ -66,6 +67,7 @@ class AlarmThreshold(NamedTuple):
     target: float
     share: float
     milliseconds: float
+    window: AlarmWindow
 
     @property
     def microseconds(self) -> float:

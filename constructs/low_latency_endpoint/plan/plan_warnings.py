@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
 from ..facts.limits import MODEL_BODY_BYTES
+from ..facts.token_values import is_token
+from ..options.alarms import ErrorLimit
 from ..options.throughput import HELD_SHARE, counted_instances, factor_for, instances_for, stated
 from ..report.numbers import milliseconds, plain_number, readable
+from .alarm_windows import (
+    FEWEST_REQUESTS,
+    SAMPLES_BEYOND,
+    period_text,
+    requests_in_period,
+    samples_beyond,
+    share_window,
+)
 from .contradictions import contradictions
 from .decisions import PlanWarning
+from .endpoint_request import EndpointRequest
 from .plan import Plan
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
@@ -28,9 +38,6 @@ def no_objectives_in(region: str) -> str:
 
 
 SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
-PERIOD_SECONDS = 60
-SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
-
 LARGE_WEIGHT_BYTES = 20_000_000_000  # our judgement: from here on the start has to be known
 PREFIX_AWARE_INSTANCES = 2
 """Instances that can serve a request, without which the strategy does not apply.
@@ -45,6 +52,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _start(plan)
     yield from _fleet(plan)
     if not (plan.request.share and plan.request.share.shadow):  # whose answers nobody waits for
+        yield from _samples(plan)
         yield from _few(plan)
         yield from _rises(plan)
         yield from _outage(plan)
@@ -91,19 +99,49 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             "first token (FirstChunkLatency is documented for bidirectional streaming only): measure "
             "it at the callers, or read the container's own metrics",
         )
-    for name in request.latency.milliseconds if request.throughput and not request.is_rare else ():
-        if name == "Average":
+
+
+def _samples(plan: Plan) -> Iterator[PlanWarning]:
+    """Warns about alarms that judge too few requests, whatever period they take."""
+    request = plan.request
+    if request.peak_tps is None:
+        return
+    for alarm in plan.alarms:
+        beyond = samples_beyond(alarm.window, alarm.statistic, request.peak_tps)
+        if beyond is None or beyond >= SAMPLES_BEYOND:
             continue
-        assert request.throughput is not None
-        beyond = (
-            stated(request.throughput.peak_tps) * PERIOD_SECONDS * (100 - Fraction(name[1:])) / 100
+        longer = (
+            "watch a lower percentile"
+            if request.alarm_window.period_seconds is None
+            else "leave alarms.period out for one that is long enough"
         )
-        if beyond < SAMPLES_BEYOND:
-            yield PlanWarning(
-                f"few-samples-{name}",
-                f"even at the peak only {plain_number(float(beyond), 2)} requests a minute are slower than "
-                f"{name}: the alarm needs longer periods, or single requests raise it",
-            )
+        yield PlanWarning(
+            f"few-samples-{alarm.statistic}",
+            f"even at the peak only {plain_number(float(beyond), 2)} requests in "
+            f"{period_text(alarm.window)} are slower than {alarm.statistic}, so single requests "
+            f"raise the alarm: {longer}",
+        )
+    if request.error_limit is None:
+        return
+    window = share_window(request.alarm_window, request.peak_tps)
+    requests = requests_in_period(window, request.peak_tps)
+    if requests < FEWEST_REQUESTS:
+        yield PlanWarning(
+            "few-requests",
+            f"even at the peak only {plain_number(float(requests), 2)} requests come in "
+            f"{period_text(window)}, and the error alarm waits for {_failures(request)}: it may stay "
+            "silent while all requests fail. "
+            + (
+                "A canary, or warm_up.keep_warm, sends more"
+                if request.alarm_window.period_seconds is None
+                else "Leave alarms.period out for one that is long enough"
+            ),
+        )
+
+
+def _failures(request: EndpointRequest) -> str:
+    limit = request.error_limit or ErrorLimit()
+    return "the stated failures" if is_token(limit.failures) else f"{limit.failures} failures"
 
 
 def _fleet(plan: Plan) -> Iterator[PlanWarning]:

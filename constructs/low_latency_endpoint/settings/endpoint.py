@@ -45,8 +45,16 @@ from ..options.written_to_s3 import CoreDump
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 
 #: What the plan decides where a variant beside the first comes or goes, or runs elsewhere.
-OF_FURTHER = ("token_alarms", "rollback_alarms", "scaling", "deployment", "volume_key", *FLEET)
-_WEIGHT = Touched((CONFIGURATION,), ("scaling", *FLEET))
+OF_FURTHER = (
+    "token_alarms",
+    "rollback_alarms",
+    "alarm_windows",
+    "scaling",
+    "deployment",
+    "volume_key",
+    *FLEET,
+)
+_WEIGHT = Touched((CONFIGURATION,), ("scaling", "alarm_windows", *FLEET))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +122,10 @@ class ShadowSettings(FurtherSettings):
     name: Annotated[
         str, Option(limits.VARIANT_NAME, "candidate", touches=Touched((VARIANT,), OF_FURTHER))
     ]
-    share: Annotated[float, Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), FLEET))] = (
-        1.0
-    )
+    share: Annotated[
+        float,
+        Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), ("alarm_windows", *FLEET))),
+    ] = 1.0
 
 
 @dataclass(frozen=True)
@@ -247,10 +256,7 @@ class EndpointSettings(
     variant_name: Annotated[
         str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))
     ] = "primary"
-    variant_weight: Annotated[
-        float,
-        Option(limits.VARIANT_WEIGHT, 9, touches=Touched((CONFIGURATION,), ("scaling", *FLEET))),
-    ] = 1.0
+    variant_weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_WEIGHT)] = 1.0
     variants: Annotated[
         Mapping[Annotated[str, Option(limits.VARIANT_NAME)], VariantSettings],
         Option(example={"challenger": {"weight": 1, "routing": "random"}}),
@@ -263,7 +269,9 @@ class EndpointSettings(
         AlarmOptions,
         Option(
             example={"model_latency": {"p99": "200ms"}, "error_rate": 0.01},
-            touches=Touched(planned=("thresholds", "alarms", "token_alarms", "rollback_alarms")),
+            touches=Touched(
+                planned=("thresholds", "alarms", "alarm_windows", "token_alarms", "rollback_alarms")
+            ),
         ),
     ] = field(default_factory=AlarmOptions)
     dashboard: Annotated[bool, Option(touches=Touched((DASHBOARD,)))] = True

@@ -88,7 +88,9 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "quiet": ("ml.m5.xlarge", {**PAGING, "quiet_during_deployments": True}),
     "two": ("ml.m5.xlarge", {"error_rate": 0.01, "quiet_during_deployments": True}),
     "rollback": ("ml.m5.xlarge", {"error_rate": 0.01, "model_latency": {"p99": ms(200)}}),
+    "rare": ("ml.m5.xlarge", {"error_rate": 0.01, "model_latency": {"p99": ms(200)}}),
 }
+PEAK_TPS = {"rare": {"primary": 0.1}}
 UTILIZATION = {
     "CPUUtilization",
     "MemoryUtilization",
@@ -154,6 +156,7 @@ class World:
             "Alarms",
             endpoint=endpoint,
             options=replace(AlarmOptions.none(), actions=[actions.SnsAction(topic)], **options),
+            peak_tps=PEAK_TPS.get(shape),
             new_fleet_only=shape == "rollback",
         )
         known = {

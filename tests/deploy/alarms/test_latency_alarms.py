@@ -17,6 +17,7 @@ from .conftest import MINUTE
 
 # Options that change how alarms are made, not which: tests/synth has them.
 NOT_AN_ALARM = {
+    "minimum_failures",
     "minimum_invocations",
     "period",
     "evaluation_periods",
@@ -85,10 +86,10 @@ LATENCY_TAIL = spread((50_000, 985), (900_000, 5), (60_000, 10))  # half a perce
 COMMON: dict[str, Row] = {
     "OverheadLatency/Average": above("overhead_latency", "OverheadLatency", 19_900, 20_100),
     "Invocation5XXErrors/Rate": Row(
-        # Below the floor of 20 requests a failure of each is no alarm.
+        # Two failures are no alarm, though all requests fail; three are.
         "error_rate",
-        [errors("Invocation5XXErrors", 10, 1000), errors("Invocation5XXErrors", 19, 19)],
-        [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 20, 20)],
+        [errors("Invocation5XXErrors", 10, 1000), errors("Invocation5XXErrors", 2, 2)],
+        [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 3, 3)],
     ),
     "Invocation4XXErrors/Rate": share("client_error_rate", "Invocation4XXErrors", 50, 51),
     "InvocationModelErrors/Rate": share("model_error_rate", "InvocationModelErrors", 20, 21),

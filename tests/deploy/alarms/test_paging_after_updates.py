@@ -61,7 +61,7 @@ class Updated:
             deployment=DeploymentPolicy.canary(size_percent=50, wait=cdk.Duration.minutes(6)),
         )
         page = actions.SnsAction(sns.Topic.from_topic_arn(stack, "Topic", self.topic))
-        silent = replace(AlarmOptions.none(), error_rate=0.01, minimum_invocations=1)
+        silent = replace(AlarmOptions.none(), error_rate=0.01, minimum_failures=1)
         loud = replace(silent, actions=[page])
         held = replace(loud, quiet_during_deployments=True)
         LatencyAlarms(stack, "Loud", endpoint=endpoint, options=loud)

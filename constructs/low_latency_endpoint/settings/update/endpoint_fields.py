@@ -16,6 +16,7 @@ from ...errors.frozen import dataclass
 from ...facts.deployments import rolls_back
 from ...facts.instance_types import instance_facts
 from ...facts.prices import Price
+from ...options.alarms import DEFAULT_PERIOD_SECONDS, error_share
 from ...options.deployment import DeploymentPolicy, default_deployment
 from ...options.option import (
     PLAN,
@@ -28,6 +29,7 @@ from ...options.option import (
     options_of,
 )
 from ...options.variant import FLEET, FurtherOptions, InstanceOptions
+from ...plan.alarm_windows import latency_window, share_window, window_text
 from ...plan.plan import Plan
 from ...plan.secrets import looks_secret
 from ..endpoint import EndpointSettings, further_variants
@@ -444,11 +446,27 @@ def _alarms(settings: Settings, key: str) -> dict[str, Any]:
     alarms = settings.endpoints[key].alarms
     apart = {"model_latency", "overhead_latency", "tokens", "actions"}
     given = {name: value for name, value in vars(alarms).items() if name not in apart}
+    given["error_rate"] = error_share(alarms, "error_rate")
+    given["period"] = alarms.period or timedelta(seconds=DEFAULT_PERIOD_SECONDS)
     if given["capacity_at_maximum"] == "scaled":
         given["capacity_at_maximum"] = scales(settings, key)
     types = tuple(sorted(pool.instance_type for pool in settings.endpoints[key].instance_pools))
     pools = {"types": types} if types else {}  # each has alarms of its own
     return {**pools, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _alarm_windows(settings: Settings, key: str) -> dict[str, str]:
+    """The periods that alarms on latencies and errors evaluate: they follow from the requests' rate."""
+    stated = settings.endpoints[key].alarms.window
+    windows: dict[str, str] = {}
+    for variant in planned_variants(settings, key):
+        rate = variant.plan.request.peak_tps
+        windows[f"{variant.variant} errors"] = window_text(share_window(stated, rate))
+        for metric in ("ModelLatency", "OverheadLatency"):
+            for statistic in latency_thresholds(settings, key, metric):
+                window = latency_window(stated, statistic, rate)
+                windows[f"{variant.variant} {metric} {statistic}"] = window_text(window)
+    return windows
 
 
 def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
@@ -485,6 +503,7 @@ PLANNED: Mapping[str, Planned] = {
     "steps": Planned(Effect.IN_PLACE, "the step scaling policy:", _of_plan(_steps)),
     "thresholds": Planned(Effect.IN_PLACE, "alarms in ms:", _thresholds),
     "alarms": Planned(Effect.IN_PLACE, "alarms:", _alarms),
+    "alarm_windows": Planned(Effect.IN_PLACE, "periods of alarms:", _alarm_windows),
     "token_alarms": Planned(Effect.IN_PLACE, "alarms on tokens:", _token_alarms),
     "warm_up": Planned(Effect.IN_PLACE, "warm-up:", _warm_up),
     "keeps": Planned(
