@@ -459,6 +459,18 @@ row(
 )
 row("LLE446", lambda w: w.component(cpus=49), "49 vCPUs", "48 vCPUs")
 row(
+    "LLE446",
+    lambda w: w.component(accelerators=1).scale(min_copies=1, max_copies=17),
+    "17 copies with 1 accelerators",
+    "on 4 instances at most",
+)
+row(
+    "LLE451",
+    lambda w: w.component().scale(min_copies=0, max_copies=2).from_zero(copies=3),
+    "3 copies",
+    "at most max_copies=2",
+)
+row(
     "LLE447",
     lambda w: w.hosting().scale("primary", **RANGE),
     "variant primary",

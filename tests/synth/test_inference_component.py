@@ -240,6 +240,28 @@ def test_on_an_endpoint_made_elsewhere(stack, parts, template_of):
     assert component["InferenceComponentName"].startswith("serving-mine-")
 
 
+@pytest.mark.parametrize("fewest", [1, 2])
+def test_copies_fit_at_every_number_that_can_be_reached(made, fewest):
+    """Twelve GPUs: what the constructor refuses, scaling refuses too, whatever comes first."""
+    made.component("Six", accelerators=2).scale(min_copies=fewest, max_copies=6)
+    for accelerators, copies in ((1, 13), (2, 7), (4, 4)):
+        name = f"Of{accelerators}"
+        with refused("LLE446", "on 3 instances at most"):
+            made.component(name, accelerators=accelerators, copies=copies)
+        with refused("LLE446", "on 3 instances at most"):
+            made.component(f"{name}Scaled", accelerators=accelerators, copies=1).scale(
+                min_copies=1, max_copies=copies
+            )
+
+
+def test_components_fit_together_with_their_first_copies(made):
+    """Eight and four of twelve GPUs; their maximums may share what is there."""
+    made.component("Eight", accelerators=4, copies=2).scale(min_copies=1, max_copies=3)
+    made.component("Four", accelerators=2, copies=2).scale(min_copies=1, max_copies=6)
+    with refused("LLE446", "3 components whose copies need 13 accelerators"):
+        made.component("One", accelerators=1, copies=1)
+
+
 def test_tokens_pass(made, template_of):
     copies = cdk.CfnParameter(made.stack, "Copies", type="Number", default=1)
     memory = cdk.CfnParameter(made.stack, "Memory", type="Number", default=1024)

@@ -300,6 +300,12 @@ COPIES_DO_NOT_FIT = rule(
     "max_instances.",
     source=API + "InferenceComponentComputeResourceRequirements.html",
 )
+MORE_COPIES_THAN_MAXIMUM = rule(
+    "LLE451",
+    "the first copies are more than scaling makes",
+    fix="Start fewer copies, or raise max_copies.",
+    source="/autoscaling/application/userguide/step-scaling-policy-overview.html",
+)
 COMPONENTS_ARE_BY_THEMSELVES = rule(
     "LLE447",
     "a variant with inference components has no scaling or metrics of its own",

@@ -4,7 +4,7 @@ pipeline or a notebook."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import ArnFormat, Resource
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -30,6 +30,9 @@ from .endpoint_metrics import EndpointVariant, MetricSource
 from .scaling import InvocationScaling
 from .variant import VariantAttributes
 
+if TYPE_CHECKING:
+    from .inference_component import InferenceComponent
+
 
 @checked_arguments
 class IEndpoint(MetricSource, Resource):
@@ -51,6 +54,8 @@ class IEndpoint(MetricSource, Resource):
         Whether it publishes metrics by instance and container.
     confirmation : constructs.Construct or None
         What confirms updates: make things depend on it that need this configuration to serve.
+    components : list of InferenceComponent
+        Those that the app makes on it.
     """
 
     endpoint_name: str
@@ -61,6 +66,7 @@ class IEndpoint(MetricSource, Resource):
     shadow: VariantAttributes | None = None
     enhanced_metrics: bool = False
     confirmation: Construct | None = None
+    components: list[InferenceComponent]
     _scaled: dict[str, InvocationScaling]
 
     def scale(
@@ -274,6 +280,7 @@ class ImportedEndpoint(IEndpoint):
         self.endpoint_config_name = endpoint_config_name
         self.enhanced_metrics = enhanced_metrics
         self._scaled = {}
+        self.components = []
 
 
 def _name_in(scope: Construct, endpoint_arn: str) -> str:

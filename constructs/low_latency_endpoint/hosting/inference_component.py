@@ -28,7 +28,12 @@ from ..facts.limits import (
     SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts
-from ..facts.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
+from ..facts.rules import (
+    COMPONENTS_NEED_A_HOST,
+    COPIES_DO_NOT_FIT,
+    METRIC_NOT_PUBLISHED,
+    MORE_COPIES_THAN_MAXIMUM,
+)
 from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
@@ -185,6 +190,7 @@ class CopyScaling(ScalableTarget):
         check(SCALED_COPIES, max_copies, path)
         check_range(min_copies, max_copies, path, initial=initial_copies, unit=" copies")
         self._no_capacity = no_capacity
+        self._max_copies = max_copies
         self._register(
             _DESIRED_COPIES,
             f"inference-component/{component_name}",
@@ -263,8 +269,13 @@ class CopyScaling(ScalableTarget):
             cooldown: By default 60 seconds.
 
         Raises:
-            ConfigurationError: LLE605, LLE626.
+            ConfigurationError: LLE451 for more copies than scaling makes, LLE605, LLE626.
         """
+        most = self._max_copies
+        if not is_token(copies) and not is_token(most) and copies > most:
+            raise MORE_COPIES_THAN_MAXIMUM.error(
+                got=f"{copies} copies", allowed=f"at most max_copies={most}", where=path_of(self)
+            )
         return self._step(
             "FromZero",
             metric=self._no_capacity,
@@ -353,6 +364,10 @@ class InferenceComponent(Resource):
         }
         variant = _variant(endpoint, variant_name, path)
         _check_room(variant, needs, copies, path)
+        self._variant, self._needed_by_copy = variant, needs
+        endpoint.components.append(self)
+        self._copies = copies
+        _check_room_together(endpoint, variant, path)
         self._check_model(endpoint, variant, model)
         component = sagemaker.CfnInferenceComponent
         startup = {
@@ -395,7 +410,7 @@ class InferenceComponent(Resource):
             )
         if endpoint.confirmation is not None:
             self.cfn_inference_component.node.add_dependency(endpoint.confirmation)
-        self._endpoint, self._copies = endpoint, copies
+        self._endpoint = endpoint
         self.component_arn: str = self.cfn_inference_component.ref
 
     def scale(self, *, min_copies: int, max_copies: int) -> CopyScaling:
@@ -406,8 +421,11 @@ class InferenceComponent(Resource):
             max_copies: The most copies that scaling makes.
 
         Raises:
-            ConfigurationError: LLE449, LLE621 and LLE625 for the range.
+            ConfigurationError: LLE446 where the most copies do not fit onto the instances, LLE449,
+                LLE621 and LLE625 for the range.
         """
+        check(SCALED_COPIES, max_copies, path_of(self))
+        _check_room(self._variant, self._needed_by_copy, max_copies, path_of(self))
         return CopyScaling(
             self,
             "Scaling",
@@ -535,6 +553,28 @@ def _check_room(variant: VariantAttributes, needs: dict[str, Any], copies: int, 
                 allowed=f"{has:g} {what} on an {instance_type.name}{fleet}",
                 where=where,
             )
+
+
+def _check_room_together(endpoint: IEndpoint, variant: VariantAttributes, where: str) -> None:
+    """Hold what the first copies of a variant's components need together against its instances."""
+    neighbors = [
+        component for component in endpoint.components if component._variant.name == variant.name
+    ]
+    most = variant.max_instances
+    if most is None or is_token(most) or any(is_token(each._copies) for each in neighbors):
+        return
+    known = [each.facts for each in variant.instance_types if each.facts is not None]
+    for facts in known:
+        together: dict[str, float] = {}
+        for component in neighbors:
+            for what, need, has in _needs(component._needed_by_copy, facts):
+                together[what] = together.get(what, 0) + need * component._copies
+                if together[what] > has * most:
+                    raise COPIES_DO_NOT_FIT.error(
+                        got=f"{len(neighbors)} components whose copies need {together[what]:g} {what}",
+                        allowed=f"{has * most:g} {what} on {most} instances at most",
+                        where=where,
+                    )
 
 
 def _needs(needs: dict[str, Any], facts: InstanceFacts) -> Iterator[tuple[str, float, float]]:
