@@ -107,11 +107,12 @@ def _table(
     for name, field in model.model_fields.items():
         if name in left_out:
             continue
-        schema = group["properties"][name]
+        key = model.key_of(name)
+        schema = group["properties"][key]
         below = [
-            _told_at(f"{path}.{name}{mark}".lstrip(".")) for mark, _ in _models_in(field.annotation)
+            _told_at(f"{path}.{key}{mark}".lstrip(".")) for mark, _ in _models_in(field.annotation)
         ]
-        needed = " (required)" if name in group.get("required", ()) else ""
+        needed = " (required)" if key in group.get("required", ()) else ""
         takes = _takes(merged(schema, definitions), definitions, below)
         codes = sorted(
             {limit.limit.rule.code for limit in _limits([field.annotation, *field.metadata])}
@@ -119,8 +120,8 @@ def _table(
         if codes:
             takes += " · " + ", ".join(f"[{code}](errors.md#{code.lower()})" for code in codes)
         example = (field.examples or [None])[0]
-        shown = "" if example is None else f"`{_flow({name: example})}`"
-        rows.append(f"| `{name}`{needed} | {takes} | {schema['description']} | {shown} |")
+        shown = "" if example is None else f"`{_flow({key: example})}`"
+        rows.append(f"| `{key}`{needed} | {takes} | {schema['description']} | {shown} |")
     return "\n".join(rows) + "\n"
 
 

@@ -46,7 +46,7 @@ def limits_of(annotation: Any, path: tuple[str | int, ...] = ()) -> Limits:
         model = model_of(annotation)
         hints = typing.get_type_hints(model, include_extras=True)
         for name in model.model_fields:
-            yield from limits_of(hints[name], (*path, name))
+            yield from limits_of(hints[name], (*path, model.key_of(name)))
 
 
 FOUND = {path: (limit, duration) for path, limit, duration in limits_of(Settings)}

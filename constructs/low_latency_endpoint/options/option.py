@@ -77,6 +77,10 @@ class Touched(NamedTuple):
     planned: tuple[str, ...] = ()  # names in settings/update/endpoint_fields.py, PLANNED
 
 
+FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
+"""What the plan decides of the fleets."""
+
+
 if TYPE_CHECKING:
     from aws_cdk import Duration
 
@@ -112,6 +116,7 @@ class Option(NamedTuple):
     as_text: bool = False  # whether a number without quotes counts as its text
     may_be_missing: bool = False  # a path, which is told of elsewhere
     passes: Callable[[Any], bool] | None = None  # what CDK puts in a value's place meanwhile
+    key: str = ""  # the name in a settings file, where Python has a keyword of that name
 
 
 class Declared(NamedTuple):

@@ -70,6 +70,7 @@ class SettingsModel(BaseModel):
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
     makes: ClassVar[type[Options]]  # of which it makes an object
     whole: ClassVar[Collection[str]] = ()  # settings of which a sound part says nothing
+    keys: ClassVar[Mapping[str, str]] = {}  # in the file, of options with another name in Python
     part: ClassVar[Callable[[], type[BaseModel]]]  # the same, in which nothing is required
 
     @_model_validator(mode="wrap")
@@ -83,7 +84,8 @@ class SettingsModel(BaseModel):
             raise breach(
                 WRONG_KIND,
                 got=given,
-                allowed="a mapping with " + ", ".join(cls.model_fields),
+                allowed="a mapping with "
+                + ", ".join(str(cls.key_of(option)) for option in cls.model_fields),
                 fix=_as_mapping(cls, given),
             )
         given = {key: value for key, value in given.items() if value is not None}
@@ -101,11 +103,19 @@ class SettingsModel(BaseModel):
             if name in model.model_fields_set or (model_field.validate_default and not wrong)
         ]
         stated = {name: getattr(model, name) for name in names}
-        made, rules = read(cls.makes, stated, wrong & cls.model_fields.keys())
-        findings.extend(rules)
+        unsound = [name for name in cls.model_fields if cls.key_of(name) in wrong]
+        made, rules = read(cls.makes, stated, unsound)
+        findings.extend(
+            ((*map(cls.key_of, place[:1]), *place[1:]), error) for place, error in rules
+        )
         if findings:
             raise BreachError(findings, made)
         return made  # type: ignore[return-value]
+
+    @classmethod
+    def key_of(cls, name: str | int) -> str | int:
+        """What the file calls an option: its name, but for a keyword of Python."""
+        return cls.keys.get(str(name), name)
 
 
 def _sound(
@@ -189,7 +199,8 @@ def _translated(
     suggest: bool,
 ) -> ConfigurationError:
     name = str(place[-1]) if place else ""
-    field = cls.model_fields.get(str(place[0])) if place else None
+    fields = {cls.key_of(option): field for option, field in cls.model_fields.items()}
+    field = fields.get(str(place[0])) if place else None
     if kind == "extra_forbidden":
         return _unknown(cls, name, suggest)
     if kind == "missing":
@@ -222,7 +233,7 @@ def _translated(
 
 
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
-    known = list(cls.model_fields)
+    known = [str(cls.key_of(option)) for option in cls.model_fields]
     return UNKNOWN_SETTING.error(
         got=shown(name), allowed=", ".join(known), fix=did_you_mean(name, known) if suggest else ""
     )
@@ -240,7 +251,7 @@ def _example(cls: type[SettingsModel]) -> str:
     """The group with its first setting that has an example."""
     for name, field in cls.model_fields.items():
         if field.examples:
-            return _inline({name: field.examples[0]})
+            return _inline({cls.key_of(name): field.examples[0]})
     return ""
 
 

@@ -236,8 +236,12 @@ def _model_of(group: type[Options]) -> type[SettingsModel]:
         one_of: Any = [{"required": [name]} for name in group.exactly_one_of]
         model.model_config["json_schema_extra"] = {"oneOf": one_of}
     model.other_forms = {each.name: model_of(of) for each in stated for of in _groups(each.kind)}
+    model.keys = {each.name: each.option.key for each in stated if each.option and each.option.key}
     config = SettingsModel.model_config
-    optional: Any = {name: (kind | None, None) for name, (kind, _) in made.items()}
+    optional: Any = {
+        name: (kind | None, Field(default=None, alias=model.keys.get(name)))
+        for name, (kind, _) in made.items()
+    }
     model.part = cache(lambda: create_model(group.__name__, __config__=config, **optional))
     return model
 
@@ -252,6 +256,7 @@ def _setting(declared: Declared) -> tuple[Any, Any]:
         kind = Annotated[kind, WithJsonSchema(dict(option.schema))]
     examples = None if option.example is None else [option.example]
     described: Any = {"description": declared.text_in_file, "examples": examples}
+    described["alias"] = option.key or None
     if declared.default is MISSING:
         return kind, Field(**described)
     shown = declared.default
