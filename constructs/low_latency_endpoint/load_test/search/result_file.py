@@ -122,7 +122,9 @@ class LoadTestReport:
         if limit is None or not limit.usable or self.invalid or self.peak_tps is None:
             return None
         assert limit.tps_per_instance is not None
-        factor = {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
+        factor: dict[str, Any] = (
+            {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
+        )
         return MeasuredThroughput(
             peak_tps=self.peak_tps, tps_per_instance=limit.tps_per_instance, **factor
         )

@@ -316,7 +316,7 @@ def _throughput(view: VariantView, peak_tps: float, tps_per_instance: float) -> 
 def _doubt(
     view: VariantView,
     *,
-    throughput: dict[str, float] | None = None,
+    throughput: dict[str, Any] | None = None,
     least: int = 0,
     **chosen: Any,  # as EndpointRequest takes them
 ) -> str:
