@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         ScalingSteps,
         StepUp,
     )
-    from .options.throughput import MeasuredThroughput
+    from .options.throughput import MeasuredThroughput, PeakAtTime
     from .options.variant import InferenceAmi, RoutingStrategy, VariantOptions
     from .options.warm_up import KeepWarmOptions, WarmUpOptions, WarmUpPayload
     from .options.written_to_s3 import CoreDump, DataCapture
@@ -100,7 +100,7 @@ _MODULE_OF = {
         "options.safeguards": "Safeguards",
         "options.scaling": "InstanceCounts ScalingOptions ScalingSchedule ScalingSteps StepUp",
         "options.load": "TokenLengths TokenTraffic",
-        "options.throughput": "MeasuredThroughput",
+        "options.throughput": "MeasuredThroughput PeakAtTime",
         "options.variant": "InferenceAmi RoutingStrategy VariantOptions",
         "options.canary": "CanaryOptions",
         "options.warm_up": "KeepWarmOptions WarmUpOptions WarmUpPayload",
@@ -155,6 +155,7 @@ __all__ = [
     "Model",
     "ModelData",
     "ModelOptions",
+    "PeakAtTime",
     "ProductionVariant",
     "RoutingStrategy",
     "RuntimePrivateLink",

@@ -14,11 +14,11 @@ from low_latency_endpoint.options.scaling import (
     ScalingSchedule,
     ScalingSteps,
     StepUp,
-    check_schedule,
     fewest_scheduled,
     most_scheduled,
     whole_seconds,
 )
+from low_latency_endpoint.plan.standing_ranges import check_schedule
 from tests.refusals import refused
 
 
@@ -153,8 +153,9 @@ def test_the_fewest_and_the_most_are_those_of_any_set_time() -> None:
 @pytest.mark.parametrize(
     ("changes", "code", "where"),
     [
-        # The end that is not stated stays as it is: 2 to 4.
-        ([{"min": 4}, {"max": 2, "name": "morning"}], "", ""),
+        # The end that is not stated stays as it is: 2 to 4, or what the other action left of it.
+        ([{"min": 4}, {"max": 4, "name": "morning"}], "", ""),
+        ([{"min": 4}, {"max": 2, "name": "morning"}], "LLE621", "schedule[0]"),
         ([{"min": 5}], "LLE621", "schedule[0]"),
         ([{"min": 5, "max": 8}], "", ""),
         ([{"min": 3}, {"max": 1, "name": "morning"}], "LLE621", "schedule[1]"),

@@ -15,6 +15,7 @@ from low_latency_endpoint.facts.deployments import takes_guardrails
 from low_latency_endpoint.facts.limits import ROUTING_STRATEGY
 from low_latency_endpoint.options.throughput import (
     MeasuredThroughput,
+    PeakAtTime,
     factor_for,
     instances_at_peak,
     instances_for,
@@ -103,12 +104,17 @@ def test_traffic_does_not_jump_to_less() -> None:
         MeasuredThroughput(peak_tps=1000, tps_per_instance=200, from_tps=1000.5)
 
 
-@pytest.mark.parametrize("name", [each.name for each in fields(MeasuredThroughput)])
+NUMBERS = [each.name for each in fields(MeasuredThroughput) if each.name != "peaks"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
 def test_no_number_of_the_throughput_is_left_to_cloudformation(name: str) -> None:
     """The plan counts with each of them, so LLE825 as documented."""
     token = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
     with refused("LLE825"):
         MeasuredThroughput(**{"peak_tps": 1000, "tps_per_instance": 200, name: token})
+    with refused("LLE825"):
+        PeakAtTime(tps=token, start="22:00", end="06:00")
 
 
 def test_a_rise_is_a_jump_or_so_much_a_minute() -> None:

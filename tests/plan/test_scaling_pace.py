@@ -159,7 +159,7 @@ def test_without_a_word_on_rises_the_plan_warns_with_numbers() -> None:
     assert "the minimum of 2 holds 450 of 2,000 TPS at 90% of its limit" in text
     assert "requests are late for about 9 minutes" in text
     assert (
-        "raise the minimum: 9 hold a jump to the peak. scaling.schedule raises it at known hours"
+        "raise the minimum: 9 hold a jump to the peak. throughput.peaks raises it at known hours"
         in text
     )
 

@@ -78,7 +78,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
         {
             "fleet": (6, 8, 16),
             "warns": {"zone-outage"},
-            "says": ["2,920 instance hours a month, 8,074 USD", "scaling.schedule"],
+            "says": ["2,920 instance hours a month, 8,074 USD", "throughput.peaks"],
         },
     ),
     # 3000 / 162.5 = 18.5; 7 of 19 are lost, and 12 x 250 are all that there is

@@ -784,6 +784,7 @@ ELSEWHERE = {
     "tests/facts/test_images.py": "LLE330 LLE331 LLE332 LLE333 LLE337",
     "tests/plan/test_capacity_and_routing.py": "LLE423",
     "tests/plan/test_scaling_pace.py": "LLE609",
+    "tests/plan/test_daily_peaks.py": "LLE644 LLE645 LLE646",
     "tests/synth/test_private_link.py": "LLE211 LLE212 LLE214 LLE215 LLE217",
     "tests/synth/test_container.py": "LLE318 LLE328",
     "tests/synth/test_s3_access.py": "LLE340",

@@ -86,6 +86,11 @@ SCHEDULE = {
 }
 LAUNCH = {".scaling.schedule": [{"name": "launch", "at": "2030-01-01T00:00:00", "min": 12}]}
 DAILY = {".scaling.schedule": [{"name": "daily", "rate": "1 day", "max": 12}]}
+PEAKS = {
+    ".throughput.peaks": {
+        "night": {"tps": 2000, "from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}
+    }
+}
 STEPS = {".scaling.steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]}}
 CAPTURE = {".data_capture": {"s3": "s3://my-bucket/captured/"}}
 DUMP = {".core_dump": {"s3": "s3://my-bucket/dumps/"}}
@@ -363,6 +368,15 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             ),
             {".scaling.schedule": GONE},
         ),
+        (
+            PEAKS,
+            below(
+                ".throughput.peaks.night",
+                tps=3000,
+                **{"from": "21:00", "to": "07:00"},
+                time_zone="Europe/Paris",
+            ),
+        ),
         (LAUNCH, {".scaling.schedule[0].at": "2030-01-02T03:04:05"}),
         (DAILY, {".scaling.schedule[0].rate": "2 days"}),
         (
@@ -412,6 +426,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
         ({".canary": {"payload": OF_FILE}}, {".canary.payload.file": "payload.json"}),
     ],
     Effect.DEPLOYMENT: [
+        (PEAKS, {".throughput.peaks": GONE}),  # and with it initial instances
         (
             {},
             {IMAGE: {"uri": "registry.example.com/scorer:1"}},

@@ -174,6 +174,7 @@ def test_schedules(stack, scaling, template_of):
             "morning",
             schedule=appscaling.Schedule.cron(hour="7", minute="30"),
             min_instances=8,
+            max_instances=10,
             time_zone="Europe/Berlin",
         )
         is scaling
@@ -190,7 +191,7 @@ def test_schedules(stack, scaling, template_of):
             "ScheduledActionName": "morning",
             "Schedule": "cron(30 7 * * ? *)",
             "Timezone": "Europe/Berlin",
-            "ScalableTargetAction": {"MinCapacity": 8},
+            "ScalableTargetAction": {"MinCapacity": 8, "MaxCapacity": 10},
         },
         {
             "ScheduledActionName": "night",
@@ -198,6 +199,16 @@ def test_schedules(stack, scaling, template_of):
             "ScalableTargetAction": {"MinCapacity": 2, "MaxCapacity": 4},
         },
     ]
+
+
+def test_actions_that_leave_a_minimum_above_the_maximum_are_refused(scaling):
+    """Whatever is stated first: at 7:30 the maximum is still the night's."""
+    night = appscaling.Schedule.cron(hour="22", minute="0")
+    scaling.on_schedule("night", schedule=night, min_instances=2, max_instances=4)
+    with refused("LLE621", "at least 8 instances, and 2 to 4 before it"):
+        scaling.on_schedule(
+            "morning", schedule=appscaling.Schedule.cron(hour="7", minute="30"), min_instances=8
+        )
 
 
 def test_a_variant_is_a_target_once(endpoint, scaling):
@@ -321,7 +332,9 @@ def test_the_plan_names_what_was_stated(scaled):
     first = explanation["scheduled_range_1"]
     assert first.value == "8 to 40 instances"
     assert first.inputs["when"] == "cron(45 7 ? * MON-FRI *)"
-    assert explanation["scheduled_range_2"].value == "at least 2 instances"
+    # The night at any hour: before the first morning the maximum is 20.
+    assert explanation["scheduled_range_2"].value == "2 to 40 instances"
+    assert explanation["scheduled_range_2"].inputs["states"] == "at least 2 instances"
     assert explanation["scaling_steps"].value == "2 from 8 requests in flight per instance on"
 
 

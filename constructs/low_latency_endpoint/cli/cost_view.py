@@ -170,7 +170,7 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     """The fleet along a day that repeats, and what it costs."""
     from ..facts.prices import HOURS_PER_MONTH
-    from ..settings import fleets_along
+    from ..settings import fleets_along, set_times_along
 
     fleets = fleets_along(settings, day)
     recorded = "" if day.recorded_peak is None else f"; {day.description}"
@@ -190,6 +190,7 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
         for key, fleet in fleets.items()
         if not fleet
     ]
+    counted += set_times_along(settings, day)
     along = cost.along(fleets)
     if along is None:
         return f"{days}: {'; '.join([*counted, *unknown])}."

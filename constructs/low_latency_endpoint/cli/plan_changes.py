@@ -57,8 +57,14 @@ def compared(
         [*_judged(found, limits), *_comparison_parts(comparison, before, after)],
         f"against {before}",
         _headline(comparison),
-        _TONES[comparison.effect],
+        _tone(comparison),
     )
+
+
+def _tone(comparison: SettingsComparison) -> Tone:
+    """How the whole change is judged: good only without a new warning and with no less capacity."""
+    tone = _TONES[comparison.effect]
+    return "careful" if tone == "good" and comparison.is_doubtful else tone
 
 
 def reviewed(
@@ -259,6 +265,7 @@ def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
         return "Nothing that is deployed changes", "good"
     if worst.comparison is None:
         return f"{worst.effect.word}: {_without_another(worst)}", tone
+    tone = _tone(worst.comparison)
     for key, outcome in worst.comparison.outcomes.items():
         if outcome.effect is worst.effect:
             return f"{outcome.effect.word}: {key}: {outcome.text}", tone

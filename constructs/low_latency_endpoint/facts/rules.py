@@ -560,6 +560,11 @@ ARGUMENT_KIND = rule(
     fix="Pass a value of an allowed kind; the error has an example.",
 )
 UNKNOWN_ARGUMENT = rule("LLE811", "no argument has this name", fix="Use an allowed name.")
+SCHEDULE_BESIDE_PEAKS = rule(
+    "LLE646",
+    "a schedule is stated beside peaks at set times, from which one follows",
+    fix="Remove scaling.schedule, or state it without throughput.peaks.",
+)
 ONE_KIND_OF_RISE = rule(
     "LLE609", "from_tps and rise_tps_per_minute are both given", fix="Remove one of the two."
 )

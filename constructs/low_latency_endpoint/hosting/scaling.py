@@ -10,6 +10,8 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..errors import ConfigurationError
+from ..errors.findings import located
 from ..errors.frozen import dataclass
 from ..facts.limits import (
     COOLDOWN_SECONDS,
@@ -30,8 +32,11 @@ from ..facts.rules import (
 )
 from ..facts.scaling_steps import STEP_CHANGE, check_steps
 from ..options.argument_kinds import checked_arguments
+from ..options.option import read
+from ..options.scaling import ScalingSchedule
 from ..options.throughput import invocations_target
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
+from ..plan.standing_ranges import CapacityRange, check_ranges
 from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.template_values import check, check_seconds, is_token
 from .variant import VariantAttributes
@@ -263,6 +268,7 @@ class InvocationScaling(ScalableTarget):
         )
         self.target_invocations: float | None = None
         self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
+        self._schedule: list[ScalingSchedule] = []
 
     def track_invocations(
         self,
@@ -452,8 +458,37 @@ class InvocationScaling(ScalableTarget):
                 ),
             )
         )
+        self._schedule.append(_as_planned(name, schedule, time_zone, min_instances, max_instances))
+        self._check_schedule(path)
         self.cfn_scalable_target.scheduled_actions = [*self._actions]
         return self
+
+    def _check_schedule(self, path: str) -> None:
+        """Refuse actions that can leave a minimum above the maximum, LLE621, in any order."""
+        numbers = [self.min_instances, self.max_instances]
+        for action in self._schedule:
+            numbers += [number for number in (action.min, action.max) if number is not None]
+        if any(is_token(number) for number in numbers):
+            return
+        try:
+            check_ranges(self._schedule, CapacityRange(self.min_instances, self.max_instances))
+        except ConfigurationError as error:
+            raise located(error, path) from None
+
+
+def _as_planned(
+    name: str,
+    schedule: appscaling.Schedule,
+    time_zone: str | None,
+    min_instances: int | None,
+    max_instances: int | None,
+) -> ScalingSchedule:
+    """A scheduled action as the plan has it, whatever CDK says of its time."""
+    kind, _, rest = schedule.expression_string.partition("(")
+    when = {kind: rest.removesuffix(")")} if kind in ScalingSchedule.exactly_one_of else {}
+    stated = {"name": name, "time_zone": time_zone, "min": min_instances, "max": max_instances}
+    action, _ = read(ScalingSchedule, {**stated, **when})
+    return action
 
 
 def _check_range(

@@ -15,10 +15,9 @@ from ..facts.limit_kinds import Range, number_range
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .latency_target import LatencyTarget
-from .option import PLAN, Option, Options, Touched
+from .option import FLEET, PLAN, Option, Options, Touched
 from .scaling import InstanceCounts, ScalingOptions
 from .throughput import MeasuredThroughput
-from .variant import FLEET
 
 _P95_DEVIATIONS = 1.6448536269514722
 """Standard deviations from the median to the 95th percentile of a normal distribution."""

@@ -19,7 +19,6 @@ from ..facts.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
-    POLICY_NAMED_TWICE,
     SCALING_IS_OFF,
     SCALING_STEPS,
 )
@@ -183,13 +182,8 @@ class ScalingSchedule(Options):
         if self.time_zone is not None and kind == "rate":
             got, allowed = f"{self.time_zone} with rate", "a time zone with cron and at only"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=got, allowed=allowed)
-        elif (
-            self.time_zone is not None
-            and (time_zones := _time_zones())
-            and self.time_zone not in time_zones
-        ):
-            allowed = "such as Europe/Berlin or Etc/UTC"
-            yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=self.time_zone, allowed=allowed)
+        else:
+            yield from breaches(("time_zone",), check_time_zone, self.time_zone)
         low, high = self.min, self.max
         if low is None and high is None:
             yield finding(CAPACITY_CHANGE, got="neither", allowed="min, max or both")
@@ -197,6 +191,22 @@ class ScalingSchedule(Options):
             yield finding(
                 MIN_ABOVE_MAX, "min", got=f"{low} above {high}", allowed=f"at most {high}"
             )
+
+    @property
+    def when(self) -> str:
+        """The time in words: ``from 22:00 UTC``, or the expression of one that has more to it."""
+        zone = self.time_zone or "UTC"
+        if self.rate is not None:
+            return f"every {self.rate}"
+        if self.at is not None:
+            return f"from {self.at.replace('T', ' ')} {zone}"
+        minutes, hours, *date = (self.cron or "").split(" ")
+        if not (minutes.isdecimal() and hours.isdecimal() and date[-1:] == ["*"]):
+            return f"{self.expression} {zone}"
+        days = [f"days {date[0]}"] * (date[0] not in ("*", "?"))
+        days += [f"months {date[1]}"] * (date[1] not in ("*", "?"))
+        days += [date[2]] * (date[2] not in ("*", "?"))
+        return f"from {int(hours):02}:{int(minutes):02} {' '.join([zone, *days])}"
 
     @property
     def text(self) -> str:
@@ -442,6 +452,13 @@ def whole_seconds(stated: Any) -> int | None:
     return None if stated is None else int(stated / timedelta(seconds=1))
 
 
+def check_time_zone(name: str | None) -> None:
+    """Raise for a time zone that this machine's database does not have, LLE613."""
+    known = _time_zones()
+    if name is not None and known and name not in known:
+        raise SCHEDULE_TIME_ZONE.error(got=name, allowed="such as Europe/Berlin or Etc/UTC")
+
+
 @cache
 def _time_zones() -> frozenset[str]:
     """The zones of this machine's database; empty where it has none."""
@@ -458,23 +475,3 @@ def most_scheduled(schedule: Sequence[ScalingSchedule], maximum: int) -> int:
 def fewest_scheduled(schedule: Sequence[ScalingSchedule], minimum: int) -> int:
     """The fewest that the minimum or a schedule allows."""
     return min([minimum, *(schedule.min or minimum for schedule in schedule)])
-
-
-def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: int) -> None:
-    """Raise unless every range holds beside the usual one, whichever came before it."""
-    names = set(POLICY_NAMES)
-    for index, each in enumerate(schedule):
-        where = f"schedule[{index}]"
-        if each.name in names:
-            raise POLICY_NAMED_TWICE.error(
-                got=each.name, allowed=f"none of {', '.join(sorted(names))}", where=where
-            )
-        names.add(each.name)
-        low = minimum if each.min is None else each.min
-        high = maximum if each.max is None else each.max
-        if low > high:
-            raise MIN_ABOVE_MAX.error(
-                got=f"{each.text}, and {minimum} to {maximum} otherwise",
-                allowed="both numbers, or one that the other range holds",
-                where=where,
-            )

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
-from ..errors.findings import Finding, finding
+from ..errors import rule
+from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.limit_kinds import number_range
+from ..facts.limit_kinds import number_range, text_form
 from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
 from ..facts.rules import ONE_KIND_OF_RISE
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
-from .option import Option, Options
+from .option import FLEET, Option, Options, Touched
+from .scaling import SCHEDULE_NAME, check_time_zone
 
 HELD_SHARE = 0.9
 """Of a measured limit, up to which a load counts as held. Our judgement: at the limit itself the
@@ -84,6 +87,62 @@ def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
     return float(target)
 
 
+TIME_OF_DAY = text_form(
+    "LLE643",
+    "a time of the day",
+    r"(?:[01]\d|2[0-3]):[0-5]\d",
+    "hours and minutes, such as '22:00'",
+)
+PEAK_WITHOUT_LENGTH = rule(
+    "LLE644",
+    "a peak ends when it begins",
+    fix="Give it another end. What holds all day is peak_tps.",
+)
+ONE_TIME_ZONE = rule(
+    "LLE645",
+    "the peaks are in several time zones",
+    fix="State all of them in one time zone: zones change their clocks on different days.",
+)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class PeakAtTime(Options):
+    """Another peak than the usual one, each day between two times; it may be lower too.
+
+    Args:
+        tps: Highest rate to serve between the two times, in requests per second.
+        start: When it begins, hours and minutes; `from` in a settings file. In Python ``start="22:00"``.
+        end: When it ends; `to` in a settings file. Before the start it is that of the next day. In Python ``end="06:00"``.
+        time_zone: IANA time zone of both, the same for all peaks. Default: UTC.
+
+    Raises:
+        ConfigurationError: ``LLE606`` for the rate, ``LLE613`` for the time zone, ``LLE643`` for
+            a time, ``LLE644`` for a peak without length, ``LLE825`` for tokens.
+
+    Examples:
+        >>> PeakAtTime(tps=2000, start="22:00", end="06:00", time_zone="Europe/Berlin").text
+        'from 22:00 to 06:00 Europe/Berlin'
+    """
+
+    tps: Annotated[float, Option(limits.PEAK_TPS, 2000, planned=True)]
+    start: Annotated[str, Option(TIME_OF_DAY, "22:00", key="from")]
+    end: Annotated[str, Option(TIME_OF_DAY, "06:00", key="to")]
+    time_zone: Annotated[str | None, Option(example="Europe/Berlin")] = None
+
+    def _rules(self) -> Iterator[Finding]:
+        """The two times differ, and the zone is one."""
+        if self.start == self.end:
+            got, allowed = f"{self.start} to {self.end}", "two times of the day"
+            yield finding(PEAK_WITHOUT_LENGTH, "end", got=got, allowed=allowed)
+        yield from breaches(("time_zone",), check_time_zone, self.time_zone)
+
+    @property
+    def text(self) -> str:
+        """Its times in words."""
+        return f"from {self.start} to {self.end} {self.time_zone or 'UTC'}"
+
+
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class MeasuredThroughput(Options):
@@ -95,11 +154,12 @@ class MeasuredThroughput(Options):
         safety_factor: Share of that throughput that scaling targets. Default: 0.5, AWS's starting point.
         from_tps: Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the fleet at this rate can. Default: not known, with a warning.
         rise_tps_per_minute: Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum serves the rise until scaling catches up.
+        peaks: Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled actions with minimum and maximum follow, ahead of each by the time that instances need. Where peaks overlap, the highest counts; peak_tps is the peak of the rest of the day. In Python ``{"night": PeakAtTime(...)}``. Default: none.
         concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or token targets, scaling targets this number times the safety factor, at most what fits in the KV cache. Default: not known; scaling counts invocations of any length.
 
     Raises:
         ConfigurationError: ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608``
-            for numbers out of range, ``LLE896`` for requests in flight, ``LLE609`` for
+            for numbers out of range, ``LLE645`` for peaks in several time zones, ``LLE896`` for requests in flight, ``LLE609`` for
             both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
 
     Notes:
@@ -121,9 +181,24 @@ class MeasuredThroughput(Options):
     safety_factor: Annotated[float, Option(limits.SAFETY_FACTOR, 0.65, planned=True)] = 0.5
     from_tps: Annotated[float | None, Option(limits.FROM_TPS, 100, planned=True)] = None
     rise_tps_per_minute: Annotated[float | None, Option(limits.RISE_TPS, 10, planned=True)] = None
+    peaks: Annotated[
+        Mapping[str, PeakAtTime],
+        Option(
+            keys=SCHEDULE_NAME,
+            example={"night": {"tps": 2000, "from": "22:00", "to": "06:00"}},
+            touches=Touched(planned=("schedule", *FLEET)),
+        ),
+    ] = field(default_factory=dict, hash=False)
     concurrency_per_instance: Annotated[
         float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, planned=True)
     ] = None
+
+    def _rules_of_peaks(self) -> Iterator[Finding]:
+        """All peaks are in one time zone."""
+        zones = sorted({peak.time_zone or "UTC" for peak in self.peaks.values()})
+        if len(zones) > 1:
+            got, allowed = ", ".join(zones), "one time zone for all peaks"
+            yield finding(ONE_TIME_ZONE, "peaks", got=got, allowed=allowed)
 
     def _rules(self) -> Iterator[Finding]:
         """A jump ends at the peak, and is not told twice."""
@@ -137,6 +212,23 @@ class MeasuredThroughput(Options):
         if self.from_tps > self.peak_tps:
             got = f"{start} with a peak of {peak}"
             yield finding(limits.FROM_TPS.rule, "from_tps", got=got, allowed=f"0 to {peak}")
+
+    @property
+    def highest_tps(self) -> float:
+        """The highest rate to serve at any time."""
+        return max([self.peak_tps, *(peak.tps for peak in self.peaks.values())])
+
+    def at_peak(self, peak: PeakAtTime) -> MeasuredThroughput:
+        """The load during another peak.
+
+        Without a stated rise a higher peak is a jump at its start, known in advance, from any rate.
+        """
+        jumps_from = self.from_tps
+        if jumps_from is not None:
+            jumps_from = min(jumps_from, peak.tps)
+        elif not self.states_rises and peak.tps > self.peak_tps:
+            jumps_from = 0
+        return replace(self, peak_tps=peak.tps, from_tps=jumps_from, peaks={})
 
     @property
     def states_rises(self) -> bool:

@@ -14,7 +14,7 @@ from ..facts.rules import PREFIX_SETTINGS
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
-from .option import CONFIGURATION, PLAN, VARIANT, Lasting, Option, Options, Touched
+from .option import CONFIGURATION, FLEET, PLAN, VARIANT, Lasting, Option, Options, Touched
 from .rules import CUSTOM_AMI
 from .scaling import InstanceCounts, ScalingOptions
 from .throughput import MeasuredThroughput
@@ -94,8 +94,6 @@ def check_pools(
         )
 
 
-FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
-"""What the plan decides of the fleets."""
 _CONFIGURATION = Touched((CONFIGURATION,))
 
 

@@ -332,7 +332,7 @@ def scaled_as_planned(
     scaling = endpoint.scale(
         variant_name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
     ).track(plan.scaling)
-    for change in options.schedule:
+    for change in plan.schedule:
         scaling.on_schedule(
             change.name,
             schedule=appscaling.Schedule.expression(change.expression),

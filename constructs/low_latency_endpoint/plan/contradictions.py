@@ -63,6 +63,6 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     vcpus = (request.serving.facts.vcpus if request.serving.facts else None) or 0
     if tps > (most := vcpus * _CALLS_OF_VCPU):
         yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most
-    needed = max(plan.needed_at_peak or 0, len(request.client_zones))
+    needed = max(plan.needed_for(request.throughput) or 0, len(request.client_zones))
     if (least := request.instances.min or 0) > needed:
         yield "minimum", "the minimum is", least, "the peak with this throughput needs", needed

@@ -143,7 +143,7 @@ class EndpointRequest(LoadOptions):
         A percentile is then that of a single call; and an instance has to be idle for the most part.
         """
         whole = self.endpoint_throughput
-        return whole is not None and whole.peak_tps < min(1 / 60, whole.tps_per_instance / 10)
+        return whole is not None and whole.highest_tps < min(1 / 60, whole.tps_per_instance / 10)
 
     @property
     def start_seconds(self) -> int:

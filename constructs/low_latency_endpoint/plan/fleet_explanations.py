@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
+from ..options.scaling import ScalingSchedule
 from ..options.throughput import HELD_SHARE, instances_at_peak, stated
 from ..report.numbers import plain_number, readable
+from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
 from .endpoint_request import EndpointRequest
 from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, Plan, ScalingPolicy
@@ -44,6 +46,7 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
         + ("" if unscaled else "; scaling takes away what is not needed"),
         inputs={
             "instances at peak": fleet.at_peak,
+            **{f"instances at peak, {peak.name}": peak.at_peak for peak in plan.peaks},
             "minimum": fleet.minimum,
             "maximum": fleet.maximum,
         },
@@ -51,19 +54,20 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
     )
     yield _max_instances(plan)
     zones, measured = len(request.client_zones), request.throughput
-    held = plan.tps_after_zone_outage
+    usual = plan.usual
+    held = usual.tps_after_zone_outage
     yield Decision(
         name="instances_left_by_zone_outage",
-        value=plan.left_by_zone_outage,
+        value=usual.left_by_zone_outage,
         unit="instances",
         rule="the instances at peak, less those of the fullest zone when they are spread evenly",
         inputs={
             "instances at peak": fleet.serving_at_peak,
             "client zones": zones,
-            "lost": plan.lost_with_a_zone,
+            "lost": usual.lost_with_a_zone,
         },
         source=_PRACTICES,
-        note=f"they hold {readable(held)} of {readable(measured.peak_tps)} TPS at the measured limit"
+        note=f"they hold {readable(float(held))} of {readable(measured.peak_tps)} TPS at the measured limit"
         if measured and held is not None
         else "",
     )
@@ -129,7 +133,7 @@ def _min_instances(plan: Plan) -> Decision:
         or (
             ""
             if request.serving.burstable_types
-            else "at a known hour scaling.schedule raises it for that time alone"
+            else "at a known hour throughput.peaks raises it for that time alone"
             if measured and measured.from_tps is not None
             else ""
             if measured and measured.states_rises
@@ -176,6 +180,8 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
     given, scaling = plan.request.scaling, plan.scaling
     yield _scaling_metric(plan)
+    for number, peak in enumerate(plan.peaks, 1):
+        yield _peak_range(plan, number, peak)
     if scaling is None:
         return
     yield _scaling_target(plan, scaling)
@@ -196,15 +202,8 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
         source=_POLICY,
         overridden=given.scale_in_cooldown is not None,
     )
-    for number, each in enumerate(given.schedule, 1):
-        yield Decision(
-            name=f"scheduled_range_{number}",
-            value=each.text,
-            rule="your range at set times; it stays until another one changes it",
-            inputs={"name": each.name, "when": each.expression, "in": each.time_zone or "UTC"},
-            source=_SCHEDULED,
-            overridden=True,
-        )
+    for number, action in enumerate(plan.schedule, 1):
+        yield _scheduled_range(plan, number, action)
     if given.steps is not None:
         yield Decision(
             name="scaling_steps",
@@ -215,6 +214,63 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
             source=_STEPS,
             overridden=True,
         )
+
+
+def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
+    """Another peak: the range that it asks for."""
+    return Decision(
+        name=f"peak_range_{number}",
+        value=peak.range.text,
+        unit="instances",
+        rule="for a peak at set times what the rules of minimum and maximum give for its TPS. A "
+        "higher peak is a jump at its start, known in advance, unless you state how traffic rises: "
+        "its minimum holds it, TPS / (TPS per instance x the share that counts as held)",
+        inputs={
+            "name": peak.name,
+            "times": peak.peak.text,
+            "peak TPS": peak.measured.peak_tps,
+            "TPS per instance": peak.measured.tps_per_instance,
+            "safety factor": peak.measured.safety_factor,
+            "share that counts as held": HELD_SHARE,
+            "instances at peak": peak.at_peak,
+            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds),
+            "client zones": len(plan.request.client_zones),
+        },
+        source=_LOAD_TEST,
+        note="" if plan.schedule else "nothing scales, so the fixed fleet has to hold it",
+    )
+
+
+def _scheduled_range(plan: Plan, number: int, action: ScalingSchedule) -> Decision:
+    """A scheduled action: the range that stands after it, and when it runs."""
+    ranges = plan.standing_ranges.brought_by(action)
+    lead: dict[str, Any] = {}
+    rule = (
+        "your range at set times; what it does not state stays, and so does the range, until "
+        "another action changes it"
+    )
+    if plan.peaks:
+        rule = (
+            "the range of the highest load of this time and of the lead that follows: a range "
+            "rises ahead of its load by the time until scaling decides and an instance starts, "
+            "and falls when the load ends"
+        )
+        starts = plan.request.start_seconds
+        lead = {"lead in minutes": lead_minutes(starts), "an instance's start in seconds": starts}
+    return Decision(
+        name=f"scheduled_range_{number}",
+        value=f"{' or '.join(capacity.text for capacity in ranges)} instances",
+        rule=rule,
+        inputs={
+            "name": action.name,
+            "states": action.text,
+            "when": action.expression,
+            "in": action.time_zone or "UTC",
+            **lead,
+        },
+        source=_SCHEDULED,
+        overridden=not plan.peaks,
+    )
 
 
 def _scaling_metric(plan: Plan) -> Decision:

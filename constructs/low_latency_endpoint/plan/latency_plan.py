@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from ..facts.metrics import check_statistic
-from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
-from ..options.scaling import CHANGES_NEED_SCALING, check_schedule, most_scheduled, whole_seconds
+from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled, whole_seconds
 from ..options.throughput import FEWEST_INSTANCES, stated
 from .alarm_windows import latency_window
+from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .plan import (
@@ -30,6 +32,7 @@ from .plan import (
 )
 from .routing import recommend_routing
 from .scaling_pace import SCALE_IN_SECONDS, fewest_for_rises
+from .standing_ranges import CapacityRange, check_schedule
 from .token_plan import InFlight, TokenPlan, token_plan
 
 
@@ -46,7 +49,8 @@ def make_plan(request: EndpointRequest) -> Plan:
     ConfigurationError
         ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
         ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
-        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps.
+        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps;
+        ``LLE646`` for a schedule beside other peaks.
 
     Examples
     --------
@@ -68,8 +72,10 @@ def make_plan(request: EndpointRequest) -> Plan:
     fleet = _fleet(request, in_flight)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
     scaling = _scaling(request, fleet, in_flight)
-    _check_changes(request, fleet, scaling)
-    addresses = addresses_per_subnet(most_scheduled(request.scaling.schedule, fleet.maximum))
+    peaks = tuple(_daily_peaks(request, in_flight))
+    schedule = _schedule(request, fleet, scaling, peaks)
+    _check_changes(request, fleet, scaling, schedule)
+    addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
     return Plan(
         request=request,
         explained_by=_explained,
@@ -80,6 +86,8 @@ def make_plan(request: EndpointRequest) -> Plan:
         routing_advice=advice,
         inference_ami=request.serving.inference_ami or request.serving.needed_ami,
         scaling=scaling,
+        schedule=schedule,
+        peaks=peaks,
         alarms=tuple(_thresholds(request)),
         warm_up_requests=_warm_up(request, fleet),
         caller_connections=_connections(request, tokens),
@@ -94,15 +102,25 @@ def _explained(plan: Plan) -> Explanation:
 
 
 def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
-    """Minimum, initial and maximum instances, checked against each other."""
+    """Minimum, initial and maximum instances, checked against each other.
+
+    The range is for the usual peak. Initial instances, and those of a fleet that does not scale,
+    are for the highest one.
+    """
     zones, given = len(request.client_zones), request.scaling
     minimum, initial, maximum = (getattr(request.instances, x) for x in ("min", "initial", "max"))
     # Who states fewer than one per zone gets them, and a warning.
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
     at_peak = max(floor, needed_at_peak(request.throughput, in_flight) or 0)
+    at_highest_peak = at_peak
+    if request.throughput:
+        highest = replace(
+            request.throughput, from_tps=None, peak_tps=request.throughput.highest_tps
+        )
+        at_highest_peak = max(at_peak, needed_at_peak(highest, in_flight) or 0)
     if request.serving.burstable_types:  # burstable types do not scale: one number for all three
-        size = maximum or initial or minimum or at_peak
+        size = maximum or initial or minimum or at_highest_peak
         minimum, maximum = minimum or size, maximum or size
         if maximum > minimum:
             raise BURSTABLE.error(
@@ -115,7 +133,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         measured = request.throughput
         rises = fewest_for_rises(measured, request.rise_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
-    needed = max(at_peak, smallest, initial or 0)
+    needed = max(at_peak if given.enabled else at_highest_peak, smallest, initial or 0)
     largest = maximum or (
         needed if request.is_rare and not given.is_asked_for else _maximum(needed, zones)
     )
@@ -123,7 +141,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
         raise MIN_ABOVE_MAX.error(
             got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="instances.min"
         )
-    first = min(max(at_peak, smallest), largest) if initial is None else initial
+    first = min(max(at_highest_peak, smallest), largest) if initial is None else initial
     if not smallest <= first <= largest:
         raise INITIAL_OUTSIDE_RANGE.error(
             got=str(first), allowed=f"{smallest} to {largest}", where="instances.initial"
@@ -165,7 +183,46 @@ def _scaling(
     )
 
 
-def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolicy | None) -> None:
+def _daily_peaks(request: EndpointRequest, in_flight: InFlight | None) -> Iterator[DailyPeak]:
+    """The other peaks of the day, with the ranges that the same rules give for each."""
+    usual = request.throughput
+    if usual is None:
+        return
+    instances = replace(request.instances, initial=None)
+    for name, peak in usual.peaks.items():
+        measured = usual.at_peak(peak)
+        fleet = _fleet(replace(request, throughput=measured, instances=instances), in_flight)
+        capacity = CapacityRange(fleet.minimum, fleet.maximum)
+        yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)
+
+
+def _schedule(
+    request: EndpointRequest,
+    fleet: Fleet,
+    scaling: ScalingPolicy | None,
+    peaks: Sequence[DailyPeak],
+) -> tuple[ScalingSchedule, ...]:
+    """The scheduled actions: stated, or derived from other peaks of a fleet that scales."""
+    given, measured = request.scaling.schedule, request.throughput
+    if given and peaks:
+        raise SCHEDULE_BESIDE_PEAKS.error(
+            got=f"a schedule beside {', '.join(peak.name for peak in peaks)}",
+            allowed="scaling.schedule or throughput.peaks",
+            where="schedule",
+        )
+    if given or measured is None or scaling is None:
+        return tuple(given)
+    usual = CapacityRange(fleet.minimum, fleet.maximum)
+    lead = lead_minutes(request.start_seconds)
+    return daily_schedule(peaks, measured.peak_tps, usual, lead)
+
+
+def _check_changes(
+    request: EndpointRequest,
+    fleet: Fleet,
+    scaling: ScalingPolicy | None,
+    schedule: Sequence[ScalingSchedule],
+) -> None:
     """Set times and steps change a range that there is."""
     target_tracking = request.scaling
     for name in ("schedule", "steps"):
@@ -175,7 +232,7 @@ def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolic
                 allowed="scaling, or none of them",
                 where=name,
             )
-    check_schedule(target_tracking.schedule, fleet.minimum, fleet.maximum)
+    check_schedule(schedule, fleet.minimum, fleet.maximum)
 
 
 def _kept_for_overhead(request: EndpointRequest) -> Fraction:
@@ -233,4 +290,4 @@ def _connections(request: EndpointRequest, tokens: TokenPlan | None) -> int | No
     if measured is None or taken is None:
         return None
     seconds = min(taken, Fraction(request.response_limit_seconds))
-    return math.ceil(stated(measured.peak_tps) * seconds)
+    return math.ceil(stated(measured.highest_tps) * seconds)

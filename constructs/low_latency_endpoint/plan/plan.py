@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 from ..errors import rule
 from ..errors.frozen import dataclass
 from ..facts.metrics import microseconds_from_milliseconds
-from ..options.scaling import fewest_scheduled, most_scheduled
+from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import MeasuredThroughput, instances_for, stated
 from .alarm_windows import AlarmWindow
+from .daily_peaks import DailyPeak
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .routing import RoutingRecommendation
+from .standing_ranges import CapacityRange, StandingRanges
 from .token_plan import InFlight, TokenPlan
 
 INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
@@ -48,6 +50,32 @@ class Fleet:
     def serving_at_peak(self) -> int:
         """Instances in service at the peak: those needed, as far as the maximum lets them."""
         return min(max(self.at_peak, self.minimum), self.maximum)
+
+
+class FleetUnderLoad(NamedTuple):
+    """A range that can stand, and the load that it has to hold."""
+
+    label: str  # the scheduled action that brings it and its time; empty for the usual range
+    fleet: Fleet
+    measured: MeasuredThroughput | None
+    zones: int
+
+    @property
+    def lost_with_a_zone(self) -> int:
+        """Instances that fail at the peak with the fullest zone."""
+        return -(-self.fleet.serving_at_peak // self.zones)
+
+    @property
+    def left_by_zone_outage(self) -> int:
+        """Instances that are left at the peak when the fullest zone fails."""
+        return self.fleet.serving_at_peak - self.lost_with_a_zone
+
+    @property
+    def tps_after_zone_outage(self) -> Fraction | None:
+        """What those hold at the measured limit; ``None`` without a throughput."""
+        if self.measured is None:
+            return None
+        return stated(self.measured.tps_per_instance) * self.left_by_zone_outage
 
 
 class ScalingPolicy(NamedTuple):
@@ -93,46 +121,70 @@ class Plan:
     # in flight at the peak, over all callers; None without a target or a throughput
     caller_connections: int | None
     caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+    schedule: tuple[ScalingSchedule, ...] = ()  # of the scalable target: stated, or of other peaks
+    peaks: tuple[DailyPeak, ...] = ()  # beside the usual one
     # of a language model that streams: its capacity in tokens, requests in flight, and the limits
     # of the alarms on tokens
     tokens: TokenPlan | None = None
 
-    @property
-    def needed_at_peak(self) -> int | None:
-        """Instances that the load alone needs at the peak; ``None`` without a throughput."""
-        return needed_at_peak(self.request.throughput, followed(self.request, self.tokens))
+    def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
+        """Instances that a load alone needs at its peak; ``None`` without a throughput."""
+        return needed_at_peak(measured, followed(self.request, self.tokens))
+
+    @cached_property
+    def standing_ranges(self) -> StandingRanges:
+        """The usual range, and those that the schedule brings; all are the same if nothing scales."""
+        usual = CapacityRange(self.fleet.minimum, self.fleet.maximum)
+        return StandingRanges(usual, self.schedule if self.scaling else ())
 
     @property
-    def lost_with_a_zone(self) -> int:
-        """Instances that fail at the peak with the fullest zone."""
-        return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
+    def scheduled_ranges(self) -> list[str]:
+        """Each scheduled action with the range that it brings and its time, in words."""
+        texts = []
+        for action in self.schedule:
+            brought = self.standing_ranges.brought_by(action)
+            ranges = " or ".join(capacity.text for capacity in brought)
+            texts.append(f"{action.name}: {ranges} {action.when}")
+        return texts
 
     @property
-    def left_by_zone_outage(self) -> int:
-        """Instances that are left at the peak when the fullest zone fails."""
-        return self.fleet.serving_at_peak - self.lost_with_a_zone
+    def under_load(self) -> list[FleetUnderLoad]:
+        """Each range that can stand with the load that it has to hold, the usual one first."""
+        zones = len(self.request.client_zones)
+        if not self.peaks:
+            return [
+                FleetUnderLoad(
+                    standing.label,
+                    replace(self.fleet, **standing.range._asdict()),
+                    self.request.throughput,
+                    zones,
+                )
+                for standing in self.standing_ranges.all
+            ]
+        found = [FleetUnderLoad("", self.fleet, self.request.throughput, zones)]
+        for peak in self.peaks:
+            fleet = replace(self.fleet, at_peak=peak.at_peak)
+            if self.scaling is not None:
+                fleet = replace(fleet, **peak.range._asdict())
+            found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones))
+        return found
 
     @property
-    def tps_after_zone_outage(self) -> float | None:
-        """What those hold at the measured limit; ``None`` without a throughput."""
-        measured = self.request.throughput
-        return (
-            None
-            if measured is None
-            else float(stated(measured.tps_per_instance) * self.left_by_zone_outage)
-        )
+    def usual(self) -> FleetUnderLoad:
+        """The usual range with its load."""
+        return self.under_load[0]
 
     @property
     def fewest(self) -> int:
         """The fewest instances outside of updates: the least minimum, or the fixed number."""
         if self.scaling is None:
             return self.fleet.initial
-        return fewest_scheduled(self.request.scaling.schedule, self.fleet.minimum)
+        return fewest_scheduled(self.schedule, self.fleet.minimum)
 
     @property
     def most(self) -> int:
         """The most instances outside of updates that the maximum or a schedule allows."""
-        return most_scheduled(self.request.scaling.schedule, self.fleet.maximum)
+        return most_scheduled(self.schedule, self.fleet.maximum)
 
     @property
     def largest_fleet(self) -> int:

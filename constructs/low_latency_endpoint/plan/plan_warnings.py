@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
 from ..facts.limits import MODEL_BODY_BYTES
 from ..facts.token_values import is_token
 from ..options.alarms import ErrorLimit
-from ..options.throughput import HELD_SHARE, counted_instances, factor_for, instances_for, stated
+from ..options.throughput import (
+    HELD_SHARE,
+    MeasuredThroughput,
+    counted_instances,
+    factor_for,
+    instances_for,
+    stated,
+)
 from ..report.numbers import milliseconds, plain_number, readable
 from .alarm_windows import (
     FEWEST_REQUESTS,
@@ -21,7 +29,7 @@ from .alarm_windows import (
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
-from .plan import Plan
+from .plan import FleetUnderLoad, Plan
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
 
@@ -56,6 +64,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
         yield from _few(plan)
         yield from _rises(plan)
         yield from _outage(plan)
+    yield from _schedule(plan)
     yield from _requests(plan)
     excluded = [name for name in plan.request.serving.types if not takes_guardrails(name)]
     if excluded:
@@ -145,52 +154,34 @@ def _failures(request: EndpointRequest) -> str:
 
 
 def _fleet(plan: Plan) -> Iterator[PlanWarning]:
-    request, fleet = plan.request, plan.fleet
-    share = request.share
-    if share is not None and share.endpoint and request.throughput is None:
+    """Warnings about the number of instances, and what is known of one instance."""
+    request, fleet, share = plan.request, plan.fleet, plan.request.share
+    measured = request.throughput
+    if share is not None and share.endpoint and measured is None:
         yield PlanWarning(
             "no-share",
             f"{share.variant} gets only requests that name it as TargetVariant: its fleet of "
             f"{fleet.initial} is assumed to hold them",
         )
-    elif request.throughput is None:
+    elif measured is None:
         yield PlanWarning(
             "no-throughput",
             f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak"
             + (", and no scaling policy is set" if plan.scaling is None else "")
             + "; load-test one instance and state the result",
         )
-    elif fleet.maximum < (needed := plan.needed_at_peak or 0):
-        yield PlanWarning(
-            "maximum-below-peak",
-            f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "
-            "needs with this safety factor",
-        )
-    elif request.is_rare:
-        yield PlanWarning(
-            "rare-calls",
-            f"at most {plain_number(request.throughput.peak_tps * 60, 2)} calls a minute, and an instance holds "
-            f"{readable(request.throughput.tps_per_instance * 60)}: a fixed fleet of {fleet.initial} serves "
-            "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
-            "of so few calls is the latency of a single one. Serverless inference, asynchronous "
-            "inference, and inference components that scale to zero cost nothing between calls, but "
-            "the first call waits",
-        )
-    elif request.throughput.safety_factor > HELD_SHARE:
-        yield PlanWarning(
-            "no-reserve",
-            f"the safety factor lets the peak use up to {request.throughput.safety_factor:.0%} of the "
-            f"measured limit; only {HELD_SHARE:.0%} is safe",
-        )
-    elif (
-        1 < fleet.minimum == fleet.maximum
-        and not request.serving.burstable_types
-        and request.scaling.enabled
-    ):
-        yield PlanWarning(
-            "fleet-never-scales",
-            f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
-        )
+    else:
+        yield from _maximum(plan)
+        if request.is_rare:
+            yield _rare(plan, measured)
+        elif measured.safety_factor > HELD_SHARE:
+            yield PlanWarning(
+                "no-reserve",
+                f"the safety factor lets the peak use up to {measured.safety_factor:.0%} of the "
+                f"measured limit; only {HELD_SHARE:.0%} is safe",
+            )
+    if not request.is_rare:
+        yield from _fixed_ranges(plan)
     if share is not None and share.measured_on:
         yield PlanWarning(
             "throughput-of-another-type",
@@ -205,36 +196,150 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
         )
 
 
+def _maximum(plan: Plan) -> Iterator[PlanWarning]:
+    """A maximum that the load's peak does not fit under, in any range that can stand."""
+    below = [
+        standing
+        for standing in plan.under_load
+        if standing.fleet.maximum < (plan.needed_for(standing.measured) or 0)
+    ]
+    if below:
+        worst = min(below, key=lambda standing: standing.fleet.maximum)
+        yield PlanWarning(
+            "maximum-below-peak",
+            f"{_labels(below, worst)}the maximum of {counted_instances(worst.fleet.maximum)} is below "
+            f"the {plan.needed_for(worst.measured)} that the peak needs with this safety factor",
+        )
+
+
+def _rare(plan: Plan, measured: MeasuredThroughput) -> PlanWarning:
+    """The warning about calls so few that nothing scales with them."""
+    return PlanWarning(
+        "rare-calls",
+        f"at most {plain_number(measured.peak_tps * 60, 2)} calls a minute, and an instance holds "
+        f"{readable(measured.tps_per_instance * 60)}: a fixed fleet of {plan.fleet.initial} serves "
+        "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
+        "of so few calls is the latency of a single one. Serverless inference, asynchronous "
+        "inference, and inference components that scale to zero cost nothing between calls, but "
+        "the first call waits",
+    )
+
+
+def _fixed_ranges(plan: Plan) -> Iterator[PlanWarning]:
+    """Ranges in which nothing can scale, although scaling is on."""
+    request = plan.request
+    if request.throughput is None or request.serving.burstable_types or not request.scaling.enabled:
+        return
+    fixed = [
+        standing
+        for standing in plan.under_load
+        if 1 < standing.fleet.minimum == standing.fleet.maximum
+    ]
+    if fixed:
+        yield PlanWarning(
+            "fleet-never-scales",
+            f"{_labels(fixed, fixed[0])}minimum and maximum are both {fixed[0].fleet.minimum}: the "
+            "fleet never scales",
+        )
+
+
+def _labels(ranges: Sequence[FleetUnderLoad], worst: FleetUnderLoad) -> str:
+    """The scheduled actions that bring ranges, before a text; none if the usual range is the worst."""
+    if not worst.label:
+        return ""
+    labels = [worst.label, *(standing.label for standing in ranges if standing.label)]
+    return f"{', '.join(dict.fromkeys(labels))}: "
+
+
 def _rises(plan: Plan) -> Iterator[PlanWarning]:
     """Traffic that rises faster than scaling follows: as stated, or nobody said how fast it may."""
-    measured, fleet = plan.request.throughput, plan.fleet
-    if measured is None or plan.scaling is None:
-        return
-    held = float(fleet.minimum * stated(measured.tps_per_instance))
+    if plan.scaling is not None:
+        yield from _stated_rises(plan)
+        yield from _unknown_jumps(plan)
+
+
+def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
+    """Rises as they are stated, which a minimum is too low for."""
     starts = plan.request.start_seconds
-    late = (
-        f"for about {round(jump_seconds(starts) / 60)} minutes ("
-        f"{jump_seconds(starts) // 60 - starts // 60} until scaling decides, then the start of an "
+    needed = {
+        standing: fewest_for_rises(standing.measured, plan.request.rise_seconds)
+        for standing in plan.under_load
+        if standing.measured is not None and standing.measured.states_rises
+    }
+    below = [standing for standing, fewest in needed.items() if standing.fleet.minimum < fewest]
+    if below:
+        worst = min(below, key=lambda standing: standing.fleet.minimum - needed[standing])
+        yield PlanWarning(
+            "minimum-below-rise",
+            f"{_labels(below, worst)}traffic that rises as stated needs a minimum of {needed[worst]}; "
+            f"the minimum of {counted_instances(worst.fleet.minimum)} holds "
+            f"{readable(float(_held(worst)))} TPS, and the requests beyond "
+            f"that are late {_lateness(starts)}",
+        )
+
+
+def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
+    """Jumps of unknown size, where a minimum does not hold one to the peak."""
+    kept = {
+        standing: stated(HELD_SHARE) * _held(standing)
+        for standing in plan.under_load
+        if standing.measured is not None and not standing.measured.states_rises
+    }
+    below = [
+        standing
+        for standing, tps in kept.items()
+        if standing.measured is not None and float(tps) < standing.measured.peak_tps
+    ]
+    if not below:
+        return
+    worst = min(below, key=lambda standing: standing.fleet.minimum)
+    measured = worst.measured
+    assert measured is not None
+    enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+    yield PlanWarning(
+        "jumps-unknown",
+        f"{_labels(below, worst)}the minimum of {worst.fleet.minimum} holds "
+        f"{readable(float(kept[worst]))} of {readable(measured.peak_tps)} TPS at "
+        f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late "
+        f"{_lateness(plan.request.start_seconds)}. State "
+        "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
+        f"{enough} hold a jump to the peak. throughput.peaks raises it at known hours only"
+        + _second_jump(plan.request.scale_out_seconds),
+    )
+
+
+def _held(standing: FleetUnderLoad) -> Fraction:
+    """What the minimum holds at the measured limit, in requests per second."""
+    if standing.measured is None:
+        return Fraction(0)
+    return standing.fleet.minimum * stated(standing.measured.tps_per_instance)
+
+
+def _lateness(start_seconds: int) -> str:
+    """How long requests are late after a jump, and why."""
+    late = jump_seconds(start_seconds)
+    return (
+        f"for about {round(late / 60)} minutes ("
+        f"{late // 60 - start_seconds // 60} until scaling decides, then the start of an "
         "instance)"
     )
-    if measured.states_rises:
-        fewest = fewest_for_rises(measured, plan.request.rise_seconds)
-        if fleet.minimum < fewest:
-            yield PlanWarning(
-                "minimum-below-rise",
-                f"traffic that rises as stated needs a minimum of {fewest}; the minimum of "
-                f"{counted_instances(fleet.minimum)} holds {readable(held)} TPS, and the requests beyond "
-                f"that are late {late}",
-            )
-    elif (kept := float(stated(HELD_SHARE) * stated(held))) < measured.peak_tps:
-        enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+
+
+def _schedule(plan: Plan) -> Iterator[PlanWarning]:
+    """A usual minimum or maximum that no scheduled action restores."""
+    ranges = plan.standing_ranges
+    for option, name, usual in (
+        ("min", "minimum", ranges.usual.minimum),
+        ("max", "maximum", ranges.usual.maximum),
+    ):
+        later = ranges.later_values(option)
+        if not later or usual in later:
+            continue
         yield PlanWarning(
-            "jumps-unknown",
-            f"the minimum of {fleet.minimum} holds {readable(kept)} of {readable(measured.peak_tps)} TPS at "
-            f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late {late}. State "
-            "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
-            f"{enough} hold a jump to the peak. scaling.schedule raises it at known hours only"
-            + _second_jump(plan.request.scale_out_seconds),
+            f"{name}-not-restored",
+            f"no scheduled action sets the {name} back to {usual}, which it is until the first one "
+            f"runs: from then on it is {' or '.join(map(str, later))} for good. Add an action with "
+            f"{option}: {usual} for the end",
         )
 
 
@@ -286,29 +391,37 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
 
 
 def _outage(plan: Plan) -> Iterator[PlanWarning]:
-    """What a zone outage at the peak leaves; of one instance another warning says it."""
-    measured, held = plan.request.throughput, plan.tps_after_zone_outage
-    if plan.fleet.serving_at_peak == 1 or measured is None or held is None:
+    """A zone outage at the peak that leaves too few, in any range; `_few` covers one instance."""
+    loads = {
+        standing: stated(standing.measured.peak_tps) / held
+        for standing in plan.under_load
+        if standing.measured is not None and (held := standing.tps_after_zone_outage)
+    }
+    full = [standing for standing, load in loads.items() if load > stated(HELD_SHARE)]
+    if not full:
         return
-    load = stated(measured.peak_tps) / stated(held)
-    if load > stated(HELD_SHARE):
-        replaced = (
-            "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
-        )
-        zones = len(plan.request.client_zones)
-        left = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
-        enough = -(-left * zones // (zones - 1))
-        factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
-        lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""
-        yield PlanWarning(
-            "zone-outage",
-            f"if a zone fails at the peak, {plan.left_by_zone_outage} of "
-            f"{counted_instances(plan.fleet.serving_at_peak)} remain ({readable(held)} of "
-            f"{readable(measured.peak_tps)} TPS) until {replaced}. They work at {float(load):.0%} of their "
-            f"limit; only {HELD_SHARE:.0%} is safe. Lower "
-            f"the safety factor{lower} for {enough:,} instances, raise the minimum, or serve from "
-            "more zones",
-        )
+    worst = max(full, key=lambda standing: loads[standing])
+    measured, held = worst.measured, worst.tps_after_zone_outage
+    assert measured is not None
+    assert held is not None
+    replaced = (
+        "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
+    )
+    left = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+    enough = -(-left * worst.zones // (worst.zones - 1))
+    factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
+    lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""
+    advice = f"Lower the safety factor{lower} for {enough:,} instances, raise the minimum"
+    if worst.fleet.maximum < worst.fleet.at_peak:
+        advice = f"Raise the maximum to {enough:,} or more"
+    yield PlanWarning(
+        "zone-outage",
+        f"{_labels(full, worst)}if a zone fails at the peak, {worst.left_by_zone_outage} of "
+        f"{counted_instances(worst.fleet.serving_at_peak)} remain ({readable(float(held))} of "
+        f"{readable(measured.peak_tps)} TPS) until {replaced}. They work at "
+        f"{float(loads[worst]):.0%} of their limit; only {HELD_SHARE:.0%} is safe. "
+        f"{advice}, or serve from more zones",
+    )
 
 
 def _requests(plan: Plan) -> Iterator[PlanWarning]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -115,20 +115,28 @@ def fleet_along(
     minimum: int,
     maximum: int,
     scale_in_seconds: float = 300.0,
+    ranges: Mapping[int, tuple[int, int]] | None = None,
 ) -> FleetAlong:
     """The instances that are paid for along a day that repeats.
 
     Scaling out is counted as immediate: an instance is paid for while it starts. Scaling in waits
     until the load of all of the last 15 minutes was below nine tenths of the target, as the alarms
     do that target tracking makes, and for the cooldown; then it keeps what the busiest of these
-    minutes needs.
+    minutes needs. ``ranges`` are minimum and maximum from these minutes on: at once instances are
+    added up to the minimum, and taken away down to the maximum.
     """
     rates = list(_minutes(levels))
     # The day repeats: it begins with the fleet with which the one before it ended.
     fleet, rest = minimum, 0.0
     back: deque[float] = deque(maxlen=IN_MINUTES)
     counts: list[int] = []
-    for rate in rates * 2:
+    changes = ranges or {}
+    if changes:  # the last range of the day before stands at its beginning
+        minimum, maximum = changes[max(changes)]
+        fleet = minimum
+    for number, rate in enumerate(rates * 2):
+        minimum, maximum = changes.get(number % len(rates), (minimum, maximum))
+        fleet = min(max(fleet, minimum), maximum)
         back.append(rate)
         rest -= MINUTE
         fleet = max(fleet, min(_needed(rate, target_tps), maximum))

@@ -80,8 +80,7 @@ def _instances(plan: Plan) -> str:
     fleet = plan.fleet
     if plan.scaling is None:
         return f"{fleet.initial}, as nothing scales"
-    scheduled = plan.request.scaling.schedule
-    times = f"; {plan.fewest} to {plan.most} at set times" if scheduled else ""
+    times = "".join(f"; {text}" for text in plan.scheduled_ranges)
     peak = f"; {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
     return (
         f"{fleet.initial} at first, then {fleet.minimum} to {fleet.maximum} as load changes"
@@ -91,9 +90,9 @@ def _instances(plan: Plan) -> str:
 
 def _jump(plan: Plan, cost: EndpointCost | None) -> Iterator[SummaryLine]:
     """What a derived minimum for a jump takes at all hours, and what has it for some."""
-    measured, given = plan.request.throughput, plan.request.scaling
+    measured = plan.request.throughput
     more = plan.fleet.minimum - max(len(plan.request.client_zones), FEWEST_INSTANCES)
-    derived = plan.scaling is not None and plan.request.instances.min is None and not given.schedule
+    derived = plan.scaling is not None and plan.request.instances.min is None and not plan.schedule
     if not derived or more <= 0 or measured is None or measured.from_tps is None:
         return
     usd = cost.usd_of(more * HOURS_PER_MONTH) if cost else None
@@ -102,7 +101,7 @@ def _jump(plan: Plan, cost: EndpointCost | None) -> Iterator[SummaryLine]:
         f"{more} of the {plan.fleet.minimum} at least are there for it at every hour, "
         f"{more * HOURS_PER_MONTH:,.0f} instance hours a month"
         + ("" if usd is None else f", {usd:,.0f} USD")
-        + "; where its hour is known, scaling.schedule has them for that time alone",
+        + "; where its hour is known, throughput.peaks has them for that time alone",
     )
 
 

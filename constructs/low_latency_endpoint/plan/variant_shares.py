@@ -74,11 +74,20 @@ class VariantShare:
             peak_tps=peak,
             from_tps=_part(measured.from_tps, self.fraction),
             rise_tps_per_minute=_part(measured.rise_tps_per_minute, self.fraction),
+            peaks={
+                name: replace(other, tps=_part_of_peak(other.tps, self.fraction))
+                for name, other in measured.peaks.items()
+            },
         )
 
 
 def _part(value: float | None, fraction: Fraction) -> float | None:
     return None if value is None else float(stated(value) * fraction)
+
+
+def _part_of_peak(tps: float, fraction: Fraction) -> float:
+    """The part of another peak, which is not nothing where the usual one is not."""
+    return max(float(stated(tps) * fraction), float(PEAK_TPS.minimum or 0))
 
 
 def shares_of(
@@ -161,7 +170,7 @@ def further_request(
     if measured is not None:
         if elsewhere or options.tps_per_instance is not None:  # measured on another, or of another
             measured = replace(measured, concurrency_per_instance=None)
-        given = {
+        given: dict[str, Any] = {
             "tps_per_instance": tps,
             "safety_factor": options.safety_factor,
             "concurrency_per_instance": options.concurrency_per_instance,

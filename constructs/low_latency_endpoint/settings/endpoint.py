@@ -32,6 +32,7 @@ from ..options.option import (
     CANARY,
     CONFIGURATION,
     DASHBOARD,
+    FLEET,
     MODEL,
     VARIANT,
     WARM_UP,
@@ -39,7 +40,7 @@ from ..options.option import (
     Touched,
 )
 from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN, SHADOW_SHARE
-from ..options.variant import FLEET, FurtherOptions, InstanceOptions, PlannedPool
+from ..options.variant import FurtherOptions, InstanceOptions, PlannedPool
 from ..options.warm_up import WarmUpOptions
 from ..options.written_to_s3 import CoreDump
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape

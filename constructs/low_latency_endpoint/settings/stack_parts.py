@@ -17,12 +17,15 @@ from ..facts.rules import has_objectives
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
+from ..options.throughput import MeasuredThroughput
 from ..options.warm_up import WarmUpPayload
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from ..plan.scaling_pace import FleetAlong, fleet_along
+from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY, MINUTES_PER_WEEK
 from ..plan.stack_limits import EndpointParts, SharedParts
+from ..plan.standing_ranges import CapacityRange
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
 from .endpoint import EndpointSettings
@@ -324,17 +327,69 @@ def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:
         return FleetAlong(fleet.initial, fleet.initial, fleet.initial, tps)
     if policy.metric != INVOCATIONS_METRIC or measured is None:
         return None
-    begins = (0.0, *(end for end, _ in shape.levels))
+    usual = tuple(plan.standing_ranges.usual)
+    ranges = ranges_along(plan, shape)
     return fleet_along(
-        [
-            (end - begin, share * measured.peak_tps)
-            for begin, (end, share) in zip(begins, shape.levels, strict=False)
-        ],
+        _levels(measured, shape) if ranges is None else _week_of_levels(plan, measured, shape),
         target_tps=policy.target / 60,
-        minimum=fleet.minimum,
-        maximum=fleet.maximum,
+        minimum=usual[0],
+        maximum=usual[1],
         scale_in_seconds=policy.scale_in_seconds,
+        ranges=ranges,
     )
+
+
+def ranges_along(plan: Plan, shape: Shape) -> dict[int, CapacityRange] | None:
+    """The ranges along a week of a shape's days; None where set times are none, or left out.
+
+    Left out are those that differ between weeks or run at a rate, and all if the shape does not
+    last whole days.
+    """
+    days = shape.seconds / 60 / MINUTES_PER_DAY
+    if not plan.schedule or days not in (1, DAYS_PER_WEEK):
+        return None
+    return plan.standing_ranges.of_week()
+
+
+def set_times_along(settings: Settings, shape: Shape) -> Iterator[str]:
+    """How set times count along a shape's days, of each variant that has some."""
+    for variant in planned_variants(settings):
+        plan = variant.plan
+        named = "; ".join(plan.scheduled_ranges)
+        if not plan.schedule or _fleet_along(plan, shape) is None:
+            continue
+        if ranges_along(plan, shape) is None:
+            yield f"{variant.label}: set times are left out ({named})"
+            continue
+        zones = {action.time_zone or "UTC" for action in plan.schedule}
+        zone = zones.pop() if len(zones) == 1 else "UTC"
+        full = ", other peaks at their full rate" if plan.peaks else ""
+        yield (
+            f"{variant.label}: set times as in a week whose traffic begins on Monday at 00:00 {zone}{full}"
+        )
+
+
+def _levels(measured: MeasuredThroughput, shape: Shape) -> list[tuple[float, float]]:
+    """Seconds and rate of each level."""
+    begins = (0.0, *(end for end, _ in shape.levels))
+    return [
+        (end - begin, share * measured.peak_tps)
+        for begin, (end, share) in zip(begins, shape.levels, strict=False)
+    ]
+
+
+def _week_of_levels(
+    plan: Plan, measured: MeasuredThroughput, shape: Shape
+) -> list[tuple[float, float]]:
+    """The minutes of a week with their rates: during another peak that peak's own."""
+    levels = []
+    for minute in range(MINUTES_PER_WEEK):
+        rate = shape.share_at(60 * minute % shape.seconds) * measured.peak_tps
+        going_on = [peak for peak in plan.peaks if peak.covers(minute % MINUTES_PER_DAY)]
+        if going_on:
+            rate = max(peak.measured.peak_tps for peak in going_on)
+        levels.append((60.0, rate))
+    return levels
 
 
 def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:

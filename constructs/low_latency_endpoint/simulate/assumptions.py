@@ -201,10 +201,11 @@ class SimulatedEndpoint:
 
 def _left_out(plan: Plan) -> Iterator[str]:
     """Scaling settings that a shape of traffic cannot follow."""
-    if plan.request.scaling.schedule:
+    if plan.schedule:
+        named = "; ".join(plan.scheduled_ranges)
         yield (
             "the settings' set times are left out, since the traffic has no time of day: the fleet "
-            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}"
+            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}, and not in the ranges {named}"
         )
     if plan.request.scaling.steps is not None:
         yield (

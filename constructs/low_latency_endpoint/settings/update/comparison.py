@@ -93,12 +93,36 @@ class SettingsComparison:
                 text = deployment_words(self.before, self.after, key)
             elif effect is Effect.IN_PLACE:
                 text = "it serves on with the instances that it has"
+                text += "".join(f"; {lowered}" for lowered in self.lowered(key))
             elif effect is Effect.NOTHING:
                 text = "it stays as it is"
             else:
                 text = next(each.text for each in own if each.effect is effect)
             effects[key] = Consequence(effect, text, (key,))
         return effects
+
+    def lowered(self, key: str) -> Iterator[str]:
+        """What lowers the minimum or maximum of an endpoint's variants, by a schedule or at all."""
+        if key not in self.before.endpoints or key not in self.after.endpoints:
+            return
+        plans = {variant.label: variant.plan for variant in planned_variants(self.before, key)}
+        for variant in planned_variants(self.after, key):
+            if variant.label not in plans:
+                continue
+            of_variant = f" of {variant.variant}" if variant.further else ""
+            for name in ("minimum", "maximum"):
+                was = min(getattr(each.fleet, name) for each in plans[variant.label].under_load)
+                lowest = min(variant.plan.under_load, key=lambda each: getattr(each.fleet, name))
+                now = getattr(lowest.fleet, name)
+                if now < was:
+                    label = f" by {lowest.label}" if lowest.label else ""
+                    yield f"the {name}{of_variant} falls from {was} to {now}{label}"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a change that goes well lowers capacity, or brings a warning."""
+        lowered = any(text for key in self.keys for text in self.lowered(key))
+        return lowered or bool(self.warnings["gained"])
 
     @cached_property
     def explanations(self) -> tuple[dict[str, Explanation], dict[str, Explanation]]:

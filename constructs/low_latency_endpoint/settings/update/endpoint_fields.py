@@ -19,6 +19,7 @@ from ...facts.prices import Price
 from ...options.alarms import DEFAULT_PERIOD_SECONDS, error_share
 from ...options.deployment import DeploymentPolicy, default_deployment
 from ...options.option import (
+    FLEET,
     PLAN,
     STAGING,
     Effect,
@@ -28,7 +29,7 @@ from ...options.option import (
     groups_in,
     options_of,
 )
-from ...options.variant import FLEET, FurtherOptions, InstanceOptions
+from ...options.variant import FurtherOptions, InstanceOptions
 from ...plan.alarm_windows import latency_window, share_window, window_text
 from ...plan.plan import Plan
 from ...plan.secrets import looks_secret
@@ -217,9 +218,7 @@ def value_text(value: Any, place: Place = ()) -> str:
     if hasattr(value, "in_file"):
         value = value.in_file
     if isinstance(value, Options):
-        stated = {option.name: getattr(value, option.name) for option in options_of(type(value))}
-        defaults = {option.name: option.default for option in options_of(type(value))}
-        value = {name: each for name, each in stated.items() if each != defaults[name]}
+        value = _stated_in(value)
     if isinstance(value, Mapping):
         inner = (f"{key}: {value_text(each, (*place, key))}" for key, each in value.items())
         return "{" + ", ".join(inner) + "}"
@@ -228,6 +227,17 @@ def value_text(value: Any, place: Place = ()) -> str:
     text = str(value)
     named = len(place) > 1 and place[-2] in ("environment", "build_args")
     return HIDDEN if named and looks_secret(str(place[-1]), text) else text
+
+
+def _stated_in(group: Options) -> dict[str, Any]:
+    """The settings of a group that are not as by default, by their names in a file."""
+    stated: dict[str, Any] = {}
+    for declared in options_of(type(group)):
+        value = getattr(group, declared.name)
+        if value != declared.default:
+            key = declared.option.key if declared.option else ""
+            stated[key or declared.name] = value
+    return stated
 
 
 def both_texts(was: Any, now: Any) -> str:
@@ -353,9 +363,9 @@ def _scaling(plan: Plan) -> dict[str, Any]:
 
 
 def _schedule(plan: Plan) -> dict[str, str]:
-    stated = plan.request.scaling.schedule
     return {
-        each.name: f"{each.text}, {each.expression} in {each.time_zone or 'UTC'}" for each in stated
+        action.name: f"{action.text}, {action.expression} in {action.time_zone or 'UTC'}"
+        for action in plan.schedule
     }
 
 

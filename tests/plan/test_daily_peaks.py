@@ -1,0 +1,226 @@
+"""Other peaks at set times: the schedule that follows, and what takes the largest."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from low_latency_endpoint.options.latency_target import LatencyTarget
+from low_latency_endpoint.options.scaling import ScalingSchedule
+from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
+from low_latency_endpoint.plan.plan import Plan
+from tests.depth import examples
+from tests.refusals import refused
+
+from .conftest import planned
+
+LEAD = 9  # three minutes above the target, one of delay, five of start
+
+
+def peak(tps: float, start: str, end: str, zone: str | None = "Europe/Berlin") -> PeakAtTime:
+    return PeakAtTime(tps=tps, start=start, end=end, time_zone=zone)
+
+
+NIGHT = peak(2000, "22:00", "06:00")
+
+
+def plan_of(peaks: dict[str, PeakAtTime], rise: Any = None, **more: Any) -> Plan:
+    load = {"peak_tps": 800, "tps_per_instance": 100, "safety_factor": 0.6, **(rise or {})}
+    return planned(
+        client_zones=["use1-az1", "use1-az2"],
+        instance_type="ml.m5.xlarge",
+        latency=LatencyTarget(p99=timedelta(milliseconds=200)),
+        throughput=MeasuredThroughput(**load, peaks=peaks),
+        **more,
+    )
+
+
+def times(plan: Plan) -> list[tuple[str, str | None, int | None, int | None]]:
+    return [(each.name, each.cron, each.min, each.max) for each in plan.schedule]
+
+
+def warned(plan: Plan) -> set[str]:
+    return {warning.id for warning in plan.explanation.warnings}
+
+
+def test_a_higher_peak_is_a_jump_that_is_known_before() -> None:
+    """2000 / 90 = 22.2 hold it; 2000 / 60 = 33.3, and 34 beside those of a lost zone of two."""
+    plan = plan_of({"night": NIGHT})
+    assert times(plan) == [
+        ("night", "51 21 * * ? *", 23, 68),
+        ("after-night", "0 6 * * ? *", 2, 28),
+    ]
+    assert {each.time_zone for each in plan.schedule} == {"Europe/Berlin"}
+    # Jumps of the day are as unknown as without the night, whose zone outage is the worse one.
+    assert warned(plan) == {"jumps-unknown", "zone-outage"}
+
+
+def test_a_rise_that_is_stated_is_bridged_by_the_minimum() -> None:
+    """25 x 12.5 / 40 = 7.8, by day and by night."""
+    plan = plan_of({"night": NIGHT}, {"rise_tps_per_minute": 25})
+    assert times(plan) == [("night", "51 21 * * ? *", 8, 68), ("after-night", "0 6 * * ? *", 8, 28)]
+    assert warned(plan) == {"zone-outage"}
+
+
+def test_a_quiet_time_ends_before_the_traffic_is_back() -> None:
+    """300 / 60 = 5, and 10 at most."""
+    plan = plan_of({"quiet": peak(300, "01:00", "05:00")}, {"from_tps": 300})
+    assert times(plan) == [
+        # 300 / 90 = 3.3, and 5 are kept at 300: none for the jump. By day 800 / 90 = 8.9.
+        ("quiet", "0 1 * * ? *", 2, 10),
+        ("after-quiet", "51 4 * * ? *", 9, 28),
+    ]
+
+
+def test_of_peaks_at_once_the_highest_counts() -> None:
+    plan = plan_of(
+        {"day": peak(1200, "08:00", "20:00"), "noon": peak(1800, "12:00", "14:00")},
+        {"rise_tps_per_minute": 1},
+    )
+    assert times(plan) == [
+        ("day", "51 7 * * ? *", 2, 40),
+        ("noon", "51 11 * * ? *", 2, 60),
+        ("after-noon", "0 14 * * ? *", 2, 40),
+        ("after-day", "0 20 * * ? *", 2, 28),
+    ]
+
+
+def test_a_peak_right_after_another_is_not_cut_short() -> None:
+    plan = plan_of(
+        {"first": peak(1200, "08:00", "12:00"), "second": peak(1800, "12:00", "14:00")},
+        {"rise_tps_per_minute": 1},
+    )
+    assert times(plan) == [
+        ("first", "51 7 * * ? *", 2, 40),
+        ("second", "51 11 * * ? *", 2, 60),
+        ("after-second", "0 14 * * ? *", 2, 28),
+    ]
+
+
+def test_the_lead_is_as_long_as_an_instance_takes() -> None:
+    """Four minutes of the decision and fifteen of the start."""
+    plan = plan_of({"night": NIGHT}, instance_start=timedelta(minutes=15))
+    assert plan.schedule[0].cron == "41 21 * * ? *"
+    assert plan.explanation["scheduled_range_1"].inputs["lead in minutes"] == 19
+
+
+def test_a_peak_like_the_usual_one_needs_no_schedule() -> None:
+    assert plan_of({"same": peak(800, "08:00", "09:00")}).schedule == ()
+
+
+def test_peaks_that_cover_the_day_get_one_action() -> None:
+    """A deployment sets the usual range, 28 at most; for 100 it is 4, as max(ceil(2 x 1.5), 2 x 2)."""
+    halves = {"a": peak(100, "00:00", "12:00"), "b": peak(100, "12:00", "00:00")}
+    assert times(plan_of(halves)) == [("a", "0 0 * * ? *", 2, 4)]
+
+
+def test_what_has_to_hold_the_most_takes_the_highest_peak() -> None:
+    usual, plan = plan_of({}), plan_of({"night": NIGHT})
+    assert (plan.most, plan.largest_fleet, plan.fewest) == (68, 68, 2)
+    assert plan.addresses_per_subnet > usual.addresses_per_subnet
+    assert plan.caller_connections == 400  # 2000 x 0.2 s
+    assert plan.fleet.initial == 28  # 34, as far as the usual maximum lets them
+    assert plan.fleet.at_peak == usual.fleet.at_peak == 14
+
+
+def test_a_fixed_fleet_holds_the_highest_peak() -> None:
+    plan = plan_of({"night": NIGHT}, enabled=False)
+    assert (plan.fleet.minimum, plan.fleet.initial, plan.fleet.maximum) == (34, 34, 34)
+    assert plan.schedule == ()
+    assert "peak_range_1" in plan.explanation
+    small = plan_of({"night": NIGHT}, enabled=False, initial_instances=14)
+    assert "maximum-below-peak" in warned(small)
+
+
+def test_counts_that_are_stated_hold_by_night_too() -> None:
+    plan = plan_of({"night": NIGHT}, max_instances=30)
+    assert [(each.min, each.max) for each in plan.schedule] == [(23, 30), (2, 30)]
+    assert "maximum-below-peak" in warned(plan)
+    [text] = [each for each in plan.explanation.warnings if each.id == "maximum-below-peak"]
+    assert text.startswith("night (from 22:00 to 06:00 Europe/Berlin): the maximum of 30 instances")
+
+
+@pytest.mark.parametrize(
+    ("code", "make"),
+    [
+        ("LLE643", lambda: peak(2000, "22", "06:00")),
+        ("LLE643", lambda: peak(2000, "22:00", "24:00")),
+        ("LLE644", lambda: peak(2000, "22:00", "22:00")),
+        ("LLE613", lambda: peak(2000, "22:00", "06:00", "Mars")),
+        ("LLE645", lambda: plan_of({"a": NIGHT, "b": peak(900, "08:00", "09:00", "UTC")})),
+        (
+            "LLE646",
+            lambda: plan_of(
+                {"a": NIGHT}, schedule=[ScalingSchedule(name="b", cron="0 1 * * ? *", min=3)]
+            ),
+        ),
+        ("LLE626", lambda: plan_of({"Steps": NIGHT})),
+        ("LLE611", lambda: plan_of({"a:b": NIGHT})),
+    ],
+)
+def test_what_is_refused(code: str, make: Any) -> None:
+    with refused(code):
+        make()
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c"]),
+        st.tuples(
+            st.sampled_from([100, 500, 800, 1300, 2000]), st.integers(0, 95), st.integers(1, 90)
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([{}, {"rise_tps_per_minute": 25}, {"from_tps": 100}]),
+    st.sampled_from([1, 5, 40]),
+)
+@settings(max_examples=examples(40), deadline=None)
+def test_at_each_minute_the_range_holds_the_load_of_the_lead_that_follows(
+    stated: dict[str, tuple[int, int, int]], rise: dict[str, float], start_minutes: int
+) -> None:
+    """Each minute of two days by itself, with a plan of the load alone beside it."""
+
+    def clock(quarter: int) -> str:
+        return f"{quarter // 4 % 24:02}:{quarter % 4 * 15:02}"
+
+    peaks = {
+        name: peak(tps, clock(begin), clock(begin + length))
+        for name, (tps, begin, length) in stated.items()
+    }
+    start = timedelta(minutes=start_minutes)
+    plan = plan_of(peaks, rise, instance_start=start)
+    alone = {}
+    for name, at_time in peaks.items():
+        jump = {"from_tps": 0} if not rise and at_time.tps > 800 else rise
+        if "from_tps" in jump:
+            jump = {"from_tps": min(jump["from_tps"], at_time.tps)}
+        fleet = plan_of({}, {**jump, "peak_tps": at_time.tps}, instance_start=start).fleet
+        alone[name] = (fleet.minimum, fleet.maximum)
+    usual = plan_of({}, rise, instance_start=start).fleet
+    assert (plan.fleet.minimum, plan.fleet.maximum) == (usual.minimum, usual.maximum)
+
+    def needed(minute: int) -> tuple[float, tuple[int, int]]:
+        loads = [
+            (tps, alone[name])
+            for name, (tps, begin, length) in stated.items()
+            if (minute - 15 * begin) % 1440 < 15 * length
+        ]
+        return max(loads, default=(800, (usual.minimum, usual.maximum)))
+
+    loads = [needed(minute) for minute in range(1440)]
+    changes = {}
+    for each in plan.schedule:
+        assert each.cron is not None
+        minutes, hours, *_ = each.cron.split(" ")
+        changes[60 * int(hours) + int(minutes)] = (each.min, each.max)
+    standing: Any = (usual.minimum, usual.maximum)
+    for minute in range(2 * 1440):
+        standing = changes.get(minute % 1440, standing)
+        if minute >= 1440:
+            ahead = [loads[(minute + later) % 1440] for later in range(4 + start_minutes + 1)]
+            assert standing == max(ahead)[1]
