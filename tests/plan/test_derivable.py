@@ -83,6 +83,9 @@ BY_HAND: dict[str, Callable[[Inputs], Any]] = {
         i["TPS per instance"] * i["mean output tokens"], rel=0.01),
     "inter_token_floor": lambda i: round(
         i["bytes read"] / (i["GB per second of an accelerator"] * i["accelerators"] * 1e6), 2),
+    "first_token_floor": lambda i: round(
+        2 * i["parameters"] * i["tokens that no cache holds"]
+        / (i["TFLOP/s of an accelerator"] * i["accelerators"] * 1e9), 2),
 }  # fmt: skip
 # What is a constant of AWS's or ours, named in the rule.
 CONSTANT = {"caller_keepalive", "payload_limit", "response_time_limit", "scale_in_cooldown"}

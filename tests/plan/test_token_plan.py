@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.facts.tables import rows
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
@@ -18,9 +19,9 @@ from low_latency_endpoint.options.variant import FurtherOptions, RoutingStrategy
 from low_latency_endpoint.plan.decisions import PlanWarning
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
-from low_latency_endpoint.plan.model_memory import decode_paces, hides_pace
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
+from low_latency_endpoint.plan.token_floors import DecodePace, decode_paces, hides_pace
 from low_latency_endpoint.plan.variant_shares import further_request, shares_of
 from tests.refusals import refused
 
@@ -462,6 +463,95 @@ def test_a_target_between_tokens_below_that_is_refused():
     plan(50, pace_unknown=True)  # the server was told to load less than the files have
     plan(20, instance_type="ml.g6e.xlarge")
     plan(1, model=replace(QWEN3_8B, config={}))
+
+
+def line(plan: Plan, title: str) -> str | None:
+    return next((each.text for each in plan.explanation.summary if each.title == title), None)
+
+
+#: Qwen3-8B: 16,381,470,720 bytes, two of each parameter; an embedding of 151,936 x 4,096 numbers has
+#: 1,244,659,712. A token reads 15,136,811,008, and is computed with 6,946,075,648 parameters.
+LONG_PROMPTS = TokenTraffic(input=2000, output=250)
+
+
+def floors_of(instance_type: str, **stated: Any) -> Plan:
+    values = {"tokens": LONG_PROMPTS, "latency": LatencyTarget(ttft_p95=ms(800), itl_p95=ms(60))}
+    hub = served(QWEN3_8B, instance_type)
+    return chat(instance_type=instance_type, hub=hub, images=[], **(values | stated))
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "says"),
+    [
+        # 15.137 GB / 600 GB/s = 25.2 ms; 2 x 6.946e9 x 2,000 / 70e12 = 397 ms
+        (
+            "ml.g5.2xlarge",
+            ("25.2 ms between tokens", "42% of itl_p95", "397 ms", "50% of ttft_p95"),
+        ),
+        # / 300 = 50.5 ms; / 121e12 = 230 ms
+        (
+            "ml.g6.2xlarge",
+            ("50.5 ms between tokens", "84% of itl_p95", "230 ms", "29% of ttft_p95"),
+        ),
+        # / 864 = 17.5 ms; / 362.05e12 = 76.7 ms
+        (
+            "ml.g6e.xlarge",
+            ("17.5 ms between tokens", "29% of itl_p95", "76.7 ms", "10% of ttft_p95"),
+        ),
+    ],
+)
+def test_the_floors_are_shown_where_they_refuse_nothing(
+    instance_type: str, says: tuple[str, ...]
+) -> None:
+    plan = floors_of(instance_type)
+    text = line(plan, "Floors")
+    assert text
+    assert all(words in text for words in says), text
+    assert {"inter_token_floor", "first_token_floor"} <= {each.name for each in plan.explanation}
+    assert not any("floor" in warning for warning in plan.explanation.warnings)
+
+
+def test_every_family_with_a_data_sheet_has_its_floors() -> None:
+    """Of a made-up gigabyte and a thousand tokens: 2 x 5e8 x 1,000 operations."""
+    for row in rows("accelerator_speed"):
+        pace = DecodePace(
+            row["families"],
+            10**9,
+            float(row["gb_per_second"]),
+            1,
+            10**9,
+            float(row["tflops"]) if row["tflops"] else None,
+        )
+        assert pace.milliseconds == pytest.approx(1000 / float(row["gb_per_second"]))
+        least = pace.prompt_milliseconds(1000)
+        assert (least is None) == (not row["tflops"])
+        if least is not None:
+            assert least == pytest.approx(1000 / float(row["tflops"]))
+
+
+def test_a_type_without_a_data_sheet_says_so() -> None:
+    # 15.137 GB / 8 accelerators x 8,000 GB/s, or fewer of them: only the words are judged.
+    text = line(floors_of("ml.p6-b200.48xlarge"), "Floors") or ""
+    assert "before the first not known on ml.p6-b200.48xlarge" in text
+
+
+def test_what_prompts_share_a_cache_may_hold() -> None:
+    half = TokenTraffic(input=2000, output=250, shared_prefix=0.5)
+    assert "198 ms before the first" in (
+        line(floors_of("ml.g5.2xlarge", tokens=half), "Floors") or ""
+    )
+    without = floors_of("ml.g5.2xlarge", tokens=None)
+    assert "before the first" not in (line(without, "Floors") or "")
+
+
+def test_no_floor_where_the_weights_of_a_token_are_not_known() -> None:
+    assert line(chat(), "Floors") is None
+    mixture = chat(
+        instance_type="ml.g6e.12xlarge",
+        hub=served(pinned_models.QWEN3_30B, "ml.g6e.12xlarge"),
+        images=[],
+    )
+    assert line(mixture, "Floors") is None
 
 
 def test_a_server_with_a_pace_of_its_own_is_seen_by_its_environment():

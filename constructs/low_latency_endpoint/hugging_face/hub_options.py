@@ -16,7 +16,7 @@ from ..options.container import ServingOptions
 from ..options.option import Option, Options
 from ..options.rules import SECRET_ARN
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
-from ..plan.model_memory import hides_pace
+from ..plan.token_floors import hides_pace
 from . import HUB
 from .lock_file import LOCK_NAME, pinned_model
 

@@ -38,8 +38,8 @@ from ..plan.decisions import PlanWarning
 from ..plan.endpoint_request import EndpointRequest
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import make_plan
-from ..plan.model_memory import hides_pace
 from ..plan.plan import Plan
+from ..plan.token_floors import hides_pace
 from ..plan.variant_shares import VariantShare, first_request, further_request, shares_of
 
 _STEP_METRICS = {

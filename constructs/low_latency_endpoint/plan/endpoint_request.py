@@ -22,9 +22,9 @@ from ..options.option import Option
 from ..options.scaling import whole_seconds
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import RoutingStrategy, check_pools
-from .model_memory import check_itl
 from .scaling_pace import INSTANCE_SECONDS, SCALE_OUT_SECONDS, rise_seconds, start_floor
 from .serving import Serving
+from .token_floors import check_itl
 from .variant_shares import VariantShare
 
 STREAM_NEEDED = rule(

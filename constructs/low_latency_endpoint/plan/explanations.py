@@ -37,6 +37,7 @@ from .token_explanations import (
     explain_tokens,
     prefix_note,
 )
+from .token_floors import explain_floors
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
@@ -63,6 +64,7 @@ def explanation_of(plan: Plan) -> Explanation:
             *_network(plan),
             _instance_type(plan.request),
             *explain_hub_model(plan.request.serving.hub),
+            *explain_floors(plan),
             *_ami(plan),
             _routing(plan),
             *_share(plan.request),

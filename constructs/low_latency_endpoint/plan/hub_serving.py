@@ -9,7 +9,6 @@ from ..errors import AWS_DOCS
 from ..errors.frozen import dataclass
 from ..facts.limit_kinds import Range
 from .decisions import Decision
-from .model_memory import ITL_BELOW_FLOOR, decode_paces
 from .pinned_model import CONTEXT_LENGTH, LICENSE, TYPES_DIFFER, PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
@@ -215,21 +214,3 @@ def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
         },
         note="; ".join(fit.lines()),
     )
-    pace = max(
-        decode_paces(serving), key=lambda decode_pace: decode_pace.milliseconds, default=None
-    )
-    if pace is not None:
-        yield Decision(
-            name="inter_token_floor",
-            value=round(pace.milliseconds, 2),
-            unit="ms",
-            rule="bytes of the weights that a token reads / bandwidth of the accelerators' memory: no "
-            "gap between tokens is shorter, and real ones are longer",
-            inputs={
-                "instance type": pace.instance_type,
-                "bytes read": pace.token_bytes,
-                "GB per second of an accelerator": pace.gb_per_second,
-                "accelerators": pace.accelerators,
-            },
-            source=ITL_BELOW_FLOOR.source,
-        )

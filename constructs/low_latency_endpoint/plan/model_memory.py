@@ -7,35 +7,25 @@ are exact; what a server needs besides is assumed, on the safe side, by the cons
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..errors import rule
 from ..errors.frozen import dataclass
 from ..facts.instance_types import InstanceFacts, instance_facts, instance_types
 from ..facts.limits import VOLUME_SIZE
-from ..facts.tables import rows
-from ..report.numbers import milliseconds, readable
 from .pinned_model import CONTEXT_LENGTH, DOES_NOT_FIT, NO_DISK, PinnedModel
 from .served_model import (
     Attention,
     attention,
     count_of,
     generates,
-    is_dense_decoder,
     is_gguf,
     own_context,
     text_config,
     weight_bytes,
     weight_doubts,
 )
-
-if TYPE_CHECKING:
-    from ..options.latency_target import LatencyTarget
-    from .hub_serving import HubServing
-
 
 MIB, GIB = 2**20, 2**30
 GPU_MEMORY_UTILIZATION = 0.92
@@ -378,79 +368,3 @@ def _check_disk(
 
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB"
-
-
-ITL_BELOW_FLOOR = rule(
-    "LLE899",
-    "the accelerators' memory is too slow for the inter-token latency",
-    fix="Raise the target, quantize the model, or choose a type with more bandwidth or "
-    "more accelerators.",
-    source="https://developer.nvidia.com/blog/mastering-llm-techniques-inference-optimization/",
-)
-_LARGEST_VOCABULARY = 300_000  # of a config that states none: the largest known have 262,400
-
-
-class DecodePace(NamedTuple):
-    """What bounds the time between tokens on an instance type."""
-
-    instance_type: str
-    token_bytes: int  # weights that a token reads at the least
-    gb_per_second: float  # of one accelerator's memory, by its data sheet
-    accelerators: int  # over which the model is spread
-
-    @property
-    def milliseconds(self) -> float:
-        """Between two tokens of a stream, at the least."""
-        return self.token_bytes / (self.gb_per_second * self.accelerators * 1e6)
-
-
-@cache
-def _bandwidths() -> Mapping[str, float]:
-    """GB per second of one accelerator's memory, by instance family."""
-    return {
-        family: float(row["gb_per_second"])
-        for row in rows("memory_bandwidth")
-        for family in row["families"].split()
-    }
-
-
-def hides_pace(environment: Mapping[str, object]) -> bool:
-    """Whether a server is told to make its weights smaller, or to write several tokens at once."""
-    hiding = ("QUANT", "LOAD_FORMAT", "SPECULAT")
-    return any(word in name.upper() for name in environment for word in hiding)
-
-
-def token_bytes(pinned: PinnedModel) -> int | None:
-    """Weights that each token reads, in bytes: a bound from below; None where none is known.
-
-    The input embedding is looked up and not read.
-    """
-    hidden = count_of(pinned.config, "hidden_size", "n_embd")
-    if hidden is None or not is_dense_decoder(pinned):
-        return None
-    vocabulary = count_of(pinned.config, "vocab_size") or _LARGEST_VOCABULARY
-    return max(weight_bytes(pinned) - 2 * vocabulary * hidden, 0)
-
-
-def decode_paces(serving: HubServing) -> Iterator[DecodePace]:
-    """Of each type that a model runs on, where bytes and bandwidth are known."""
-    read = None if serving.model.pace_unknown else token_bytes(serving.model.pinned)
-    for name, container in zip(serving.instance_types, serving.containers, strict=True):
-        facts, fit = instance_facts(name), container.fit
-        if read and facts and facts.family in _bandwidths():
-            spread = fit.tensor_parallel if fit.accelerator == "nvidia" else fit.accelerators
-            yield DecodePace(name, read, _bandwidths()[facts.family], spread)
-
-
-def check_itl(latency: LatencyTarget, serving: HubServing) -> None:
-    """Raise where a target between tokens is shorter than reading the weights takes."""
-    for pace in decode_paces(serving):
-        for percentile, target in latency.itl_milliseconds.items():
-            if target < pace.milliseconds:
-                raise ITL_BELOW_FLOOR.error(
-                    got=f"itl_{percentile} {milliseconds(target, 6)} on {pace.instance_type}: a token reads "
-                    f"{readable(pace.token_bytes / 1e9, 3)} GB of weights at {pace.accelerators} x "
-                    f"{readable(pace.gb_per_second)} GB/s",
-                    allowed=f"more than {milliseconds(pace.milliseconds, 3)}",
-                    where=f"itl_{percentile}",
-                )

@@ -12,6 +12,7 @@ from .decisions import Decision, Explanation, SummaryLine
 from .hourly_cost import EndpointCost
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
+from .token_floors import floor_lines
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 
@@ -25,6 +26,7 @@ def summary_of(
         SummaryLine("Instances", _instances(plan)),
         *_jump(plan, cost),
         *_tokens(plan),
+        *floor_lines(plan),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
         SummaryLine("Alarms", alarms_text(planned_thresholds(plan)) if alarms is None else alarms),
