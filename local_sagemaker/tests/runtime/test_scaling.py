@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from alarms_under_test import dimensions, put_alarm
 from hosting_site import Scaled, taking
 
 from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.runtime.scheduled_actions import is_due
 
 PER_INSTANCE = "VariantInvocationsPerInstance"
 CONCURRENT = "VariantConcurrentRequestsPerModelHighResolution"
@@ -204,6 +206,50 @@ def test_steps_move_a_variant_by_how_far_its_alarm_is_breached(quick):
         AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
     )["AlarmHistoryItems"]
     assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
+
+
+def test_a_scheduled_action_moves_the_capacity_in_its_minute(quick):
+    tracked = Tracked(quick, target=6.0)
+    now = quick.aws.runtime_time()
+    for name, minutes, limits in (("up", 2, (4, 10)), ("down", 3, (1, 2))):
+        moment = now + timedelta(minutes=minutes)
+        tracked.scaling.put_scheduled_action(
+            **tracked.key,
+            ScheduledActionName=name,
+            Schedule=f"cron({moment.minute} {moment.hour} * * ? *)",
+            ScalableTargetAction={"MinCapacity": limits[0], "MaxCapacity": limits[1]},
+        )
+    assert [tracked.minute(0) for _ in range(4)] == [1, 4, 2, 2]
+    target = tracked.scaling.describe_scalable_targets(ServiceNamespace="sagemaker")
+    (found,) = (
+        each
+        for each in target["ScalableTargets"]
+        if each["ResourceId"] == tracked.key["ResourceId"]
+    )
+    assert (found["MinCapacity"], found["MaxCapacity"]) == (1, 2)
+
+
+NOON = 1_800_014_400.0  # 15 January 2027, 12:00 UTC, a Friday
+
+
+@pytest.mark.parametrize(
+    ("schedule", "more", "due"),
+    [
+        ("at(2027-01-15T12:00:30)", {}, True),
+        ("at(2027-01-15T12:01:00)", {}, False),
+        ("at(2027-01-15T13:00:00)", {"Timezone": "Europe/Berlin"}, True),
+        ("cron(0 12 ? * FRI *)", {}, True),
+        ("cron(0 12 ? * FRI *)", {"Timezone": "Europe/Berlin"}, False),
+        ("cron(0 13 15 JAN ? 2027)", {"Timezone": "Europe/Berlin"}, True),
+        ("cron(0 12 * * ? *)", {"EndTime": NOON - 1}, False),
+        ("cron(0 12 * * ? *)", {"StartTime": NOON + 60}, False),
+        ("rate(5 minutes)", {"CreationTime": NOON - 590}, True),
+        ("rate(5 minutes)", {"CreationTime": NOON - 230}, False),
+        ("rate(1 day)", {"CreationTime": NOON - 86_400}, True),
+    ],
+)
+def test_when_a_scheduled_action_is_due(schedule, more, due):
+    assert is_due({"Schedule": schedule, **more}, NOON) is due
 
 
 def test_in_a_cooldown_a_larger_step_adds_the_difference(quick):

@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -142,7 +143,16 @@ class LocalScaling:
             "SuspendedState": {
                 "DynamicScalingInSuspended": False,
                 "DynamicScalingOutSuspended": False,
+                "ScheduledScalingSuspended": False,
             },
+        }
+
+    def schedule(self, limits: CapacityLimits) -> None:
+        """Put a scheduled action; its clock begins in 1970."""
+        time = datetime.fromtimestamp(limits.at, UTC)
+        scaling(*self.place).actions[self.key, f"at {limits.at}"] = {
+            "Schedule": f"at({time:%Y-%m-%dT%H:%M:%S})",
+            "ScalableTargetAction": {"MinCapacity": limits.minimum, "MaxCapacity": limits.maximum},
         }
 
     def move(
@@ -194,13 +204,14 @@ class LocalScaling:
         state = scaling(*self.place)
         local_scaling.drop_alarms(self.place, state.policies.pop((self.key, "track")))
         del state.targets[self.key]
+        state.actions.clear()
         del hosting(*self.place).endpoints[self.key[1].split("/")[1]]
 
 
 def emulated(minutes: list[int], policy: TargetTracking, instances: int = 1) -> Counts:
     local = LocalScaling(policy, instances)
     for limits in policy.limits:
-        local.at(limits.at, lambda limits=limits: local.limit(limits.minimum, limits.maximum))
+        local.schedule(limits)
     for time in arrivals(minutes):
         local.at(time, local.request)
     local.at(TICK, local.tick)

@@ -30,6 +30,7 @@ from .scaling_rules import (
     wanted_capacity,
     within,
 )
+from .scheduled_actions import is_due
 
 _MINUTE = 60
 
@@ -233,6 +234,8 @@ class TargetTracking:
     def act(self, place: Place, at: float) -> None:
         """Look at every target of an account and region once."""
         state = scaling(*place)
+        if at % _MINUTE < TICK:
+            _run_scheduled_actions(state, at)
         for key in list(state.targets):
             if key[2] in DIMENSIONS:
                 self._act_on(place, state, key, at)
@@ -348,6 +351,16 @@ class TargetTracking:
             state.activities.insert(0, activity)
         else:
             progress.moving = False
+
+
+def _run_scheduled_actions(state: Scaling, at: float) -> None:
+    """Set the limits of the scheduled actions that are due in this minute, in their order."""
+    for (key, _), action in list(state.actions.items()):
+        target = state.targets.get(key)
+        if target is None or target["SuspendedState"]["ScheduledScalingSuspended"]:
+            continue
+        if is_due(action, at - at % _MINUTE):
+            target.update(action.get("ScalableTargetAction") or {})
 
 
 def _track(

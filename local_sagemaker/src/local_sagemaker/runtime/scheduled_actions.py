@@ -1,0 +1,113 @@
+"""When the scheduled actions of Application Auto Scaling run.
+
+Sources: Application Auto Scaling API reference, PutScheduledAction; user guide, "Schedule recurring
+scaling actions using cron expressions". A rate counts from StartTime or else from the action's
+creation, which the pages leave open.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from ..cloudwatch.metric_store import as_seconds
+
+_MINUTE = 60
+_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+def is_due(action: Mapping[str, Any], at: float) -> bool:
+    """Say whether an action runs in the minute that begins at a moment."""
+    start, end = action.get("StartTime"), action.get("EndTime")
+    if start is not None and at + _MINUTE <= as_seconds(start):
+        return False
+    if end is not None and at > as_seconds(end):
+        return False
+    kind, _, rest = action["Schedule"].partition("(")
+    text = rest.rstrip(")")
+    zone = action.get("Timezone")
+    moment = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else UTC)
+    if kind == "at":
+        once = datetime.fromisoformat(text).replace(tzinfo=moment.tzinfo)
+        return at <= once.timestamp() < at + _MINUTE
+    if kind == "rate":
+        number, unit = text.split()
+        since = as_seconds(start or action["CreationTime"])
+        passed = at - since // _MINUTE * _MINUTE
+        return passed > 0 and passed % (int(number) * _SECONDS[unit.rstrip("s")]) == 0
+    return cron_matches(text, moment)
+
+
+def cron_matches(expression: str, moment: datetime) -> bool:
+    """Say whether minutes, hours, days of month, months, days of week and years fit a moment.
+
+    Examples
+    --------
+    >>> friday = datetime(2026, 11, 27, 7, 45, tzinfo=UTC)  # the fourth of the month, and its last
+    >>> fits = lambda expression: cron_matches(expression, friday)
+    >>> fits("45 7 ? * MON-FRI *"), fits("0/15 * * * ? 2026"), fits("45 7 ? * SAT,SUN *")
+    (True, True, False)
+    >>> fits("45 7 ? * 6#4 *"), fits("45 7 ? * FRIL *"), fits("45 7 L * ? *"), fits("45 7 28W * ? *")
+    (True, True, False, True)
+    """
+    minute, hour, day, month, weekday, year = expression.split()
+    return (
+        _fits(minute, moment.minute)
+        and _fits(hour, moment.hour)
+        and _fits(month, moment.month, _MONTHS)
+        and _fits(year, moment.year)
+        and any(_fits_day(part, moment.date()) for part in day.split(","))
+        and any(_fits_weekday(part, moment.date()) for part in weekday.split(","))
+    )
+
+
+def _fits(field: str, value: int, names: Sequence[str] = ()) -> bool:
+    """Say whether a value is in a field's list of values, ranges and steps."""
+
+    def number(text: str) -> int:
+        return names.index(text) + 1 if text in names else int(text)
+
+    for part in field.upper().split(","):
+        values, _, step = part.partition("/")
+        first, _, last = values.partition("-")
+        if first in ("*", "?"):
+            if value % int(step or 1) == 0:
+                return True
+            continue
+        low = number(first)
+        high = number(last) if last else value if step else low
+        if low <= value <= high and (value - low) % int(step or 1) == 0:
+            return True
+    return False
+
+
+def _fits_day(part: str, day: date) -> bool:
+    """Say whether a day is one of the month's: L is the last, nW the working day nearest to n."""
+    length = calendar.monthrange(day.year, day.month)[1]
+    if part.upper() == "L":
+        return day.day == length
+    if not part.upper().endswith("W"):
+        return _fits(part, day.day)
+    wanted = day.replace(day=min(int(part[:-1]), length))
+    shift = {5: -1, 6: 1}.get(wanted.weekday(), 0)
+    nearest = wanted + timedelta(days=shift)
+    if nearest.month != wanted.month:  # it stays in the month
+        nearest = wanted - timedelta(days=2 * shift)
+    return day == nearest
+
+
+def _fits_weekday(part: str, day: date) -> bool:
+    """Say whether a day is one of the week's: nL is the month's last, n#k its k-th."""
+    number = day.isoweekday() % 7 + 1  # Sunday is 1
+    name, _, nth = part.upper().partition("#")
+    if nth:
+        return _fits(name, number, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
+    if name.endswith("L") and name != "L":
+        length = calendar.monthrange(day.year, day.month)[1]
+        return _fits(name[:-1], number, _DAYS) and day.day > length - 7
+    return _fits("SAT" if name == "L" else name, number, _DAYS)
