@@ -53,6 +53,7 @@ def distilbert() -> Explanation:
         throughput=MeasuredThroughput(
             peak_tps=1000, tps_per_instance=200, safety_factor=0.45, rise_tps_per_minute=15
         ),
+        warm_up_bytes=len(b'{"inputs":"I am super happy right now."}'),
     ).explanation
 
 

@@ -145,7 +145,7 @@ def _per_million(cost: StackCost) -> Iterator[str]:
                 sum(shadow.at_peak or 0 for shadow in cost.shadows_of(key)),
             )
             way = f" and {counted_instances(copied)} of its shadow" if copied else ""
-            way += f", {sent.what}" if sent and sent.price else ""
+            way += ", and their data through the interface endpoint" if sent and sent.price else ""
             rest = f"{'its share of ' if cost.called > 1 else ''}the rest of the stack"
             yield (
                 f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(endpoint.peak_tps)} "
@@ -156,15 +156,17 @@ def _per_million(cost: StackCost) -> Iterator[str]:
 
 def _data(key: str, cost: EndpointCost) -> Iterator[str]:
     """What requests bring through the interface endpoint at the peak; of unknown size, each KB."""
-    if cost.peak_tps is not None:
-        sent, calls = cost.request_gb, cost.peak_tps * 3600
-        gb = sent.per_hour * calls if sent else calls / 1e6
-        usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
-        size = "" if sent else " for each KB of a request, whose size warm_up.payload says"
-        yield (
-            f"{key}: {readable(gb, 3)} GB of requests in an hour at the peak come through the interface endpoint"
-            f"{size}: {usd} US dollars, beside the sums above."
-        )
+    if cost.peak_tps is None:
+        return
+    data = cost.data_per_hour
+    gb = data.per_hour if data else cost.peak_tps * 3600 / 1e6
+    usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
+    unknown = " for each KB of a request, whose size payload_bytes or warm_up.payload says"
+    size = f" ({data.what})" if data else ""
+    yield (
+        f"{key}: {readable(gb, 3)} GB of requests in an hour at the peak come through the interface endpoint"
+        f"{'' if data else unknown}: {usd} US dollars, beside the sums above{size}."
+    )
 
 
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:

@@ -188,7 +188,7 @@ class LoadOptions(Options):
         throughput: Load to serve and measured throughput. Default: not measured, so one instance per client zone and no scaling.
         tokens: Tokens of prompts and answers, for a language model that streams: the plan counts capacity and KV cache in tokens. Default: it counts only calls.
         streaming: Callers stream answers: SageMaker ends a stream after 8 minutes, other calls after 60 s. Default: true with tokens or targets for ttft or itl, else false.
-        payload_bytes: Size of the callers' largest request, to check it against SageMaker's limits. Default: not checked.
+        payload_bytes: Size of the callers' largest request, for SageMaker's limits, the data through the interface endpoint, and the overhead. Default: assumed to be that of the warm-up's payload, and not checked.
         instances: Instance counts. Default: derived from the throughput.
         scaling: How the number of instances follows the load. Default: target tracking on invocations per instance.
     """

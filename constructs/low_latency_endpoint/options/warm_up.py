@@ -75,6 +75,15 @@ class WarmUpPayload(Options):
         return body
 
     @property
+    def size(self) -> int | None:
+        """Bytes of the body; None if its file does not exist or CDK fills it in later."""
+        if self.file is not None:
+            file = Path(self.file)
+            return file.stat().st_size if file.is_file() else None
+        text = self._text
+        return None if is_token(text) else len(text.encode())
+
+    @property
     def headers(self) -> dict[str, str]:
         """Parameters of InvokeEndpoint."""
         by_default = "text/plain; charset=utf-8" if self.data is None else "application/json"
@@ -218,6 +227,12 @@ class WarmUpOptions(Options):
         """All that is sent."""
         stated = self.payload
         return (stated,) if isinstance(stated, WarmUpPayload) else tuple(stated)
+
+    @property
+    def largest_bytes(self) -> int | None:
+        """Bytes of the largest payload; None if none is known."""
+        sizes = [payload.size for payload in self.payloads]
+        return max((size for size in sizes if size is not None), default=None)
 
     def _rules(self) -> Iterator[Finding]:
         """Something is sent."""

@@ -188,7 +188,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             instance_type: ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
             latency: What callers must see. Without it there are no alarms on latency, and a warning, once for the whole app.
             throughput: Peak load, and what one instance held in a load test. Without it the fleet is a guess: one instance per zone, no scaling, and a warning.
-            payload_bytes: Size of the callers' largest request, held against what SageMaker takes; by default it is not checked.
+            payload_bytes: Size of the callers' largest request, held against what SageMaker takes and the overhead allows; by default that of the warm-up's payload is assumed.
             tokens: Tokens of prompts and answers, of a language model whose answers are streamed. Without them capacity is counted in calls alone.
             streaming: Whether callers stream answers; by default where tokens, or targets of ``latency`` on them, are stated.
             scaling: How the number of instances follows the load; by default as the plan says.
@@ -247,6 +247,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             routing=variant.routing,
             warm_up_requests=warm_up.requests if warm_up else None,
             metrics_server=alarms.tokens.server,
+            warm_up_bytes=warm_up.largest_bytes if warm_up else None,
             alarm_window=alarms.window,
             error_limit=alarms.error_limit,
         )

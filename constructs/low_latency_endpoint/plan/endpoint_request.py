@@ -22,6 +22,7 @@ from ..options.option import Option
 from ..options.scaling import whole_seconds
 from ..options.throughput import MeasuredThroughput
 from ..options.variant import RoutingStrategy, check_pools
+from .request_size import RequestSize, request_size
 from .scaling_pace import INSTANCE_SECONDS, SCALE_OUT_SECONDS, rise_seconds, start_floor
 from .serving import Serving
 from .token_floors import check_itl
@@ -54,6 +55,7 @@ class EndpointRequest(LoadOptions):
         warm_up_requests: Fewest requests of a warm-up; 0 for none. Default: enough to reach every worker.
         metrics_server: Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
         share: The part of the endpoint's traffic that throughput is. Default: all of it.
+        warm_up_bytes: Size of the warm-up's largest payload, which callers' requests are assumed to have if payload_bytes is not stated.
         alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
         error_limit: When the alarm on server errors goes off; None without one.
 
@@ -72,8 +74,14 @@ class EndpointRequest(LoadOptions):
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
     share: VariantShare | None = None
+    warm_up_bytes: int | None = None
     alarm_window: WindowOptions = WindowOptions()
     error_limit: ErrorLimit | None = ErrorLimit()
+
+    @property
+    def request_size(self) -> RequestSize | None:
+        """The size of the callers' requests, stated or assumed."""
+        return request_size(self.payload_bytes, self.warm_up_bytes)
 
     @property
     def peak_tps(self) -> float | None:

@@ -362,6 +362,15 @@ def _errors(request: EndpointRequest) -> Iterator[Decision]:
     )
 
 
+def _payload(request: EndpointRequest) -> dict[str, Any]:
+    """The size of the callers' requests, and whether it is assumed."""
+    size = request.request_size
+    if size is None:
+        return {}
+    name = "payload in bytes, as the warm-up's" if size.assumed else "payload in bytes"
+    return {name: size.size}
+
+
 def _plain(value: float) -> Any:
     """A number, or that a token stands for it."""
     return "as stated" if is_token(value) else value
@@ -432,7 +441,7 @@ def _callers(plan: Plan) -> Iterator[Decision]:
         value=MODEL_BODY_BYTES,
         unit="bytes",
         rule="the API's maximum for a request body; the developer guide says 25 MB",
-        inputs={} if request.payload_bytes is None else {"payload in bytes": request.payload_bytes},
+        inputs=_payload(request),
         source=_INVOKE,
         note=f"AWS's pages disagree: above this a warning, above {LARGEST_BODY_BYTES:,} bytes an "
         "error. Overhead grows with request and response",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from ..facts.prices import (
 )
 from ..report.numbers import readable
 from .decisions import Decision
+from .request_size import RequestSize
 from .scaling_pace import FleetAlong
 
 PRICE_FILE = rule(
@@ -157,8 +158,9 @@ MOMENTS = {
 """The four numbers of instances that a cost is given for, and what each is."""
 
 NOT_IN_IT = (
-    "Not in it: disks, SageMaker's data in and out, answers (and requests of a size that no "
-    "warm_up.payload says) through the interface endpoint, flow "
+    "Not in it: disks, SageMaker's data in and out, answers (and requests whose size neither "
+    "payload_bytes nor warm_up.payload says) through the interface endpoint, which AWS bills in both "
+    "directions, flow "
     "logs, the container's logs, OpenTelemetry metrics and PromQL queries, service level objectives "
     "(Application Signals), S3, keys, what runs only while "
     "something is deployed; free tiers, taxes and discounts. Most of it is cents beside the instances; "
@@ -235,6 +237,14 @@ class EndpointCost:
         sent = self.request_gb
         return requests * sent.per_hour * sent.price.usd if sent and sent.price else 0.0
 
+    @property
+    def data_per_hour(self) -> BilledItem | None:
+        """What requests bring through the interface endpoint in an hour at the peak, if known."""
+        sent = self.request_gb
+        if sent is None or self.peak_tps is None:
+            return None
+        return replace(sent, per_hour=sent.per_hour * self.peak_tps * 3600)
+
     def decisions(self) -> Iterator[Decision]:
         """The costs as decisions of the plan; without a price one that says what is missing."""
         if self.price is None:
@@ -279,6 +289,7 @@ class EndpointCost:
                 for moment in MOMENTS
             },
             "others": [each.to_dict() for each in self.others],
+            "data_at_peak": self.data_per_hour.to_dict() if self.data_per_hour else None,
         }
 
 
@@ -437,12 +448,12 @@ class CostAlong:
         }
 
 
-def sent_request(size: int, price: Price | None) -> BilledItem:
-    """A request of so many bytes through the interface endpoint; a GB counts a billion bytes."""
+def sent_request(size: RequestSize, price: Price | None) -> BilledItem:
+    """A request through the interface endpoint; a GB counts a billion bytes."""
     return BilledItem(
-        what=f"a request of {size:,} byte{'s' * (size != 1)}, as the warm-up's",
+        what=f"a request of {size.text}",
         item="interface_endpoint_data",
-        per_hour=size / _BYTES_PER_GB,
+        per_hour=size.size / _BYTES_PER_GB,
         price=price,
     )
 

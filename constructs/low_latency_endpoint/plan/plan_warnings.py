@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
-from ..facts.limits import MODEL_BODY_BYTES
 from ..facts.token_values import is_token
 from ..options.alarms import ErrorLimit
 from ..options.throughput import (
@@ -30,6 +29,7 @@ from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
 from .plan import FleetUnderLoad, Plan
+from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
 
@@ -440,9 +440,7 @@ def _requests(plan: Plan) -> Iterator[PlanWarning]:
             f"serve a request, and there is one{alone}; a minimum of {PREFIX_AWARE_INSTANCES} avoids "
             "this",
         )
-    if (request.payload_bytes or 0) > MODEL_BODY_BYTES:
-        yield PlanWarning(
-            "payload-above-api-model",
-            f"a payload of {request.payload_bytes:,} bytes is larger than the {MODEL_BODY_BYTES:,} that "
-            "the API's model allows; the developer guide says 25 MB: try it before you rely on it",
-        )
+    overhead = plan.thresholds("OverheadLatency")
+    yield from size_warnings(
+        request.request_size, request.warm_up_bytes, min(overhead.values(), default=None)
+    )

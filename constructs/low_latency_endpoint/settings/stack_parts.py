@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from ..errors.frozen import dataclass
 from ..facts import deployments
@@ -18,7 +17,6 @@ from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
-from ..options.warm_up import WarmUpPayload
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
@@ -286,7 +284,8 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
     # Without a policy nothing changes the number, whatever the limits are.
     most = plan.most if plan.scaling else fleet.initial
-    size, data = _request_bytes(endpoint), _price(settings, "interface_endpoint_data")
+    size = plan.request.request_size
+    data = _price(settings, "interface_endpoint_data")
     beside = (
         *_alarms(settings, key, plan),
         *_functions(settings, endpoint),
@@ -433,7 +432,8 @@ def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledIt
     memory = runs * _FUNCTION_SECONDS * CANARY_MIB / 1024
     yield item("custom_metric", metrics / HOURS_PER_MONTH, f"{metrics} metrics of the canary")
     yield from _invocations(settings, runs, memory, "of the canary", _CANARY_LOG_BYTES)
-    size = _payload_bytes(endpoint.canary.payload) or _request_bytes(endpoint)
+    payload = endpoint.canary.payload or (endpoint.warm_up and endpoint.warm_up.payloads[0])
+    size = payload.size if payload else None
     sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
     yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that the canary sends")
 
@@ -457,14 +457,3 @@ def _billed(
     return BilledItem(
         what=what, item=item, per_hour=per_hour, price=_price(settings, item), assumed=assumed
     )
-
-
-def _request_bytes(endpoint: EndpointSettings) -> int | None:
-    """The size of the warm-up's request, which is like those of the callers."""
-    return _payload_bytes(endpoint.warm_up.payloads[0] if endpoint.warm_up else None)
-
-
-def _payload_bytes(payload: WarmUpPayload | None) -> int | None:
-    if payload is None or (payload.file and not Path(payload.file).is_file()):
-        return None
-    return Path(payload.file).stat().st_size if payload.file else len(payload.body)

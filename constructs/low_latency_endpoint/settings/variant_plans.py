@@ -153,6 +153,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         ),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         metrics_server=endpoint.alarms.tokens.server,
+        warm_up_bytes=endpoint.warm_up.largest_bytes if endpoint.warm_up else None,
         alarm_window=endpoint.alarms.window,
         error_limit=endpoint.alarms.error_limit,
     )

@@ -90,6 +90,11 @@ class Payloads:
     source: str = ""
     prompts: Prompts | None = None
 
+    @property
+    def largest_bytes(self) -> int | None:
+        """Bytes of the largest body; None if they are made while the test runs."""
+        return max(map(len, self.bodies), default=None)
+
     def __post_init__(self) -> None:
         if not self.bodies and self.generator is None and self.prompts is None:
             raise PAYLOAD_SOURCE.error(got="no body", allowed="at least one body")

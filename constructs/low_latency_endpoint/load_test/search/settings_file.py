@@ -71,6 +71,7 @@ class StatedEndpoint:
     prices: Mapping[str, Price] = field(default_factory=dict)  # by item
     streaming: bool = False  # whether answers are streamed
     tokens: TokenTraffic | None = None  # of a language model's requests
+    payload_bytes: int | None = None  # of the callers' largest request
 
 
 def endpoint_key(settings: Settings, name: str) -> str:
@@ -107,6 +108,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         or one.tokens is not None
         or (one.latency is not None and one.latency.of_tokens),
         tokens=one.tokens,
+        payload_bytes=one.payload_bytes,
     )
 
 
