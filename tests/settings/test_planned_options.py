@@ -237,6 +237,17 @@ def test_the_overhead_alarm_is_held_against_the_size(size: int, target: str, war
     assert said is warns
 
 
+@pytest.mark.parametrize(
+    ("peak", "least", "warns"), [(0.06, 20, True), (0.07, 20, False), (0.06, 18, False)]
+)
+def test_silent_alarms_on_tokens_are_told(peak: float, least: int, warns: bool) -> None:
+    """0.06 x 300 s = 18 first tokens in five minutes, 0.07 x 300 s = 21."""
+    endpoint = with_value(STREAM, "throughput", {"peak_tps": peak, "tps_per_instance": 0.1})
+    endpoint = with_value(endpoint, "alarms.tokens.minimum_requests", least)
+    said = any("on tokens stay silent" in text for text in results(endpoint)["warned"])
+    assert said is warns
+
+
 def test_results_are_data() -> None:
     """What is compared above is whole, and not the text of objects."""
     assert json.dumps(results(ENDPOINT), sort_keys=True)

@@ -58,6 +58,7 @@ class EndpointRequest(LoadOptions):
         warm_up_bytes: Size of the warm-up's largest payload, which callers' requests are assumed to have if payload_bytes is not stated.
         alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
         error_limit: When the alarm on server errors goes off; None without one.
+        least_first_tokens: First tokens in five minutes below which no alarm on tokens goes off.
 
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
@@ -77,6 +78,7 @@ class EndpointRequest(LoadOptions):
     warm_up_bytes: int | None = None
     alarm_window: WindowOptions = WindowOptions()
     error_limit: ErrorLimit | None = ErrorLimit()
+    least_first_tokens: int = 20
 
     @property
     def request_size(self) -> RequestSize | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 
+TOKEN_WINDOW_SECONDS = 300
+"""What the alarms on tokens look back on: the default of ``TokenLatencyAlarms(window=)``."""
 STREAM_SECONDS, WHOLE_SECONDS = 480, 60
 """After which SageMaker ends a streamed answer, and a whole one."""
 
@@ -174,6 +176,21 @@ def alarm_name_of(threshold: TokenThreshold) -> str:
     return f"alarm_{words}_{threshold.percentile}"
 
 
+def _few_first_tokens(plan: Plan) -> Iterator[PlanWarning]:
+    """That the alarms on tokens stay silent because too few requests come, where they do."""
+    request = plan.request
+    if request.peak_tps is None or not watched_thresholds(plan):
+        return
+    requests = stated(request.peak_tps) * TOKEN_WINDOW_SECONDS
+    if requests < request.least_first_tokens:
+        yield PlanWarning(
+            "few-first-tokens",
+            f"even at the peak only {plain_number(float(requests), 2)} requests come in five minutes, and "
+            f"below {request.least_first_tokens} the alarms on tokens stay silent: lower "
+            "alarms.tokens.minimum_requests, but then single requests raise them",
+        )
+
+
 def cache_note(plan: Plan) -> str:
     """That the KV cache asks for more instances than the safety factor does, where it does."""
     series = plan.tokens.in_flight if plan.tokens else None
@@ -219,6 +236,7 @@ def token_warnings(plan: Plan) -> Iterator[PlanWarning]:
         return
     yield from _lengths(plan)
     yield from _in_flight(plan)
+    yield from _few_first_tokens(plan)
     request = plan.request
     if request.latency is not None and not request.latency.of_tokens:
         yield PlanWarning(
