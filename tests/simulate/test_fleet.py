@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,3 +167,35 @@ def test_scaling_in_gives_up_replacements_first() -> None:
     ends_whole(run)
     assert run.control.desired == 4
     assert max(line.serving for line in run.found.timeline[16:]) == 4  # type: ignore[attr-defined]
+
+
+def test_an_instance_that_drains_is_paid_for_until_its_last_request() -> None:
+    """Requests of 30 s come each second from 1 s on; eight are worked on at once.
+
+    At 10 s a new instance takes the traffic. The old one has got those of 1 to 10 s: eight end 30 s
+    after they came, the ones of 9 and 10 s begin at 31 and 32 s, and the last of them ends at 62 s.
+    """
+    scenario = Scenario(
+        service=Constant(30.0),
+        traffic=OpenLoop(1.0, poisson=False),
+        concurrency=8,
+        deployment=Rollout(
+            at=0.0, kind="all_at_once", wait_seconds=0.0, bake_seconds=0.0, instance_seconds=10.0
+        ),
+    )
+    run = watched(scenario, 100.0).found  # type: ignore[attr-defined]
+    assert run.instance_hours * 3600 == pytest.approx(62 + 100)
+
+
+def test_a_dead_instance_does_not_work() -> None:
+    """Its requests wait until the router learns of it at 30 s, and nobody works on them."""
+    scenario = Scenario(
+        service=Constant(5.0),
+        traffic=OpenLoop(1.0, poisson=False),
+        concurrency=64,
+        faults=(ZoneOutage(at=10.5, detection_seconds=19.5, replacement_seconds=1000.0),),
+    )
+    run = watched(scenario, 30.0).found  # type: ignore[attr-defined]
+    # Requests come at 1, 2, ... 10 s. Of the first five each is worked on for 5 s, of the others
+    # until 10.5 s: those of 6 to 10 s for 4.5, 3.5, 2.5, 1.5 and 0.5 s.
+    assert run.utilisation * 64 * run.instance_hours * 3600 == pytest.approx(5 * 5 + 12.5)

@@ -301,7 +301,8 @@ def test_a_deployment_costs_what_it_holds_twice(
     run = timeline(even(4.0, instances=4, deployment=plan), 3600.0)
     assert run.failed == 0
     assert {line.serving for line in run.timeline} == {4}  # one in, one out, at the same time
-    assert run.instance_hours * 3600 == pytest.approx(4 * 3600 + extra)
+    # The old ones finish the requests that they are at, of some hundredths of a second.
+    assert run.instance_hours * 3600 == pytest.approx(4 * 3600 + extra, abs=0.2)
     launched = [line.launched for line in run.timeline]
     assert launched[int((600 + ready + 60) / 60) + 1] == 4
 

@@ -73,8 +73,18 @@ class FleetControl:
 
     def pay_until(self, time: float) -> None:
         """Add up instance time: instances are paid for from their launch to their end."""
-        self.instance_seconds += self.launched * (time - self._paid_until)
+        self.instance_seconds += self.launched * (time - self._paid_until) + self._drained()
         self._paid_until = time
+
+    def _drained(self) -> float:
+        """Seconds of instances whose last request has ended since they were last paid for."""
+        world = self.world
+        ends = (
+            float(world.instances.updated[k])
+            for k in world.draining
+            if not world.in_flight(k) and k not in self._kept
+        )
+        return sum(max(end - self._paid_until, 0.0) for end in ends)
 
     def forget(self, time: float) -> None:
         """Start counting instance time anew."""

@@ -172,6 +172,7 @@ class World:
                 self.draining.remove(k)
                 self.lost.append(k)
             self.instances.room[k] = 0
+            self.state[core.AT_WORK] -= int(self.instances.running[k])
             core.set_end(self.ends, self.state[core.LEAVES] + k, core.NEVER)
 
     def fail(self, places: list[int]) -> None:
@@ -180,7 +181,6 @@ class World:
         for k in places:
             (self.hanging if k in self.hanging else self.lost).remove(k)
             jobs = [int(self.marks.item[k * slots + at]) for at in range(self.instances.running[k])]
-            self.state[core.AT_WORK] -= len(jobs)
             j = int(self.instances.line_head[k])
             while j >= 0:
                 jobs.append(j)
