@@ -132,7 +132,10 @@ def quantile_bounds(
     value, lower, upper = latencies.quantiles(
         [quantile, max(low, 1) / count, min(high, count) / count]
     )
-    return Bounds(value, lower if low >= 1 else 0.0, upper if high <= count else math.inf, count)
+    # The highest of few independent samples bounds a high quantile from below. Of many requests that
+    # are worth so few, the highest is above the quantile itself.
+    lower = min(lower, value) if low >= 1 else 0.0
+    return Bounds(value, lower, upper if high <= count else math.inf, count)
 
 
 def mean_bounds(
