@@ -8,12 +8,15 @@ from datetime import datetime, timedelta
 from statistics import median_high
 from typing import Any
 
+from ..errors.impossible import falling, out_of_range
 from ..facts.metrics import metric_facts, metrics
 from ..plan.published_metrics import highest_utilization
-from .calls import Account
+from .calls import Account, Unknown
 
 _INVOCATIONS, _INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 _BATCH = 500  # MetricDataQueries of one GetMetricData
+#: Share by which a percentile may be below a lower one: AWS does not say how exact its own are.
+INEXACT = 0.1
 
 _VARIANT = (
     ("ModelLatency", ("p50", "p90", "p99", "Average", "Maximum", "SampleCount")),
@@ -269,7 +272,44 @@ def read_queries(
         number = int(result["Id"][1:])
         for time, value in zip(result["Timestamps"], result["Values"], strict=True):
             found[number][time] = value / queries[number].divisor
-    return {query: Series(points) for query, points in zip(queries, found, strict=True)}
+    series = {query: Series(points) for query, points in zip(queries, found, strict=True)}
+    return _without_impossible(account, series)
+
+
+def _without_impossible(account: Account, series: Mapping[Query, Series]) -> dict[Query, Series]:
+    """The series without periods whose values cannot be right; these become unknown."""
+    metrics: dict[tuple[Any, ...], list[Query]] = {}
+    for query in series:
+        metrics.setdefault((query.owner, query.metric, query.dimensions), []).append(query)
+    sound = {}
+    for queries in metrics.values():
+        values = {query.statistic: series[query] for query in queries}
+        times = {time for statistic in values.values() for time in statistic.points}
+        problems = {time: list(_problems(values, time)) for time in times}
+        wrong = sorted(time for time in times if problems[time])
+        for query in queries:
+            sound[query] = series[query].without(wrong) if wrong else series[query]
+        if wrong:
+            name = " ".join(filter(None, (queries[0].metric, *queries[0].owner)))
+            what = f"{name} in {len(wrong)} of {len(times)} periods"
+            why = f"CloudWatch's values cannot be right: {'; '.join(problems[wrong[0]])}"
+            account.unknown.append(Unknown(what, why))
+    return sound
+
+
+def _problems(statistics: Mapping[str, Series], time: datetime) -> Iterator[str]:
+    """What the statistics of one metric in one period cannot be together."""
+    values = {
+        name: series.points[time] for name, series in statistics.items() if time in series.points
+    }
+    yield from out_of_range(values)
+    ranks = sorted((name for name in values if name.startswith("p")), key=_rank)
+    for names in ((*ranks, "Maximum"), ("Average", "Maximum")):
+        yield from falling({name: values.get(name) for name in names}, INEXACT)
+
+
+def _rank(percentile: str) -> float:
+    return float(percentile[1:])
 
 
 def metric_data(

@@ -7,8 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field
 from typing import Any, NamedTuple
 
+from ..errors import rule
 from ..errors.frozen import dataclass
+from ..errors.impossible import out_of_range, refuse
+from ..facts.token_values import is_token
 from ..report.numbers import readable
+
+IMPOSSIBLE = rule(
+    "LLE640",
+    "the plan has a number that cannot be right",
+    fix="Do not use the plan. Please report it with the settings file.",
+)
 
 # Titles where the name alone does not read well
 _TITLES = {
@@ -50,6 +59,10 @@ class Decision:
     overridden: bool = False  # whether the caller chose the value and the rule did not
     note: str = ""  # what the rule would have given, what is not certain
 
+    def __post_init__(self) -> None:
+        values = {"value": self.value, **self.inputs}
+        refuse(IMPOSSIBLE, self.name, out_of_range(numbers_of(values)))
+
     @property
     def title(self) -> str:
         """The name in words."""
@@ -83,6 +96,15 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """The decision as JSON-safe data, keys always in the same order."""
         return asdict(self)
+
+
+def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers among values; a token of CDK stands for one that only the deployment knows."""
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, (int, float)) and not is_token(value)
+    }
 
 
 def alarm_name(metric: str, statistic: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.prices import (
     HOSTING_PRICES,
     HOURS_PER_MONTH,
@@ -28,7 +29,7 @@ from ..facts.prices import (
     Price,
 )
 from ..report.numbers import readable
-from .decisions import Decision
+from .decisions import IMPOSSIBLE, Decision
 from .request_size import RequestSize
 from .scaling_pace import FleetAlong
 
@@ -185,6 +186,9 @@ class BilledItem:
     price: Price | None  # of a unit; None where nobody stated it
     assumed: str = ""  # what the number of units rests on besides the settings
 
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, self.what, out_of_range({"units per hour": self.per_hour}))
+
     @property
     def usd(self) -> float | None:
         """US dollars per hour; ``None`` without a price."""
@@ -219,6 +223,12 @@ class EndpointCost:
     request_gb: BilledItem | None = None
     data_price: Price | None = None  # of a GB through the interface endpoint
     copies_of: str = ""  # whose requests a shadow gets, by the key among all endpoints
+
+    def __post_init__(self) -> None:
+        instances = {moment: getattr(self, moment) for moment in MOMENTS}
+        at_peak = {"at_peak": self.at_peak, "peak_tps": self.peak_tps}
+        refuse(IMPOSSIBLE, "cost", out_of_range({**instances, **at_peak}))
+        refuse(IMPOSSIBLE, "cost", falling(instances))
 
     def instances(self, moment: str) -> int:
         """How many there are at one of the moments."""
@@ -426,6 +436,9 @@ class CostAlong:
     usd_per_hour: float  # on average
     requests_per_hour: float | None  # on average; None where an endpoint's traffic is not known
 
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "cost along a day", out_of_range(vars(self)))
+
     @property
     def usd_per_month(self) -> float:
         """US dollars for 730 hours."""
@@ -482,6 +495,11 @@ class LoadTestCost:
     price: Price | None  # of one instance for an hour
     tps_per_instance: float | None = None  # what one holds; None without a limit
     lower_bound: bool = False  # whether it holds more, and nobody looked how much
+
+    def __post_init__(self) -> None:
+        names = ("instances", "seconds", "tps_per_instance")
+        numbers = {name: getattr(self, name) for name in names}
+        refuse(IMPOSSIBLE, "cost of the load test", out_of_range(numbers))
 
     @property
     def instance_hours(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import MeasuredThroughput, instances_for, stated
 from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak
-from .decisions import Explanation
+from .decisions import IMPOSSIBLE, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
 from .routing import RoutingRecommendation
 from .standing_ranges import CapacityRange, StandingRanges
@@ -45,6 +46,11 @@ class Fleet:
     minimum: int
     initial: int
     maximum: int
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "fleet", out_of_range(vars(self), low=1))
+        ordered = {name: getattr(self, name) for name in ("minimum", "initial", "maximum")}
+        refuse(IMPOSSIBLE, "fleet", falling(ordered))
 
     @property
     def serving_at_peak(self) -> int:
@@ -126,6 +132,22 @@ class Plan:
     # of a language model that streams: its capacity in tokens, requests in flight, and the limits
     # of the alarms on tokens
     tokens: TokenPlan | None = None
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "plan", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        names = ("addresses_per_subnet", "warm_up_requests", "caller_connections")
+        yield from out_of_range({name: getattr(self, name) for name in names})
+        if self.scaling is not None:
+            metric, target, *cooldowns = self.scaling
+            numbers = {f"target of {metric}": target, "cooldown": max(cooldowns)}
+            yield from out_of_range(numbers_of(numbers))
+        for alarm in self.alarms:
+            threshold = {f"threshold on {alarm.metric} {alarm.statistic}": alarm.milliseconds}
+            yield from out_of_range(threshold, high=alarm.target)
+        if self.tokens is not None:
+            yield from self.tokens.problems()
 
     def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
         """Instances that a load alone needs at its peak; ``None`` without a throughput."""

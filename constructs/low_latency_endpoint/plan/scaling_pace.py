@@ -9,8 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors.frozen import dataclass
+from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.scaling_rules import IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
 from ..options.throughput import HELD_SHARE, instances_for, stated
+from .decisions import IMPOSSIBLE
 
 if TYPE_CHECKING:
     from ..options.throughput import MeasuredThroughput
@@ -106,6 +108,11 @@ class FleetAlong:
     mean: float  # over the time of the day: what is paid for
     most: int
     tps: float | None  # requests per second on average; None where they are not known
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "fleet along a day", out_of_range(vars(self)))
+        fleets = {"fewest": self.least, "average": self.mean, "most": self.most}
+        refuse(IMPOSSIBLE, "fleet along a day", falling(fleets))
 
 
 def fleet_along(

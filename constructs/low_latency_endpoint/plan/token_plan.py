@@ -7,7 +7,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..errors.frozen import dataclass
+from ..errors.impossible import out_of_range
 from ..options.throughput import stated
+from .decisions import numbers_of
 from .endpoint_request import EndpointRequest
 
 FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"
@@ -72,6 +74,13 @@ class TokenPlan:
     # requests of these lengths that the KV cache of one instance has room for
     room: int | None = None
     in_flight: InFlight | None = None  # None where nothing is measured
+
+    def problems(self) -> Iterator[str]:
+        """Numbers that no plan has."""
+        yield from out_of_range(numbers_of(vars(self)))
+        for limit in self.thresholds:
+            threshold = {f"threshold on {limit.measures}": limit.seconds}
+            yield from out_of_range(threshold, high=limit.target / 1000)
 
 
 def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan | None:

@@ -9,7 +9,15 @@ from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean
 
+from ..errors import rule
+from ..errors.impossible import refuse
 from ..report.numbers import readable
+
+IMPOSSIBLE = rule(
+    "LLS150",
+    "a simulation gave a number that cannot be right",
+    fix="Do not use the result. Please report it with the command, its files and its seed.",
+)
 
 #: Values of a size of one that differ by less are equal: sums of millions of numbers keep ten digits.
 ROUNDING = 1e-9
@@ -19,7 +27,13 @@ ROUNDING = 1e-9
 class Estimate:
     """A mean over replications and half the width of its confidence interval.
 
-    The interval of runs that are too short to tell has no end: its half width is infinite.
+    The interval of runs that cannot tell has no end: its half width is infinite. Where a replication
+    has no such value, as nothing was answered, the mean is that of the others, or NaN of none.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS150`` for numbers that no estimate has.
 
     Examples
     --------
@@ -29,6 +43,11 @@ class Estimate:
 
     mean: float
     half_width: float
+
+    def __post_init__(self) -> None:
+        known = math.isfinite(self.mean) or self.half_width == math.inf
+        if not (known and self.half_width >= 0):
+            refuse(IMPOSSIBLE, "estimate", [f"{self.mean} ± {self.half_width}"])
 
     @property
     def low(self) -> float:
@@ -45,6 +64,16 @@ class Estimate:
         """Whether the interval has an end: the runs were long enough to tell."""
         return math.isfinite(self.half_width)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the interval is wider than what it is about, which may as well be zero."""
+        return self.tells and self.half_width > abs(self.mean)
+
+    @property
+    def told(self) -> Estimate:
+        """The same; without an end to the interval if it is wide."""
+        return Estimate(self.mean, math.inf) if self.is_wide else self
+
     def holds(self, value: float) -> bool:
         """Whether a value lies within the interval."""
         return self.low <= value <= self.high
@@ -54,6 +83,8 @@ class Estimate:
         return Estimate(self.mean * factor, self.half_width * abs(factor))
 
     def __str__(self) -> str:
+        if math.isnan(self.mean):
+            return "too short to tell"
         if not self.tells:
             return f"about {readable(self.mean, 4)}, too short to tell"
         return f"{readable(self.mean, 4)} ± {readable(self.half_width, 3)}"

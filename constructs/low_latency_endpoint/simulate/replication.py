@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors.impossible import falling, mean_out_of_percentiles, out_of_range, refuse
 from . import core, kernels
 from .compilation import Loops
+from .estimates import IMPOSSIBLE
 from .fleet_control import FleetControl
 from .scenario import Scenario
 from .traffic import ArrivalTrace
 from .world import Workload, World
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
+#: In the system over time and the sum of the times there differ by rounding alone.
+_LITTLES_LAW = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,15 @@ class TimelineWindow:
     serving: int
     launched: int
     in_flight: int
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "timeline", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        numbers = {name: getattr(self, name) for name in self.__slots__}
+        yield from out_of_range(numbers)
+        for pair in (("begin", "end"), ("p50", "p99"), ("slow", "requests")):
+            yield from falling({name: numbers[name] for name in pair})
 
     @property
     def over_target(self) -> bool:
@@ -110,13 +124,20 @@ class RunLength:
 
 @dataclass(frozen=True)
 class Replication:
-    """What one run found; times in seconds."""
+    """What one run found; times in seconds, NaN where no request was answered.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS150`` for numbers that no run has.
+    """
 
     requests: int  # counted
     seconds: float  # simulated, in which they were counted
     mean: float  # client latency
     waiting: float  # mean wait in line
     percentiles: dict[float, float]  # of the client latency
+    longest: float  # client latency
     throughput: float  # answers per second and instance, of the mean number that serve and start
     utilisation: float  # mean share of an instance's concurrency that is at work
     in_system: float  # mean requests in the whole system, at work or in line
@@ -130,10 +151,51 @@ class Replication:
     # By window: answered, p50 and p99, slow, failed; at its end serving, launched (paid for), in flight
     timeline: tuple[TimelineWindow, ...] = field(default=(), repr=False)
 
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "replication", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        numbers = (
+            "requests",
+            "seconds",
+            "failed",
+            "entered",
+            "instance_hours",
+            "mean_service",
+            "mean_gap",
+        )
+        yield from out_of_range({name: getattr(self, name) for name in numbers})
+        yield from out_of_range({"Little's law": self.littles_law}, high=_LITTLES_LAW)
+        figures = vars(self) | ({} if self.requests else UNANSWERED)
+        yield from impossible_figures(figures)
+
     @property
     def seconds_over_target(self) -> float:
         """Time in windows whose p99 was above the latency target, failed calls counted as late."""
         return sum(line.end - line.begin for line in self.timeline if line.over_target)
+
+
+#: The figures of a run that answered no request.
+UNANSWERED: dict[str, Any] = dict.fromkeys(
+    ("mean", "waiting", "percentiles", "longest", "slow_share")
+)
+
+
+def impossible_figures(figures: dict[str, Any]) -> Iterator[str]:
+    """What the figures of a replication, or of several on average, cannot be.
+
+    All of it is linear in the figures, so that it holds for averages if it holds for each.
+    """
+    sizes = ("mean", "waiting", "longest", "throughput", "in_system")
+    yield from out_of_range({name: figures[name] for name in sizes})
+    yield from out_of_range({name: figures[name] for name in ("utilisation", "slow_share")}, high=1)
+    if figures["percentiles"] is None:
+        return
+    percentiles = {f"p{rank:g}": value for rank, value in figures["percentiles"].items()}
+    yield from out_of_range(percentiles)
+    yield from falling({**percentiles, "longest": figures["longest"]})
+    yield from falling({"mean wait": figures["waiting"], "mean latency": figures["mean"]})
+    yield from mean_out_of_percentiles(figures["mean"], figures["percentiles"], figures["longest"])
 
 
 def places_needed(scenario: Scenario) -> int:
@@ -259,6 +321,11 @@ class _Run:
             clock[core.WORK_AREA] += state[core.AT_WORK] * passed
             clock[core.NOW] = time
 
+    @property
+    def _gaps_end(self) -> bool:
+        """Whether each request has a next one; the last of a trace has none."""
+        return math.isfinite(self.drawn[1])
+
     def _take(self) -> None:
         size = self.world.take_results()
         if size:
@@ -310,17 +377,18 @@ class _Run:
         return Replication(
             requests=requests,
             seconds=seconds,
-            mean=total / requests if requests else 0.0,
-            waiting=float(counter.sums[2]) / requests if requests else 0.0,
-            percentiles={at: counter.latency(at) if requests else 0.0 for at in PERCENTILES},
+            mean=total / requests if requests else math.nan,
+            waiting=float(counter.sums[2]) / requests if requests else math.nan,
+            percentiles={at: counter.latency(at) if requests else math.nan for at in PERCENTILES},
+            longest=counter.latency(100.0) if requests else math.nan,
             throughput=requests / instance_seconds,
             utilisation=areas[1] / instance_seconds / self.scenario.concurrency,
             in_system=areas[0] / seconds if seconds else 0.0,
-            slow_share=float(counter.sums[3]) / requests if requests else 0.0,
+            slow_share=float(counter.sums[3]) / requests if requests else math.nan,
             failed=self._failed - self.failures,
             instance_hours=control.instance_seconds / 3600,
             mean_service=self.drawn[0] / entered if entered else None,
-            mean_gap=self.drawn[1] / entered if entered else None,
+            mean_gap=self.drawn[1] / entered if entered and self._gaps_end else None,
             littles_law=abs(areas[0] - spent) / areas[0] if areas[0] else 0.0,
             entered=self.workload.entered,
             timeline=tuple(counter.windows),

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
 from ..errors import rule
+from ..errors.impossible import refuse
 from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .compilation import loops
-from .estimates import Estimate, estimate
-from .replication import PERCENTILES, Replication, RunLength, TimelineWindow, replicate
+from .estimates import IMPOSSIBLE, Estimate, estimate
+from .replication import (
+    PERCENTILES,
+    UNANSWERED,
+    Replication,
+    RunLength,
+    TimelineWindow,
+    impossible_figures,
+    replicate,
+)
 from .run_length import memory, run_lengths
 from .scenario import Scenario
 
@@ -26,6 +36,11 @@ CONFIDENCE = number_range(
 PERCENTILE = rule(
     "LLS116", "this percentile cannot be simulated", fix="Choose 50, 90, 95, 99 or 99.9."
 )
+Controls = list[list[float]]
+_FIGURES = (
+    *("mean", "waiting", "longest", "slow_share"),
+    *("throughput", "utilisation", "in_system"),
+)
 Job = tuple[Scenario, RunLength, int, int, bool | None]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _SHORTEST = RunLength(16, discard=0.0)  # which calls every loop that a scenario needs
@@ -34,13 +49,22 @@ _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What the replications of one scenario found; ``confidence`` is that of all intervals."""
+    """What the replications of one scenario found; ``confidence`` is that of all intervals.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS150`` for figures that cannot be right together.
+    """
 
     scenario: Scenario
     replications: tuple[Replication, ...]
     seed: int
     confidence: float = 0.99
     discard: float = 0.1  # not counted at the start, as :class:`.replication.RunLength` has it
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "simulation", self._problems(self.controls))
 
     def requests_needed(self, percentile: float | None = None) -> int:
         """Requests of each replication that a percentile, or means, need; 0 if load changes."""
@@ -69,20 +93,44 @@ class SimulationResult:
         found = self.estimate(value)
         return Estimate(found.mean, math.inf) if self.too_short(percentile) else found
 
+    def _problems(self, controls: Controls) -> Iterator[str]:
+        """What is impossible about the figures that these controls lead to."""
+        figures = {name: self._estimate(attrgetter(name), controls).mean for name in _FIGURES}
+        if not all(run.requests for run in self.replications):
+            yield from impossible_figures(figures | UNANSWERED)
+            return
+        percentiles = {
+            rank: self._estimate(_percentile(rank), controls).mean for rank in PERCENTILES
+        }
+        yield from impossible_figures(figures | {"percentiles": percentiles})
+
     def estimate(self, value: Callable[[Replication], float]) -> Estimate:
         """Any number of a replication, as mean with interval.
 
         Where the scenario's laws have known means, the luck of the draw is taken out of the value
         (control variates), so the interval is narrower than the replications differ.
         """
-        return estimate(
-            [value(replication) for replication in self.replications],
-            confidence=self.confidence,
-            controls=self.controls,
-        )
+        return self._estimate(value, self.controls)
+
+    def _estimate(self, value: Callable[[Replication], float], controls: Controls) -> Estimate:
+        values = [value(replication) for replication in self.replications]
+        known = [value for value in values if not math.isnan(value)]
+        if len(known) < len(values):  # one that answered nothing has no latency
+            return Estimate(fmean(known) if known else math.nan, math.inf)
+        return estimate(values, confidence=self.confidence, controls=controls)
 
     @cached_property
-    def controls(self) -> list[list[float]]:
+    def controls(self) -> Controls:
+        """The luck to take out of each figure; none where figures would contradict each other.
+
+        Regressions on few replications may do that, such as p90 below p50 where both are nearly equal.
+        Means of replications never do.
+        """
+        luck = self._luck
+        return [] if any(self._problems(luck)) else luck
+
+    @property
+    def _luck(self) -> Controls:
         """What chance gave each replication, less what it gives on average, as a share of that.
 
         None of a law that does not vary, and none if a replication drew nothing: there is no luck to
@@ -105,8 +153,8 @@ class SimulationResult:
 
     @property
     def mean(self) -> Estimate:
-        """Mean client latency, in seconds."""
-        return self._steady(lambda run: run.mean)
+        """Mean client latency, in seconds; no interval if it would be wider than the latency."""
+        return self._steady(lambda run: run.mean).told
 
     @property
     def waiting(self) -> Estimate:
@@ -114,9 +162,12 @@ class SimulationResult:
         return self._steady(lambda run: run.waiting)
 
     def percentile(self, percentile: float) -> Estimate:
-        """Of the client latency in seconds: 50, 90, 95, 99, 99.9; no interval if too short."""
+        """Of the client latency in seconds: 50, 90, 95, 99, 99.9.
+
+        No interval if the runs are too short, or if it would be wider than the latency.
+        """
         _check_percentile(percentile)
-        return self._steady(lambda run: run.percentiles[percentile], percentile)
+        return self._steady(_percentile(percentile), percentile).told
 
     @property
     def throughput(self) -> Estimate:
@@ -158,12 +209,20 @@ class SimulationResult:
         return sum(run.failed for run in self.replications)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe: latencies in ms, other times in s; ``half_width`` null if too short."""
+        """JSON-safe: latencies in ms, other times in s.
+
+        ``half_width`` is null if the runs cannot tell; if it would be above the mean there is the
+        interval's end instead, ``at_most``. ``mean`` is null where nothing was answered.
+        """
 
         def shown(value: Estimate, factor: float = 1.0) -> dict[str, float | None]:
+            known = not math.isnan(value.mean)
+            tells = value.told.tells
+            at_most = {"at_most": value.high * factor} if value.is_wide else {}
             return {
-                "mean": value.mean * factor,
-                "half_width": value.half_width * factor if value.tells else None,
+                "mean": value.mean * factor if known else None,
+                "half_width": value.half_width * factor if tells else None,
+                **at_most,
             }
 
         names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
@@ -239,16 +298,22 @@ class Comparison:
         self, name: str, value: Callable[[Replication], float], percentile: float | None = None
     ) -> Estimate:
         """The relative change of a number, or a percentile, against the base; paired by replication."""
-        one, other = self.results[self.base], self.results[name]
+        one = self.results[self.base]
+        other = self.results[name]
         pairs = zip(one.replications, other.replications, strict=True)
-        found = estimate(
-            [value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
+        values = [(value(before), value(after)) for before, after in pairs]
+        if not all(before > 0 and after >= 0 for before, after in values):  # NaN: no answer
+            return Estimate(math.nan, math.inf)
+        ratio = estimate(
+            [after / before for before, after in values],
             confidence=other.confidence,
             controls=other.controls,
         )
-        if one.too_short(percentile) or other.too_short(percentile):
-            return Estimate(found.mean, math.inf)
-        return found
+        too_short = one.too_short(percentile) or other.too_short(percentile)
+        # Nothing falls by more than 100 %: an interval that says so says nothing.
+        if too_short or ratio.is_wide:
+            return Estimate(ratio.mean - 1, math.inf)
+        return Estimate(ratio.mean - 1, ratio.half_width)
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""
@@ -258,6 +323,10 @@ class Comparison:
     def throughput_change(self, name: str) -> Estimate:
         """The relative change of the throughput per instance."""
         return self.change(name, lambda run: run.throughput)
+
+
+def _percentile(percentile: float) -> Callable[[Replication], float]:
+    return lambda run: run.percentiles[percentile]
 
 
 def _check_percentile(percentile: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ..options.throughput import counted_instances
@@ -19,9 +20,14 @@ _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
 
 def milliseconds(value: Estimate) -> str:
-    """A time with its interval; in seconds from ten seconds on."""
+    """A time with its interval; in seconds from ten seconds on.
+
+    Of an interval that is wider than the time only its end is told.
+    """
     if not value.tells:
         return TOO_SHORT
+    if value.is_wide:
+        return f"at most {milliseconds(Estimate(value.high, 0.0))}"
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
     if half == 0:
@@ -34,9 +40,11 @@ def milliseconds(value: Estimate) -> str:
     )
 
 
-def minutes(seconds: Estimate) -> str:
-    """A time in minutes, with its interval."""
+def minutes(seconds: Estimate, of_seconds: float = math.inf) -> str:
+    """A part of a time in minutes, with its interval as :func:`milliseconds` has it."""
     value = seconds.scaled(1 / 60)
+    if value.is_wide:
+        return f"at most {readable(min(value.high, of_seconds / 60), 4)}"
     return readable(value.mean, 4) + (
         f" ± {readable(value.half_width, 2)}" if value.half_width else ""
     )
@@ -91,13 +99,28 @@ def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
 
 
 def _too_short(result: SimulationResult, percentile: float) -> str:
-    """How long the runs would have to be."""
+    """Why a percentile is not told, and how long the runs would have to be."""
+    if not result.too_short(percentile):
+        return _too_different(result, percentile)
     counted = min(run.requests for run in result.replications)
     needed = result.requests_needed(percentile)
     return (
         f"so near its limit a fleet's queues come and go slowly, and {counted:,} requests in each "
         f"replication are {TOO_SHORT} p{percentile:g}: it takes {_rounded_up(needed):,} "
         f"(--requests {_rounded_up(needed)})."
+    )
+
+
+def _too_different(result: SimulationResult, percentile: float) -> str:
+    """Why a percentile is not told that the replications do not agree on."""
+    values = [run.percentiles[percentile] for run in result.replications if run.requests]
+    count = len(result.replications)
+    if len(values) < count:
+        return f"{count - len(values)} of {count} replications answered no request: there is no p{percentile:g}."
+    low, high = (milliseconds(Estimate(value, 0.0)) for value in (min(values), max(values)))
+    return (
+        f"{count} replications are too few to tell p{percentile:g}, which was {low} in one and "
+        f"{high} in another: give more (--replications)."
     )
 
 
@@ -199,12 +222,17 @@ def conditional_table(
 def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     """Which strategy is quicker."""
     change = both.percentile_change(LEAST, 99.0)
+    load = f"At {readable(model.peak_tps)} requests per second over {counted_instances(model.instances)}"
     if not change.tells:
+        short = [result for result in both.results.values() if result.too_short(99.0)]
+        if short:
+            return f"{load}: {_too_short(short[0], 99.0)}"
+        count = len(both.results[LEAST].replications)
         return (
-            f"At {readable(model.peak_tps)} requests per second over {counted_instances(model.instances)}: "
-            + _too_short(both.results["RANDOM"], 99.0)
+            f"{load}: {count} replications are too few to tell how p99 changes: give more "
+            "(--replications)."
         )
-    head = f"At {readable(model.peak_tps)} requests per second over {counted_instances(model.instances)} {LEAST} "
+    head = f"{load} {LEAST} "
     if change.high < 0:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
     if change.low > 0:
@@ -224,10 +252,13 @@ def change_table(both: Comparison) -> Table:
 def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationResult) -> str:
     """What happened under a shape; first of all whether its counts contradict what is simulated."""
     head = "If callers were independent, which the counts contradict: " if shape.warning else ""
-    text = (
-        f"{head}{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}"
-        f"{_of_one_recording(shape)}, {readable(result.instance_hours.mean, 4)} instance hours"
-    )
+    p99 = result.percentile(99.0)
+    hours = f"{readable(result.instance_hours.mean, 4)} instance hours"
+    if p99.tells:
+        within = f"99 of 100 requests within {milliseconds(p99)}"
+        text = f"{head}{shape.name}: {within}{_of_one_recording(shape)}, {hours}"
+    else:
+        text = f"{head}{shape.name}: {_too_short(result, 99.0).rstrip('.')}; {hours}"
     if result.failed:
         text += f", {result.failed / len(result.replications):,.0f} requests failed"
     over = result.time_over_target
@@ -235,7 +266,7 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
         counted = ", failed calls counted," if result.failed else ""
         target = numbers.milliseconds(1000 * (model.latency_target or 0), 6)
         text += (
-            f"; p99{counted} above {target} in {minutes(over)} of {_whole_minutes(shape)}"
+            f"; p99{counted} above {target} in {minutes(over, shape.seconds)} of {_whole_minutes(shape)}"
             if over.mean
             else f"; p99 within {target} in every minute"
         )
@@ -267,12 +298,14 @@ def gives_up(result: SimulationResult) -> bool:
 def shape_row(shape: Shape, result: SimulationResult) -> dict[str, str]:
     """One shape."""
     serving = [line.serving for run in result.replications for line in run.timeline]
-    over, failed = result.time_over_target, result.failed / len(result.replications)
+    over = result.time_over_target
+    failed = result.failed / len(result.replications)
+    late = result.slow_share
     return {
         "Traffic": shape.name,
         "p99": milliseconds(result.percentile(99.0)),
-        "Late": f"{result.slow_share.mean:.2%}",
-        "Minutes over target": minutes(over) if over else "no target",
+        "Late": f"{late.mean:.2%}" if late.tells else TOO_SHORT,
+        "Minutes over target": minutes(over, shape.seconds) if over else "no target",
         "Failed": "unknown" if gives_up(result) else f"{failed:,.0f}",
         "Instances": f"{min(serving)} to {max(serving)}",
         "Instance hours": f"{result.instance_hours.mean:,.2f}",

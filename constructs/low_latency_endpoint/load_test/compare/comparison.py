@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors.impossible import out_of_range, outside, refuse
 from ...simulate.estimates import estimate, student_quantile
-from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
+from ..engine.latencies import IMPOSSIBLE, SAMPLES_NEEDED_BEYOND, LatencyHistogram
 from ..engine.steps import StepResult
 
 #: Of which an interval can be made, with the order of the sides taken out.
@@ -69,6 +70,16 @@ class Difference:
     # fewest requests beyond the percentile on either side; 0 where it is no percentile.
     beyond: int
     reliable: bool  # whether it rests on enough requests: ten beyond a percentile, and one a pair
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, f"change of {self.statistic}", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        figures = ("base", "other", "would_see", "beyond")
+        yield from out_of_range({name: getattr(self, name) for name in figures})
+        changes = {"change": self.change, "lower end": self.low, "upper end": self.high}
+        yield from out_of_range(changes, low=-1.0)
+        yield from outside("change", self.change, self.low, self.high)
 
     @property
     def found(self) -> bool:
@@ -146,13 +157,18 @@ def _change(
         name,
         base[0],
         other[0],
-        math.expm1(found.mean),
-        math.expm1(found.mean - half),
-        math.expm1(found.mean + half),
-        math.expm1(seen),
+        _as_change(found.mean),
+        _as_change(found.mean - half),
+        _as_change(found.mean + half),
+        _as_change(seen),
         beyond,
         reliable,
     )
+
+
+def _as_change(logarithm: float) -> float:
+    """The change of which this is the logarithm; at most as large as a float can be."""
+    return math.expm1(min(logarithm, 700.0))
 
 
 def _figures(blocks: Sequence[StepResult]) -> dict[str, list[float]]:

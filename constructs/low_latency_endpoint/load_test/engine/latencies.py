@@ -5,11 +5,19 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import rule
+from ...errors.impossible import falling, mean_out_of_percentiles, out_of_range, refuse
 from ...report import numbers
+
+IMPOSSIBLE = rule(
+    "LLT176",
+    "a load test gave a number that cannot be right",
+    fix="Do not use the result. Please report it with the command and the result file.",
+)
 
 #: The percentiles that every result names.
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -221,7 +229,10 @@ class LatencyHistogram:
 
     @classmethod
     def decode(cls, text: str) -> LatencyHistogram:
-        """The histogram that :meth:`encode` gave; ``ValueError`` for any other text."""
+        """The histogram that :meth:`encode` gave.
+
+        ``ValueError`` for any other text, ``LLT176`` for one whose numbers contradict each other.
+        """
         from hdrh.histogram import HdrHistogram
 
         parts = text.split(";")
@@ -238,7 +249,20 @@ class LatencyHistogram:
             index: count for index, count in enumerate(histogram.counts[:length]) if count
         }
         made._total, made._min, made._max = total, smallest, largest
+        refuse(IMPOSSIBLE, "latencies", made._problems())
         return made
+
+    def _problems(self) -> Iterator[str]:
+        """What the sum, the extremes and the counts cannot be together."""
+        if not self._buckets:
+            return
+        found = self.percentiles()
+        percentiles = {one.percent: one.seconds for one in found}
+        yield from out_of_range({"shortest": self.min})
+        yield from falling(
+            {"shortest": self.min, **{one.name: one.seconds for one in found}, "longest": self.max}
+        )
+        yield from mean_out_of_percentiles(self.mean, percentiles, self.max)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatencyHistogram):

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ...errors import rule
+from ...errors.impossible import falling, out_of_range, refuse
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...report.numbers import readable
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
-from .latencies import LatencyHistogram, milliseconds, summary_ms
+from .latencies import IMPOSSIBLE, LatencyHistogram, milliseconds, summary_ms
 from .measurement import Measurement, TokenResult
 
 STEP_USERS = Range(
@@ -154,6 +155,17 @@ class StepResult(Measurement):
     client_bound: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     conversations: int = 0
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, f"step {self.step.name}", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        numbers: dict[str, float | None] = {
+            name: value for name, value in vars(self).items() if isinstance(value, (int, float))
+        }
+        yield from out_of_range({**numbers, **self.errors})
+        yield from falling({"start": self.started_at, "end": self.ended_at})
+        yield from falling({"failed": self.failed, "sent": self.sent})
 
     @classmethod
     def of(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist, fmean, pvariance, stdev
 from typing import Any
 
+from ...errors.impossible import out_of_range, outside, refuse
 from ...simulate.estimates import ROUNDING, student_quantile
-from ..engine.latencies import LatencyHistogram
+from ..engine.latencies import IMPOSSIBLE, LatencyHistogram
 
 CONFIDENCE = 0.95  # of each bound on its own
 
@@ -19,10 +20,19 @@ CONFIDENCE = 0.95  # of each bound on its own
 class Bounds:
     """A statistic of a step and where the true one lies: seconds, or a share of the requests."""
 
-    value: float
+    value: float  # NaN without a request
     low: float
     high: float  # infinite where there are too few requests to bound it
     samples: int
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "bounds", self._problems())
+
+    def _problems(self) -> Iterator[str]:
+        yield from out_of_range({"lower bound": self.low, "samples": self.samples})
+        if self.samples:
+            yield from out_of_range({"value": self.value})
+            yield from outside("value", self.value, self.low, self.high)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON of seconds, in milliseconds; ``null`` for no bound."""

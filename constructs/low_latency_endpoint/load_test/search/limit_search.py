@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
+from ...errors.impossible import falling, out_of_range, refuse
 from ...facts.limits import TPS_PER_INSTANCE
 from ...options.throughput import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.latencies import IMPOSSIBLE
 from ..engine.measurement import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
@@ -66,6 +68,12 @@ class Limit:
     # instances together
     concurrency: float | None = None
     token_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        rates = {"rate that held": self.rate, "rate that did not": self.broken_rate}
+        refuse(IMPOSSIBLE, "limit", out_of_range({**rates, "instances": self.instances}))
+        refuse(IMPOSSIBLE, "limit", falling(rates))
+        refuse(IMPOSSIBLE, "limit", out_of_range({"confidence": self.confidence}, high=1))
 
     @property
     def found(self) -> bool:

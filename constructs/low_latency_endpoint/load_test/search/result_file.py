@@ -131,15 +131,19 @@ class LoadTestReport:
 
     @property
     def cost(self) -> LoadTestCost | None:
-        """What it cost, and what a million requests cost; ``None`` without instances."""
-        if self.instances is None or not self.run.steps:
+        """What it cost, and what a million requests cost; ``None`` without instances.
+
+        ``None`` too if the machine's clock was set back meanwhile: how long it took is not known.
+        """
+        seconds = self.run.ended_at - self.run.started_at
+        if self.instances is None or not self.run.steps or seconds < 0:
             return None
         limit = self.run.limit
         usable = limit is not None and limit.usable and not self.invalid
         return LoadTestCost(
             instance_type=self.fleet.instance_type,
             instances=self.instances,
-            seconds=self.run.ended_at - self.run.started_at,
+            seconds=seconds,
             price=self.price,
             tps_per_instance=limit.tps_per_instance if limit is not None and usable else None,
             lower_bound=limit is not None and limit.lower_bound,

@@ -8,8 +8,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from ...account.metrics import MetricSeries, Series, statistic_of
+from ...account.metrics import INEXACT, MetricSeries, Series, statistic_of
 from ...account.queries import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
+from ...errors import rule
+from ...errors.impossible import falling, out_of_range, refuse
 from ...report.json_text import json_safe
 from ...report.numbers import milliseconds
 from .events import Event, events
@@ -17,6 +19,12 @@ from .findings import Finding
 from .measurements import Measurements, VariantReading
 from .thresholds import ERROR_RATE, PERIODS, SLOW_OF_PERIODS
 from .view import VariantView, runs
+
+IMPOSSIBLE = rule(
+    "LLD907",
+    "the diagnosis has a number that cannot be right",
+    fix="Check what --client-latency and --target state. Else please report it.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,12 @@ class BreakdownRow:
     model_p99_ms: float | None
     overhead_average_ms: float | None
     cpu_percent: float | None
+
+    def __post_init__(self) -> None:
+        times = ("model_average_ms", "model_p99_ms", "overhead_average_ms")
+        numbers = {name: getattr(self, name) for name in ("requests", *times, "cpu_percent")}
+        refuse(IMPOSSIBLE, self.name, out_of_range(numbers))
+        refuse(IMPOSSIBLE, self.name, out_of_range({"share": self.share}, high=1))
 
 
 def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
@@ -73,6 +87,11 @@ class Split:
     worst: tuple[datetime, float] | None
     limits: Mapping[str, float] = field(default_factory=dict)
     over: bool = False
+
+    def __post_init__(self) -> None:
+        percentiles = {"p50": self.p50, "p90": self.p90, "p99": self.p99}
+        refuse(IMPOSSIBLE, self.part, out_of_range({**percentiles, "average": self.average}))
+        refuse(IMPOSSIBLE, self.part, falling(percentiles, INEXACT))
 
     @property
     def limit(self) -> str:
@@ -249,6 +268,10 @@ class Onset:
     since: float
     start: datetime
     until: datetime | None
+
+    def __post_init__(self) -> None:
+        numbers = {"limit": self.limit, "before": self.before, "since": self.since}
+        refuse(IMPOSSIBLE, f"{self.metric} {self.statistic}", out_of_range(numbers))
 
 
 def onsets(m: Measurements) -> Iterator[Onset]:
