@@ -41,7 +41,9 @@ class Load:
     find_limit: bool = flag(
         "Find the highest rate that meets the target: raise it, bisect, then confirm."
     )
-    confirm: bool = flag("Send the load of production: --tps, or peak_tps of the settings file.")
+    confirm: bool = flag(
+        "Send the load of production: --tps, or the highest peak of the settings file."
+    )
     duration: str | None = option(
         "Length of each step. Default: 60s, or 5m with --confirm.", metavar="TIME"
     )
@@ -301,7 +303,7 @@ def _plan(
         return run_plans.rate_plan([_rate(each) for each in load.tps or ()], **common)
     if not goal.targets:
         raise LATENCY_NEEDED.error(got="none", allowed="--target, or settings with a latency")
-    peak = [_rate(each) for each in load.tps or ()] or [stated.peak_tps if stated else None]
+    peak = [_rate(each) for each in load.tps or ()] or [stated.highest_tps if stated else None]
     if len(peak) != 1 or not isinstance(peak[0], float | int):
         raise LOAD_FORM.error(
             got="--confirm without the load of production",

@@ -211,12 +211,13 @@ def values_in_template(plan: Mapping[str, Any]) -> dict[str, Any]:
     """What the commands read in a deployed template's metadata, of a plan's ``to_dict()``.
 
     Templates of before have all of the plan there. Thresholds are in milliseconds, as the alarms
-    have them.
+    have them; ``peak_tps`` is the highest of the day.
     """
     if "decisions" not in plan:
         return dict(plan)
     found: dict[str, Any] = {}
     alarms: dict[str, float] = {}
+    peaks: list[float] = []  # other ones of the day
     for decision in plan["decisions"]:
         name, value, inputs = decision["name"], decision.get("value"), decision.get("inputs", {})
         if name in _READ and value is not None:
@@ -225,9 +226,13 @@ def values_in_template(plan: Mapping[str, Any]) -> dict[str, Any]:
             for words, key in _LOAD.items():
                 if words in inputs:
                     found.setdefault(key, inputs[words])
+        if name.startswith("peak_range_"):
+            peaks.append(inputs["peak TPS"])
         if "metric" in inputs and value is not None:
             exact = inputs.get("threshold in microseconds", 1000 * value) / 1000
             alarms[f"{inputs['metric']} {inputs['statistic']}"] = exact
         if "measures" in inputs and value is not None:
             alarms[f"{inputs['measures']} {inputs['percentile']}"] = 1000 * value
+    if "peak_tps" in found:
+        found["peak_tps"] = max(found["peak_tps"], *peaks, 0)
     return dict(sorted({**found, "alarms": alarms}.items()))

@@ -431,7 +431,7 @@ def _callers(plan: Plan) -> Iterator[Decision]:
             unit="connections",
             rule=f"peak TPS x {'the slowest target' if slowest else 'how long a call takes'}: the "
             "requests in flight at the peak, of all callers; a connection carries one at a time",
-            inputs={"peak TPS": measured.peak_tps, **taken},
+            inputs={"peak TPS": measured.highest_tps, **taken},
             note="split it over the processes that call and set max_pool_connections to each "
             f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
             "a new TLS connection per request",

@@ -216,7 +216,7 @@ def _rare(plan: Plan, measured: MeasuredThroughput) -> PlanWarning:
     """The warning about calls so few that nothing scales with them."""
     return PlanWarning(
         "rare-calls",
-        f"at most {plain_number(measured.peak_tps * 60, 2)} calls a minute, and an instance holds "
+        f"at most {plain_number(measured.highest_tps * 60, 2)} calls a minute, and an instance holds "
         f"{readable(measured.tps_per_instance * 60)}: a fixed fleet of {plan.fleet.initial} serves "
         "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
         "of so few calls is the latency of a single one. Serverless inference, asynchronous "

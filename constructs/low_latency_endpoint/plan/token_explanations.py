@@ -44,7 +44,7 @@ def explain_tokens(plan: Plan) -> Iterator[Decision]:
             value=_whole(made.output_tokens),
             unit="tokens per second",
             rule="peak TPS x mean tokens of an answer: what decode has to write",
-            inputs={"peak TPS": measured.peak_tps, **lengths},
+            inputs={"peak TPS": measured.highest_tps, **lengths},
             note=f"and {_whole(made.input_tokens):,} tokens per second of prompts to prefill, less "
             "what prefix caches hold",
         )

@@ -95,8 +95,8 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
     rates: dict[str, float] = {}
     if traffic is not None and measured is not None:
         rates = {
-            "output_tokens": measured.peak_tps * traffic.mean_output,
-            "input_tokens": measured.peak_tps * traffic.mean_input,
+            "output_tokens": measured.highest_tps * traffic.mean_output,
+            "input_tokens": measured.highest_tps * traffic.mean_input,
             "output_tokens_per_instance": measured.tps_per_instance * traffic.mean_output,
         }
     return TokenPlan(

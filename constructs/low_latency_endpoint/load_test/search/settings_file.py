@@ -61,12 +61,13 @@ class StatedEndpoint:
     endpoint_name: str | None  # at AWS
     region: str | None
     targets: dict[str, float]  # seconds by statistic
-    peak_tps: float | None
+    peak_tps: float | None  # the usual one
     safety_factor: float | None
     payloads: Payloads | None  # the warm-up's
     content_type: str | None  # the warm-up's
     target_model: str | None
-    # that hold the peak by the plan; ``None`` without a throughput
+    # the highest peak of the day, and the instances that hold it; ``None`` without a throughput
+    highest_tps: float | None = None
     planned_instances: int | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)  # by item
     streaming: bool = False  # whether answers are streamed
@@ -96,8 +97,9 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         payloads=None if payload is None else _payloads(payload),
         content_type=payload.headers["ContentType"] if payload else None,
         target_model=None if payload is None else payload.target_model,
+        highest_tps=throughput.highest_tps if throughput else None,
         planned_instances=sum(
-            variant.plan.fleet.at_peak
+            max(load.fleet.at_peak for load in variant.plan.under_load)
             for variant in planned_variants(settings, key)
             if not variant.shadow
         )
