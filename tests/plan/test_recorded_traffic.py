@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,12 @@ def test_single_requests_keep_their_times(tmp_path: Path) -> None:
     file = tmp_path / "requests.csv"
     file.write_text("1700000002.5\n1700000000\n1700000000\n", "utf-8")
     assert read_recording(file) == Recording(
-        "requests", (0.0, 0.0, 2.5), None, "seconds since 1970", str(file)
+        "requests",
+        (0.0, 0.0, 2.5),
+        None,
+        "seconds since 1970",
+        str(file),
+        datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),  # `date -u -d @1700000000`
     )
 
 

@@ -127,18 +127,19 @@ def test_a_day_counts_with_its_set_times() -> None:
     assert (along.least, along.most) == (4, 14)
     assert along.mean == pytest.approx((8 * 4 + 6 * 8 + 10 * 14) / 24)
     assert list(set_times_along(settings, DAY)) == [
-        "e: set times as in a week whose traffic begins on Monday at 00:00 UTC"
+        "e: set times as in traffic that begins on Monday at 00:00 UTC (assumed)"
     ]
 
 
 def test_set_times_without_a_time_of_day_are_left_out_and_said() -> None:
     settings = settings_of([{"name": "odd", "rate": "2 days", "min": 8, "max": 30}])
     assert list(set_times_along(settings, DAY)) == [
-        "e: set times are left out (odd: 8 to 30 every 2 days)"
+        "e: set times are left out, as they do not come each week at known times "
+        "(odd: 8 to 30 every 2 days)"
     ]
     hours = Shape("hours", "an hour", ((3600, 1.0),))
     [text] = set_times_along(settings_of([NIGHT]), hours)
-    assert text.startswith("e: set times are left out")
+    assert text.startswith("e: set times are left out, as the traffic has no time of day")
 
 
 def test_each_variant_has_its_share_of_the_other_peaks() -> None:

@@ -16,6 +16,7 @@ from low_latency_endpoint.plan.dispersion import Dispersion
 from low_latency_endpoint.plan.traffic_shapes import Shape
 from low_latency_endpoint.simulate import (
     ArrivalTrace,
+    CapacityLimits,
     ClosedLoop,
     Constant,
     Empirical,
@@ -54,7 +55,7 @@ WHOLE = Scenario(
     concurrency=2,
     slope=0.25,
     zones=3,
-    scaling=TargetTracking(300.0, 2, 10),
+    scaling=TargetTracking(300.0, 2, 10, limits=(CapacityLimits(1200.0, 3, 7),)),
     deployment=Rollout(at=600.0, kind="rolling", bake_seconds=5.0),
     faults=(ZoneOutage(at=900.0),),
     latency_target=0.4,
@@ -68,8 +69,10 @@ SCENARIOS = [
 #: What a field of text can be, where not any text is allowed.
 CHOICES = {"routing": "LEAST_OUTSTANDING_REQUESTS", "metric": "concurrency", "kind": "linear"}
 #: Not inputs of an answer: when of a shape something befalls the fleet stands in `Scenario`, and the
-#: times of single requests in `ArrivalTrace`.
-NOT_INPUTS = {(Shape, name) for name in ("deploy_at", "zone_lost_at", "recorded_peak", "times")}
+#: times of single requests in `ArrivalTrace`; set times make limits of the begin.
+NOT_INPUTS = {
+    (Shape, name) for name in ("deploy_at", "zone_lost_at", "recorded_peak", "times", "begin")
+}
 
 
 def other(name: str, value: Any) -> Any:

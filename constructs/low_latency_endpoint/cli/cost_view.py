@@ -10,6 +10,7 @@ from ..report.numbers import readable
 
 if TYPE_CHECKING:
     from ..plan.hourly_cost import EndpointCost, StackCost
+    from ..plan.plan import ServedPeak
     from ..report.document import Part
     from ..settings import Settings
     from ..simulate import Shape
@@ -66,7 +67,8 @@ def total_line(cost: StackCost) -> str:
         for key in cost.endpoints
         if (usd := cost.usd_per_million(key)) is not None
     )
-    peak = f" For a million requests at the peak: {millions}." if millions else ""
+    usual = "usual " if any(endpoint.other_peaks for endpoint in cost.endpoints.values()) else ""
+    peak = f" For a million requests at the {usual}peak: {millions}." if millions else ""
     return f"The stack, in US dollars per hour: {amounts}.{peak}"
 
 
@@ -138,34 +140,45 @@ def _beside(cost: StackCost) -> Iterator[str]:
 
 def _per_million(cost: StackCost) -> Iterator[str]:
     for key, endpoint in cost.endpoints.items():
-        usd = cost.usd_per_million(key)
-        if usd is not None and endpoint.peak_tps is not None and endpoint.at_peak is not None:
-            sent, copied = (
-                endpoint.request_gb,
-                sum(shadow.at_peak or 0 for shadow in cost.shadows_of(key)),
-            )
-            way = f" and {counted_instances(copied)} of its shadow" if copied else ""
-            way += ", and their data through the interface endpoint" if sent and sent.price else ""
-            rest = f"{'its share of ' if cost.called > 1 else ''}the rest of the stack"
-            yield (
-                f"{key}: a million requests cost {_usd(usd)} US dollars at {readable(endpoint.peak_tps)} "
-                f"requests a second on {counted_instances(endpoint.at_peak)}, with {rest}{way}."
-            )
+        for peak in endpoint.peaks:
+            yield from _at_a_peak(cost, key, peak)
         yield from _data(key, endpoint)
+
+
+def _at_a_peak(cost: StackCost, key: str, peak: ServedPeak) -> Iterator[str]:
+    """What a million requests cost at one of the peaks of an endpoint, where it is known."""
+    endpoint = cost.endpoints[key]
+    usd = cost.usd_per_million(key, peak.instances, peak.tps, peak.label)
+    if usd is None:
+        return
+    sent = endpoint.request_gb
+    copied = sum(shadow.serving(peak.label) for shadow in cost.shadows_of(key))
+    way = f" and {counted_instances(copied)} of its shadow" if copied else ""
+    way += ", and their data through the interface endpoint" if sent and sent.price else ""
+    rest = f"{'its share of ' if cost.called > 1 else ''}the rest of the stack"
+    during = f" during {peak.label}" if peak.label else ""
+    if endpoint.other_peaks and not peak.label:
+        during = " at the usual peak"
+    yield (
+        f"{key}: a million requests cost {_usd(usd)} US dollars{during} at {readable(peak.tps)} "
+        f"requests a second on {counted_instances(peak.instances)}, with {rest}{way}."
+    )
 
 
 def _data(key: str, cost: EndpointCost) -> Iterator[str]:
     """What requests bring through the interface endpoint at the peak; of unknown size, each KB."""
-    if cost.peak_tps is None:
+    highest = cost.highest_tps
+    if highest is None:
         return
     data = cost.data_per_hour
-    gb = data.per_hour if data else cost.peak_tps * 3600 / 1e6
+    gb = data.per_hour if data else highest * 3600 / 1e6
     usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
     unknown = " for each KB of a request, whose size payload_bytes or warm_up.payload says"
     size = f" ({data.what})" if data else ""
+    which = "highest peak" if cost.other_peaks else "peak"
     yield (
-        f"{key}: {readable(gb, 3)} GB of requests in an hour at the peak come through the interface endpoint"
-        f"{'' if data else unknown}: {usd} US dollars, beside the sums above{size}."
+        f"{key}: {readable(gb, 3)} GB of requests in an hour at the {which} come through the interface "
+        f"endpoint{'' if data else unknown}: {usd} US dollars, beside the sums above{size}."
     )
 
 
@@ -178,7 +191,7 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     recorded = "" if day.recorded_peak is None else f"; {day.description}"
     hours = readable(day.seconds / 3600, 4)
     days = f"Along {day.name} ({hours} h, repeated, its peak the planned one{recorded})"
-    planned = [endpoint.peak_tps for endpoint in cost.endpoints.values() if endpoint.peak_tps]
+    planned = [peak.tps for endpoint in cost.endpoints.values() for peak in endpoint.peaks]
     if said := day.far_from(*planned):
         days = f"{said} {days}"
     counted = [

@@ -223,7 +223,9 @@ def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
         for key in (name for name in before.endpoints if name in after.endpoints):
             million = before.usd_per_million(key), after.usd_per_million(key)
             if None not in million:
-                yield f"A million requests to {key} at its peak: {_both(*million, '.2f')}"
+                several = before.endpoints[key].other_peaks or after.endpoints[key].other_peaks
+                peak = "usual peak" if several else "peak"
+                yield f"A million requests to {key} at its {peak}: {_both(*million, '.2f')}"
         return
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
         was, now = before.endpoints.get(key), after.endpoints.get(key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import typer
 from ..facts.prices import HOURS_PER_MONTH
 from ..options.throughput import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
-from ..report.charts import Chart, Line, Panel
+from ..plan.schedule_times import DAYS_PER_WEEK
+from ..report.charts import PALETTE, Chart, Line, Panel
 from ..report.document import Table
 from ..report.numbers import milliseconds, readable
 from ..simulate import Shape, SimulationResult
@@ -71,10 +73,15 @@ _COLOURS = {"RANDOM": "red", "LEAST_OUTSTANDING_REQUESTS": "blue"}
 _PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
-def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpoint) -> Chart:
-    """Percentiles of the client latency, by strategy, with intervals."""
+def latency_chart(
+    results: Mapping[str, SimulationResult], model: SimulatedEndpoint, label: str = ""
+) -> Chart:
+    """Percentiles of the client latency, by strategy or peak, with intervals.
+
+    ``label`` names the peak of all, where there are several.
+    """
     lines = []
-    for name, result in results.items():
+    for (name, result), other in zip(results.items(), cycle(PALETTE), strict=False):
         found = {at: result.percentile(at).scaled(1000) for at in _PERCENTILES}
         told = {at: value for at, value in found.items() if value.tells}
         lines.append(
@@ -82,15 +89,23 @@ def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpo
                 name,
                 [f"p{at:g}" for at in told],
                 [each.mean for each in told.values()],
-                _COLOURS[name],
+                _COLOURS.get(name, other),
                 "bars",
                 low=[each.low for each in told.values()],
                 high=[each.high for each in told.values()],
             )
         )
+    during = f": {label}" if label else ""
     return Chart(
-        "latency",
-        [Panel("Client latency by percentile", lines, " ms", _target(model, "target at p99"))],
+        "-".join(["latency", *label.split()[:1]]),
+        [
+            Panel(
+                f"Client latency by percentile{during}",
+                lines,
+                " ms",
+                _target(model, "target at p99"),
+            )
+        ],
         "names",
         height=280,
     )
@@ -163,48 +178,54 @@ class SimulationReport:
         self.assumed = list(self.model.assumed)
 
     def steady(self) -> None:
+        """The fleet at each peak of the day."""
         from ..simulate import simulate as run
-        from ..simulate.wording import steady_sentences, steady_table, verdict
+        from ..simulate.wording import steady_sentences, steady_table, verdict, with_label
 
         if not self.model.measured:
             self.tone = "careful"
             self._if_a_call_takes()
             self._say_cost()
             return
-        result = run(self.model.steady(), **self._run_options())
-        self._assume(result)
-        self.sentences += steady_sentences(self.model, result)
-        self.tables.append(steady_table({self.model.routing: result}))
-        self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
-        self.data = {
-            "steady": result.to_dict(),
-            "verdicts": {
-                f"p{target.percentile:g}": {
-                    "callers_target_ms": 1000 * target.callers,
-                    "model_target_ms": 1000 * target.model,
-                    "verdict": verdict(result.percentile(target.percentile), target.model),
-                }
-                for target in self.model.targets
-            },
-        }
-        found = {verdict["verdict"] for verdict in self.data["verdicts"].values()}
+        results = {}
+        for label, model in self.model.peaks:
+            result = run(model.steady(), **self._run_options())
+            results[label or model.routing] = result
+            said = steady_sentences(model, result)
+            self.sentences += [with_label(label, sentence) for sentence in said]
+            self._keep(
+                label,
+                {
+                    "steady": result.to_dict(),
+                    "verdicts": {
+                        f"p{target.percentile:g}": {
+                            "callers_target_ms": 1000 * target.callers,
+                            "model_target_ms": 1000 * target.model,
+                            "verdict": verdict(result.percentile(target.percentile), target.model),
+                        }
+                        for target in model.targets
+                    },
+                },
+            )
+        self._assume(results.values())
+        self.tables.append(steady_table(results))
+        self.charts.append(lambda: latency_chart(results, self.model))
+        peaks = [self.data, *self.data.get("other_peaks", {}).values()]
+        found = {verdict["verdict"] for peak in peaks for verdict in peak["verdicts"].values()}
         self._judge(missed="above" in found, sure=found <= {"above", "within"})
         self._say_cost()
 
+    def _keep(self, label: str, data: dict[str, Any]) -> None:
+        """The data of a peak: the usual one's as such, others by their label."""
+        if not self.data:
+            self.data = data
+        else:
+            self.data.setdefault("other_peaks", {})[label] = data
+
     def _if_a_call_takes(self) -> None:
         """Without a measured service time: p99 for several of them, and no verdict."""
-        from ..simulate import simulate as run
         from ..simulate.scenario_sentences import fleet_sentences
-        from ..simulate.wording import conditional_sentences, conditional_table
 
-        found = {}
-        requests = 0
-        for seconds in self.model.possible_service_seconds:
-            for variation in (0.5, 1.0):
-                result = run(self.model.taking(seconds, variation).steady(), **self._run_options())
-                found[seconds, variation] = result.percentile(99.0)
-                requests = max(requests, result.requests_needed(99.0))
-        self.sentences += conditional_sentences(self.model, found, requests)
         percentiles = self.model.percentiles
         self.assumed = [
             "a call's time is its mean, alone on an instance, with that coefficient of variation "
@@ -214,29 +235,53 @@ class SimulationReport:
             f"call alone can take up to {_times_of_the_mean(percentiles)}. Better: --from-load-test, "
             "which simulates the measured law",
             *(each for each in self.assumed if each not in self.model.assumed_service),
-            *fleet_sentences(self.model.steady()),
-            _runs(result),
         ]
-        self.tables.append(conditional_table(found, self.model))
-        self.data = {
-            "verdicts": {},
-            "if_a_call_takes": [
-                {
-                    "mean_service_ms": 1000 * seconds,
-                    "variation": variation,
-                    "p99_ms": 1000 * p99.mean,
-                    "half_width": 1000 * p99.half_width if p99.tells else None,
-                }
-                for (seconds, variation), p99 in found.items()
-            ],
-        }
+        runs = []
+        for label, model in self.model.peaks:
+            runs.append(_runs(self._at_a_peak_if(label, model)))
+            self.assumed += fleet_sentences(model.steady())
+        self.sentences = [*dict.fromkeys(self.sentences)]
+        self.assumed = [*dict.fromkeys([*self.assumed, *runs])]
 
-    def _assume(self, result: SimulationResult) -> None:
-        """Name every input of the steady fleet, and what the intervals cover."""
+    def _at_a_peak_if(self, label: str, model: SimulatedEndpoint) -> SimulationResult:
+        """Keep what follows at one peak without a measured service time; return the last result."""
+        from ..simulate import simulate as run
+        from ..simulate.wording import conditional_sentences, conditional_table
+
+        found = {}
+        requests = 0
+        for seconds in model.possible_service_seconds:
+            for variation in (0.5, 1.0):
+                result = run(model.taking(seconds, variation).steady(), **self._run_options())
+                found[seconds, variation] = result.percentile(99.0)
+                requests = max(requests, result.requests_needed(99.0))
+        self.sentences += conditional_sentences(model, found, requests, label)
+        self.tables.append(replace(conditional_table(found, model), title=label))
+        self._keep(
+            label,
+            {
+                "verdicts": {},
+                "if_a_call_takes": [
+                    {
+                        "mean_service_ms": 1000 * seconds,
+                        "variation": variation,
+                        "p99_ms": 1000 * p99.mean,
+                        "half_width": 1000 * p99.half_width if p99.tells else None,
+                    }
+                    for (seconds, variation), p99 in found.items()
+                ],
+            },
+        )
+        return result
+
+    def _assume(self, results: Iterable[SimulationResult]) -> None:
+        """Name every input of steady fleets, each once, and what the intervals cover."""
         from ..simulate.scenario_sentences import scenario_sentences
 
-        self.assumed += scenario_sentences(result.scenario, self.model.percentiles)
-        self.assumed.append(_runs(result))
+        for result in results:
+            said = scenario_sentences(result.scenario, self.model.percentiles)
+            self.assumed += [sentence for sentence in said if sentence not in self.assumed]
+        self.assumed += dict.fromkeys(_runs(result) for result in results)
 
     def _run_options(self) -> dict[str, Any]:
         """For a steady load: replications, and requests where they are stated."""
@@ -251,25 +296,35 @@ class SimulationReport:
     def compare(self) -> None:
         """The routing strategies, simulated with the same random numbers."""
         from ..simulate import compare
-        from ..simulate.wording import change_table, comparison_sentence, steady_table
+        from ..simulate.wording import change_table, comparison_sentence, steady_table, with_label
 
-        both: Comparison = compare(
-            {
-                routing: self.model.steady(routing=routing)
-                for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
-            },
-            **self._run_options(),
-        )
-        self._assume(next(iter(both.results.values())))
-        self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
+        results = []
+        for label, model in self.model.peaks:
+            both: Comparison = compare(
+                {
+                    routing: model.steady(routing=routing)
+                    for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+                },
+                **self._run_options(),
+            )
+            results.append(next(iter(both.results.values())))
+            sentence = self.model.condition + comparison_sentence(model, both)
+            self.sentences.append(with_label(label, sentence))
+            self.tables += [
+                replace(table, title=label)
+                for table in (steady_table(both.results), change_table(both))
+            ]
+            self.charts.append(partial(latency_chart, both.results, model, label))
+            self._keep(
+                label,
+                {"routing": {name: result.to_dict() for name, result in both.results.items()}},
+            )
+        self._assume(results)
         if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 "The settings route PREFIX_AWARE, which is not compared: what a cache saves depends "
                 "on the prefixes of your requests."
             )
-        self.tables += [steady_table(both.results), change_table(both)]
-        self.charts.append(lambda: latency_chart(both.results, self.model))
-        self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
@@ -279,6 +334,7 @@ class SimulationReport:
         rows = []
         self.data = {"traffic": {}}
         late = False
+        left_out = False
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
@@ -288,7 +344,9 @@ class SimulationReport:
                 **self.model.length_of(one),
                 **self.options,
             )
-            self.sentences.append(self.model.condition + shape_sentence(self.model, one, result))
+            left_out = left_out or bool(self.model.without_set_times(one))
+            sentence = shape_sentence(self.model, one, result)
+            self.sentences.append(self.model.condition_along(one) + sentence)
             if one.warning:
                 self.warnings.append(f"{one.name}: {one.warning}")
             rows.append(shape_row(one, result))
@@ -297,23 +355,33 @@ class SimulationReport:
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
             paid = result.instance_hours.mean * 3600 / one.seconds
-            tps = self.model.peak_tps * one.mean_share
-            # A month of spikes is none: only of what is a day can a month be told.
-            day = one.seconds >= _DAY_SECONDS
+            tps = self.model.peak_tps * self.model.traffic_along(one).mean_share
             self.sentences.append(
-                f"{one.name}, on average {self.cost.sentence(paid, tps, month=day)}"
+                f"{one.name}, on average {self.cost.sentence(paid, tps, month=self._tells_a_month(one))}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
-        self._judge(missed=late, sure=not self.warnings)
+        self._judge(missed=late, sure=not self.warnings and not left_out)
         self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(shapes)
         self.assumed.append(_runs(result, steady=False))
 
+    def _tells_a_month(self, shape: Shape) -> bool:
+        """Whether what a shape costs can be told for a month: days do, of which others are like."""
+        if self.model.without_set_times(shape) or shape.seconds < _DAY_SECONDS:
+            return False
+        times = self.model.times_along(shape)
+        return times is None or times.same_each_day or shape.seconds >= DAYS_PER_WEEK * _DAY_SECONDS
+
     def _say_cost(self) -> None:
-        instances = self.model.instances
-        tps = self.model.peak_tps
-        self.sentences.append(self.cost.sentence(instances, tps))
-        self.data["cost"] = self.cost.to_dict(instances, tps)
+        from ..simulate.wording import with_label
+
+        for label, model in self.model.peaks:
+            sentence = self.cost.sentence(model.instances, model.peak_tps)
+            self.sentences.append(with_label(label, sentence))
+            data = self.data
+            if model is not self.model:
+                data = self.data["other_peaks"][label]
+            data["cost"] = self.cost.to_dict(model.instances, model.peak_tps)
 
     def _replications(self, default: int) -> int:
         return default if self.replications is None else self.replications
@@ -327,8 +395,9 @@ class SimulationReport:
         if any(shape.name in made() for shape in shapes):
             self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         throughput = self.plan.request.throughput
-        planned = self.model.peak_tps if throughput is None else throughput.peak_tps
-        self.assumed += filter(None, (shape.far_from(planned) for shape in shapes))
+        planned = [self.model.peak_tps if throughput is None else throughput.peak_tps]
+        planned += [peak.tps for peak in self.model.other_peaks]
+        self.assumed += filter(None, (shape.far_from(*planned) for shape in shapes))
 
     def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""

@@ -30,6 +30,7 @@ from ..facts.prices import (
 )
 from ..report.numbers import readable
 from .decisions import IMPOSSIBLE, Decision
+from .plan import ServedPeak
 from .request_size import RequestSize
 from .scaling_pace import FleetAlong
 
@@ -217,8 +218,9 @@ class EndpointCost:
     in_an_update: int
     price: Price | None  # of one instance for an hour; None where nobody stated it
     others: tuple[BilledItem, ...] = ()  # its alarms and functions
-    peak_tps: float | None = None  # requests per second at the planned peak
+    peak_tps: float | None = None  # requests per second at the usual peak
     at_peak: int | None = None  # instances that serve it
+    other_peaks: tuple[ServedPeak, ...] = ()  # of the day
     # a request through the interface endpoint, where its size is known; per_hour is GB in one
     request_gb: BilledItem | None = None
     data_price: Price | None = None  # of a GB through the interface endpoint
@@ -229,6 +231,25 @@ class EndpointCost:
         at_peak = {"at_peak": self.at_peak, "peak_tps": self.peak_tps}
         refuse(IMPOSSIBLE, "cost", out_of_range({**instances, **at_peak}))
         refuse(IMPOSSIBLE, "cost", falling(instances))
+
+    @property
+    def peaks(self) -> tuple[ServedPeak, ...]:
+        """All peaks of the day, the usual one first; none where they are not known."""
+        if self.peak_tps is None or self.at_peak is None:
+            return ()
+        return ServedPeak("", self.peak_tps, self.at_peak), *self.other_peaks
+
+    @property
+    def highest_tps(self) -> float | None:
+        """Requests per second at the highest peak of the day; None where they are not known."""
+        if self.peak_tps is None:
+            return None
+        return max([self.peak_tps, *(peak.tps for peak in self.other_peaks)])
+
+    def serving(self, label: str) -> int:
+        """Instances that serve one of the peaks; 0 where that is not known."""
+        others = {peak.label: peak.instances for peak in self.other_peaks}
+        return others.get(label, self.at_peak or 0)
 
     def instances(self, moment: str) -> int:
         """How many there are at one of the moments."""
@@ -249,11 +270,11 @@ class EndpointCost:
 
     @property
     def data_per_hour(self) -> BilledItem | None:
-        """What requests bring through the interface endpoint in an hour at the peak, if known."""
+        """What requests bring through the interface endpoint in an hour at the highest peak, if known."""
         sent = self.request_gb
-        if sent is None or self.peak_tps is None:
+        if sent is None or self.highest_tps is None:
             return None
-        return replace(sent, per_hour=sent.per_hour * self.peak_tps * 3600)
+        return replace(sent, per_hour=sent.per_hour * self.highest_tps * 3600)
 
     def decisions(self) -> Iterator[Decision]:
         """The costs as decisions of the plan; without a price one that says what is missing."""
@@ -371,22 +392,29 @@ class StackCost:
         return [endpoint for endpoint in self.endpoints.values() if endpoint.copies_of == key]
 
     def usd_per_million(
-        self, key: str, instances: float | None = None, tps: float | None = None
+        self, key: str, instances: float | None = None, tps: float | None = None, label: str = ""
     ) -> float | None:
         """US dollars for a million requests to an endpoint.
 
-        What :meth:`usd_for` counts, a shadow's instances at the peak, and the requests' way through
+        What :meth:`usd_for` counts, a shadow's instances at the peak of this label, and the requests' way through
         the interface endpoint.
         """
         each = self.endpoints[key]
         instances = each.at_peak if instances is None else instances
         tps = each.peak_tps if tps is None else tps
         hour = self.usd_for(key, instances) if instances is not None else None
-        copies = [shadow.usd_of(shadow.at_peak or 0) for shadow in self.shadows_of(key)]
+        copies = [shadow.usd_of(shadow.serving(label)) for shadow in self.shadows_of(key)]
         if hour is None or not tps or None in copies:
             return None
         hour += sum(usd or 0.0 for usd in copies)
         return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
+
+    def _at_other_peaks(self, key: str) -> dict[str, float | None]:
+        """US dollars for a million requests at each other peak of the day."""
+        return {
+            peak.label: self.usd_per_million(key, peak.instances, peak.tps, peak.label)
+            for peak in self.endpoints[key].other_peaks
+        }
 
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
         """What it costs along a day that repeats; ``None`` when a price or a fleet is missing."""
@@ -419,7 +447,11 @@ class StackCost:
                 moment: self.usd_per_month(moment) for moment in MOMENTS if moment != "in_an_update"
             },
             "endpoints": {
-                key: {**endpoint.to_dict(), "usd_per_million_requests": self.usd_per_million(key)}
+                key: {
+                    **endpoint.to_dict(),
+                    "usd_per_million_requests": self.usd_per_million(key),
+                    "at_other_peaks": self._at_other_peaks(key),
+                }
                 for key, endpoint in self.endpoints.items()
             },
             "shared": [each.to_dict() for each in self.shared],

@@ -58,6 +58,14 @@ class Fleet:
         return min(max(self.at_peak, self.minimum), self.maximum)
 
 
+class ServedPeak(NamedTuple):
+    """Another peak of the day than the usual one."""
+
+    label: str  # its name and its times
+    tps: float
+    instances: int  # that serve it
+
+
 class FleetUnderLoad(NamedTuple):
     """A range that can stand, and the load that it has to hold."""
 
@@ -190,6 +198,19 @@ class Plan:
                 fleet = replace(fleet, **peak.range._asdict())
             found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones))
         return found
+
+    @property
+    def other_peaks(self) -> list[ServedPeak]:
+        """The other peaks of the day, with the instances that serve each."""
+        return [
+            ServedPeak(
+                load.label,
+                load.measured.peak_tps,
+                load.fleet.serving_at_peak if self.scaling else self.fleet.initial,
+            )
+            for load in self.under_load[1:]
+            if self.peaks and load.measured
+        ]
 
     @property
     def usual(self) -> FleetUnderLoad:

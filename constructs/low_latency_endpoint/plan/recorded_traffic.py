@@ -44,6 +44,7 @@ _EPOCH_UNITS = {
     "microseconds since 1970": 1e6,
     "nanoseconds since 1970": 1e9,
 }
+_FROM_A_START = "seconds from a start"
 _NO_COUNT = re.compile(r"/ ?s(ec)?\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b|token", re.I)
 _COMPACT_DAY = re.compile(r"(19|20)\d{6}")
 
@@ -59,6 +60,7 @@ class Recording:
     counts: tuple[float, ...] | None  # requests from each time on; ``None``: each time is a request
     unit: str  # in which the file has its times
     where: str = ""  # the file, for errors
+    begin: datetime | None = None  # the first time; None of seconds from a start
 
     def __str__(self) -> str:
         what = "requests" if self.counts is None else "counts"
@@ -123,6 +125,7 @@ class Recording:
             shape_of_counts(self.name, counts, seconds),
             description=f"recorded: {what}, times in {self.unit}",
             recorded_peak=peak,
+            begin=self.begin,
         )
         if self.counts is None:
             return replace(shape, times=self.times, dispersion=None)
@@ -191,11 +194,13 @@ def recording_of(text: str, name: str, where: str = "") -> Recording:
     except (ValueError, RecursionError, csv.Error) as problem:
         raise RECORDED_TRAFFIC.error(got=str(problem), allowed=_FORMS, where=where) from None
     begin = min(times)
+    first = _first_date(moments, begin, unit)
     if counts is None:
-        return Recording(name, tuple(sorted(time - begin for time in times)), None, unit, where)
+        ordered = tuple(sorted(time - begin for time in times))
+        return Recording(name, ordered, None, unit, where, first)
     points = sorted(zip(times, counts, strict=True))
     ordered = tuple(time - begin for time, _ in points)
-    return Recording(name, ordered, tuple(count for _, count in points), unit, where)
+    return Recording(name, ordered, tuple(count for _, count in points), unit, where, first)
 
 
 def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape:
@@ -331,7 +336,7 @@ def _seconds(moments: Sequence[Moment]) -> tuple[list[float], str]:
     if dates:
         return _seconds_of_dates(dates), "ISO 8601"
     if min(numbers) >= 0 and max(numbers) < _FIRST_EPOCH:
-        return numbers, "seconds from a start"
+        return numbers, _FROM_A_START
     for unit, factor in _EPOCH_UNITS.items():
         if min(numbers) / factor >= _FIRST_EPOCH and max(numbers) / factor < _LAST_EPOCH:
             return [number / factor for number in numbers], unit
@@ -339,6 +344,17 @@ def _seconds(moments: Sequence[Moment]) -> tuple[list[float], str]:
         f"times from {min(numbers):.15g} to {max(numbers):.15g}: neither seconds from a start nor "
         "years in one of seconds, milliseconds, microseconds and nanoseconds since 1970"
     )
+
+
+def _first_date(moments: Sequence[Moment], begin: float, unit: str) -> datetime | None:
+    """The first time as a date, without a zone where the file has none; None without dates."""
+    if unit == _FROM_A_START:
+        return None
+    date = datetime.fromtimestamp(begin, UTC)
+    first = moments[0]
+    if isinstance(first, datetime) and first.tzinfo is None:
+        return date.replace(tzinfo=None)
+    return date
 
 
 def _seconds_of_dates(dates: Sequence[datetime]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,8 @@ class Shape:
     dispersion: Dispersion | None = None  # of recorded counts; None where they are too few to tell
     # Of a recording of single requests: when each came. `levels` has their counts.
     times: tuple[float, ...] = ()
+    # Of a recording with dates: when it begins, without a zone where its times have none.
+    begin: datetime | None = None
 
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))

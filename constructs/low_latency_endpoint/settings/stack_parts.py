@@ -21,9 +21,9 @@ from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from ..plan.scaling_pace import FleetAlong, fleet_along
-from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY, MINUTES_PER_WEEK
+from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
+from ..plan.set_times import SetTimes
 from ..plan.stack_limits import EndpointParts, SharedParts
-from ..plan.standing_ranges import CapacityRange
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import readable
 from .endpoint import EndpointSettings
@@ -302,6 +302,7 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
         # copies pass no interface endpoint, and serve no caller
         peak_tps=measured.peak_tps if measured and not copies else None,
         at_peak=fleet.serving_at_peak if plan.scaling else fleet.initial,
+        other_peaks=tuple(plan.other_peaks),
         request_gb=None if size is None or copies else sent_request(size, data),
         data_price=data,
         copies_of=key if copies else "",
@@ -321,51 +322,53 @@ def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | Non
 
 def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:
     fleet, policy, measured = plan.fleet, plan.scaling, plan.request.throughput
+    usual_tps = measured.peak_tps if measured else 1.0
+    along = SetTimes.of(plan).along(_of_a_week(plan, shape), usual_tps)
+    if along is not None:
+        shape = along.shape
     if policy is None:
-        tps = measured.peak_tps * shape.mean_share if measured else None
+        tps = usual_tps * shape.mean_share if measured else None
         return FleetAlong(fleet.initial, fleet.initial, fleet.initial, tps)
     if policy.metric != INVOCATIONS_METRIC or measured is None:
         return None
-    usual = tuple(plan.standing_ranges.usual)
-    ranges = ranges_along(plan, shape)
+    usual = plan.standing_ranges.usual
     return fleet_along(
-        _levels(measured, shape) if ranges is None else _week_of_levels(plan, measured, shape),
+        _levels(measured, shape),
         target_tps=policy.target / 60,
-        minimum=usual[0],
-        maximum=usual[1],
+        minimum=usual.minimum,
+        maximum=usual.maximum,
         scale_in_seconds=policy.scale_in_seconds,
-        ranges=ranges,
+        ranges={int(second // 60): capacity for second, capacity in along.ranges}
+        if along
+        else None,
     )
 
 
-def ranges_along(plan: Plan, shape: Shape) -> dict[int, CapacityRange] | None:
-    """The ranges along a week of a shape's days; None where set times are none, or left out.
-
-    Left out are those that differ between weeks or run at a rate, and all if the shape does not
-    last whole days.
-    """
+def _of_a_week(plan: Plan, shape: Shape) -> Shape:
+    """The rates of a shape: of a day seven times over where set times can differ between days."""
     days = shape.seconds / 60 / MINUTES_PER_DAY
-    if not plan.schedule or days not in (1, DAYS_PER_WEEK):
-        return None
-    return plan.standing_ranges.of_week()
+    times = DAYS_PER_WEEK if days == 1 and SetTimes.of(plan) else 1
+    levels = tuple(
+        (number * shape.seconds + end, share)
+        for number in range(times)
+        for end, share in shape.levels
+    )
+    return replace(shape, levels=levels, times=())
 
 
 def set_times_along(settings: Settings, shape: Shape) -> Iterator[str]:
     """How set times count along a shape's days, of each variant that has some."""
     for variant in planned_variants(settings):
         plan = variant.plan
-        named = "; ".join(plan.scheduled_ranges)
-        if not plan.schedule or _fleet_along(plan, shape) is None:
+        times = SetTimes.of(plan)
+        if not times or _fleet_along(plan, shape) is None:
             continue
-        if ranges_along(plan, shape) is None:
-            yield f"{variant.label}: set times are left out ({named})"
+        if why := times.why_left_out(shape):
+            yield f"{variant.label}: set times are left out, as {why} ({times.text})"
             continue
-        zones = {action.time_zone or "UTC" for action in plan.schedule}
-        zone = zones.pop() if len(zones) == 1 else "UTC"
-        full = ", other peaks at their full rate" if plan.peaks else ""
-        yield (
-            f"{variant.label}: set times as in a week whose traffic begins on Monday at 00:00 {zone}{full}"
-        )
+        along = times.along(_of_a_week(plan, shape), 1.0)
+        assert along is not None
+        yield f"{variant.label}: {along.text}"
 
 
 def _levels(measured: MeasuredThroughput, shape: Shape) -> list[tuple[float, float]]:
@@ -375,20 +378,6 @@ def _levels(measured: MeasuredThroughput, shape: Shape) -> list[tuple[float, flo
         (end - begin, share * measured.peak_tps)
         for begin, (end, share) in zip(begins, shape.levels, strict=False)
     ]
-
-
-def _week_of_levels(
-    plan: Plan, measured: MeasuredThroughput, shape: Shape
-) -> list[tuple[float, float]]:
-    """The minutes of a week with their rates: during another peak that peak's own."""
-    levels = []
-    for minute in range(MINUTES_PER_WEEK):
-        rate = shape.share_at(60 * minute % shape.seconds) * measured.peak_tps
-        going_on = [peak for peak in plan.peaks if peak.covers(minute % MINUTES_PER_DAY)]
-        if going_on:
-            rate = max(peak.measured.peak_tps for peak in going_on)
-        levels.append((60.0, rate))
-    return levels
 
 
 def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:

@@ -12,11 +12,19 @@ from ..errors import rule
 from ..facts.durations import seconds_of
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import MeasuredThroughput, counted_instances
-from ..plan.plan import CONCURRENCY_METRIC, Plan, ScalingPolicy
+from ..plan.plan import CONCURRENCY_METRIC, Plan, ScalingPolicy, ServedPeak
 from ..plan.scaling_pace import INSTANCE_SECONDS, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
+from ..plan.set_times import SetTimes, TimesAlong
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
-from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
+from .fleet_changes import (
+    SIMULATED_INSTANCES,
+    CapacityLimits,
+    InstanceStart,
+    Rollout,
+    TargetTracking,
+    ZoneOutage,
+)
 from .load_test_result import LoadTestResult
 from .replication import PERCENTILES
 from .scenario import CONCURRENCY, SLOPE, Scenario, busy_rate
@@ -86,6 +94,8 @@ class SimulatedEndpoint:
     assumed_service: tuple[str, ...]  # of these, what concerns the service time
     instance_seconds: float = float(INSTANCE_SECONDS)  # from the decision until it serves
     left_out: tuple[str, ...] = ()
+    set_times: SetTimes | None = None  # ranges and other peaks of the plan by time
+    other_peaks: tuple[ServedPeak, ...] = ()  # of the day; none where the rate is given
 
     @property
     def latency_target(self) -> float | None:
@@ -158,26 +168,70 @@ class SimulatedEndpoint:
             wanted = math.ceil(tps * self.service.mean_seconds * slowed / at_work)
         return max(scaling.minimum, min(scaling.maximum, wanted))
 
+    def times_along(self, shape: Shape) -> TimesAlong | None:
+        """The plan's set times along a shape; None if there are none, or they are left out."""
+        return None if self.set_times is None else self.set_times.along(shape, self.peak_tps)
+
+    def without_set_times(self, shape: Shape) -> str:
+        """Why an answer about a shape leaves the plan's set times out; else empty."""
+        return "" if self.set_times is None else self.set_times.why_left_out(shape)
+
+    def condition_along(self, shape: Shape) -> str:
+        """What an answer about a shape rests on; empty where all that decides is known."""
+        if not self.without_set_times(shape):
+            return self.condition
+        without = "Without the settings' set times"
+        if self.measured:
+            return f"{without}: "
+        return f"{without}, and {self.condition[0].lower()}{self.condition[1:]}"
+
+    def traffic_along(self, shape: Shape) -> Shape:
+        """A shape with the plan's other peaks, where they are known to come in it."""
+        times = self.times_along(shape)
+        return shape if times is None else times.shape
+
+    def _scaling_along(self, shape: Shape) -> TargetTracking | None:
+        """The scaling with the ranges that set times bring along a shape."""
+        scaling = self.scaling
+        times = self.times_along(shape)
+        if scaling is None or times is None or not times.ranges:
+            return scaling
+        (_, first), *later = times.ranges
+        limits = tuple(CapacityLimits(second, *capacity) for second, capacity in later)
+        return replace(scaling, minimum=first.minimum, maximum=first.maximum, limits=limits)
+
     def over_time(self, shape: Shape) -> Scenario:
         """The endpoint under a shape of traffic: with scaling, and with what befalls it.
 
         Recorded single requests come at their times, whatever the peak.
         """
+        comes = self.traffic_along(shape)
         traffic: Traffic = (
-            ArrivalTrace(shape.times) if shape.times else ShapedLoop(self.peak_tps, shape)
+            ArrivalTrace(comes.times) if comes.times else ShapedLoop(self.peak_tps, comes)
         )
-        scaling = self.scaling
-        instances = (
-            self.instances
-            if scaling is None
-            else self._settled(shape.share_at(0.0) * self.peak_tps, scaling)
-        )
+        scaling = self._scaling_along(shape)
+        instances = self.instances
+        if scaling is not None:
+            instances = self._settled(comes.share_at(0.0) * self.peak_tps, scaling)
         parts: dict[str, Any] = {"traffic": traffic, "scaling": scaling, "instances": instances}
         if shape.deploy_at is not None:
             parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
         if shape.zone_lost_at is not None:
             parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
         return self.steady(**parts)
+
+    @property
+    def peaks(self) -> list[tuple[str, SimulatedEndpoint]]:
+        """The endpoint at each peak of the day with its label, the usual one first."""
+        if not self.other_peaks:
+            return [("", self)]
+        return [
+            ("usual peak", self),
+            *(
+                (peak.label, replace(self, peak_tps=peak.tps, instances=peak.instances))
+                for peak in self.other_peaks
+            ),
+        ]
 
     @staticmethod
     def length_of(shape: Shape) -> dict[str, Any]:
@@ -196,17 +250,19 @@ class SimulatedEndpoint:
         if scenario.scaling is None:
             counted = counted_instances(self.instances)
             said.append(f"nothing scales: {counted} all the time")
+        times = self.times_along(shape)
+        if times is not None:
+            said.append(times.text)
+        if self.set_times and (why := self.without_set_times(shape)):
+            said.append(
+                f"the settings' set times are left out ({self.set_times.text}), as {why}: minimum and "
+                "maximum are the usual ones, and no other peak comes"
+            )
         return [*said, "instances are paid for from their launch", *self.left_out]
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
     """Scaling settings that a shape of traffic cannot follow."""
-    if plan.schedule:
-        named = "; ".join(plan.scheduled_ranges)
-        yield (
-            "the settings' set times are left out, since the traffic has no time of day: the fleet "
-            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}, and not in the ranges {named}"
-        )
     if plan.request.scaling.steps is not None:
         yield (
             "the settings' steps are left out, beside target tracking, so jumps look later than "
@@ -268,6 +324,7 @@ def model_of_plan(
             f"an instance holds {readable(measured, 4)} requests per second: "
             f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle"
         )
+    other_peaks = plan.other_peaks if peak_tps is None else []
     peak_tps = _peak(throughput) if peak_tps is None else peak_tps
     fleet, policy = plan.fleet, plan.scaling
     planned = fleet.serving_at_peak if policy else fleet.initial
@@ -276,11 +333,14 @@ def model_of_plan(
         "network and SageMaker's overhead are left out",
         "one router sees all outstanding requests; AWS does not say how many there are",
     ]
-    if own * count < peak_tps:
-        assumed.append(
-            f"{readable(own * count, 4)} requests per second are the most that {counted_instances(count)} "
-            "can serve"
-        )
+    if instances is not None:
+        other_peaks = [peak._replace(instances=instances) for peak in other_peaks]
+    for served in (ServedPeak("", peak_tps, count), *other_peaks):
+        if own * served.instances < served.tps:
+            assumed.append(
+                f"{readable(own * served.instances, 4)} requests per second are the most that "
+                f"{counted_instances(served.instances)} can serve"
+            )
     routing = _simulated_routing(routing or plan.routing, assumed)
     starts = float(start.seconds if start else plan.request.start_seconds)
     return SimulatedEndpoint(
@@ -305,6 +365,8 @@ def model_of_plan(
         ),
         instance_seconds=starts,
         left_out=tuple(_left_out(plan)),
+        set_times=SetTimes.of(plan),
+        other_peaks=tuple(other_peaks),
         targets=targets,
         measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),

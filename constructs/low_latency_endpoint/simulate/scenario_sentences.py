@@ -17,6 +17,8 @@ from .scenario import Scenario
 from .service_laws import Empirical, Exponential, ServiceLaw, highest_percentile
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
+_MOST_RANGES = 28  # of one sentence: two weeks of two a day
+
 
 def scenario_sentences(
     scenario: Scenario, percentiles: Sequence[float] = (95.0, 99.0)
@@ -181,6 +183,8 @@ def _sentences_of_scaling(scaling: TargetTracking) -> Iterator[str]:
         f"cooldowns {readable(scaling.scale_out_cooldown)} s out and "
         f"{readable(scaling.scale_in_cooldown)} s in"
     )
+    if scaling.limits:
+        yield _sentence_of_limits(scaling)
     yield (
         f"a new instance serves {readable(scaling.instance_seconds)} s after the decision; metrics "
         f"arrive {readable(scaling.metric_delay)} s after their {readable(scaling.period)} s"
@@ -189,6 +193,18 @@ def _sentences_of_scaling(scaling: TargetTracking) -> Iterator[str]:
         f"taking instances away is an update of {readable(scaling.scale_in_seconds)} s, in which "
         "nothing else scales (assumed: AWS states no number)"
     )
+
+
+def _sentence_of_limits(scaling: TargetTracking) -> str:
+    """The ranges that stand later; those of many times by their number and the first ones."""
+    ranges = [
+        f"{limits.minimum} to {limits.maximum} after {readable(limits.at / 60, 5)} minutes"
+        for limits in scaling.limits
+    ]
+    more = len(ranges) - _MOST_RANGES
+    if more > 0:
+        ranges = [*ranges[:_MOST_RANGES], f"and {more} later ones"]
+    return f"minimum and maximum change: {', '.join(ranges)}"
 
 
 def _outage_sentence(outage: ZoneOutage, zones: int) -> str:

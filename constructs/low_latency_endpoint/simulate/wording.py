@@ -91,6 +91,11 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
     ]
 
 
+def with_label(label: str, sentence: str) -> str:
+    """A sentence about one of several peaks."""
+    return f"{label}: {sentence}" if label else sentence
+
+
 def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
     found = verdict(result.percentile(target.percentile), target.model)
     if found == "too near to tell":
@@ -157,9 +162,15 @@ def _column(result: SimulationResult) -> dict[str, str]:
 
 
 def conditional_sentences(
-    model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate], requests: int
+    model: SimulatedEndpoint,
+    found: Mapping[tuple[float, float], Estimate],
+    requests: int,
+    label: str = "",
 ) -> list[str]:
-    """What follows if a call takes so long, where nobody measured it; ``requests`` would tell."""
+    """What follows if a call takes so long, where nobody measured it; ``requests`` would tell.
+
+    ``label`` names the peak, where there are several.
+    """
     target = next((target for target in model.targets if target.percentile == 99.0), None)
     first = (
         "Nobody has measured how long a call takes on one of these instances, so there is no "
@@ -193,7 +204,7 @@ def conditional_sentences(
         )
     return [
         first,
-        *said,
+        *(with_label(label, sentence) for sentence in said),
         "Measure it: low-latency load-test --find-limit, then --from-load-test; or state it: "
         "--service-time.",
     ]
