@@ -350,7 +350,7 @@ def _errors(request: EndpointRequest) -> Iterator[Decision]:
         value=_plain(limit.rate * 100 if not is_token(limit.rate) else limit.rate),
         unit="%",
         rule=(
-            f"{FAST_BURN_RATE:g} times the budget that the objective leaves"
+            f"{readable(FAST_BURN_RATE)} times the budget that the objective leaves"
             if limit.objective is not None
             else "the share of requests that may fail"
         )
