@@ -19,6 +19,11 @@ from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, min
         (milliseconds(Estimate(0.19732, 0.0012)), "197 ± 1.2 ms"),
         (milliseconds(Estimate(612.5, 12)), "612 ± 12 s"),
         (milliseconds(Estimate(0.19732, math.inf)), "too short to tell"),
+        (milliseconds(Estimate(0.0451, 1e-17)), "45.1 ms"),  # rounding
+        (milliseconds(Estimate(0.0000014, 0.0000011)), "0.0014 ± 0.0011 ms"),
+        (milliseconds(Estimate(0.0000014, 0.0000021)), "at most 0.0035 ms"),
+        (minutes(Estimate(120.0, 180.0)), "at most 5"),
+        (minutes(Estimate(120.0, 180.0), 240.0), "at most 4"),
         (minutes(Estimate(1230.0, 45.0)), "20.5 ± 0.75"),
         (minutes(Estimate(1200.0, 0.0)), "20"),
         (verdict(Estimate(0.1, 0.01), 0.2), "within"),

@@ -78,6 +78,10 @@ class Estimate:
         """Whether a value lies within the interval."""
         return self.low <= value <= self.high
 
+    def at_least(self, half_width: float) -> Estimate:
+        """The same with an interval that is no narrower."""
+        return Estimate(self.mean, max(self.half_width, half_width))
+
     def scaled(self, factor: float) -> Estimate:
         """The estimate in another unit."""
         return Estimate(self.mean * factor, self.half_width * abs(factor))

@@ -17,6 +17,7 @@ from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
 from .compilation import loops
 from .estimates import IMPOSSIBLE, Estimate, estimate
+from .kernels import PER_OCTAVE
 from .replication import (
     PERCENTILES,
     UNANSWERED,
@@ -44,6 +45,7 @@ _FIGURES = (
 Job = tuple[Scenario, RunLength, int, int, bool | None]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _SHORTEST = RunLength(16, discard=0.0)  # which calls every loop that a scenario needs
+_BIN = 1 / PER_OCTAVE  # share of a percentile within which its histogram has it
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
 
@@ -167,7 +169,8 @@ class SimulationResult:
         No interval if the runs are too short, or if it would be wider than the latency.
         """
         _check_percentile(percentile)
-        return self._steady(_percentile(percentile), percentile).told
+        found = self._steady(_percentile(percentile), percentile)
+        return found.at_least(_BIN * found.mean).told
 
     @property
     def throughput(self) -> Estimate:
@@ -313,7 +316,8 @@ class Comparison:
         # Nothing falls by more than 100 %: an interval that says so says nothing.
         if too_short or ratio.is_wide:
             return Estimate(ratio.mean - 1, math.inf)
-        return Estimate(ratio.mean - 1, ratio.half_width)
+        change = Estimate(ratio.mean - 1, ratio.half_width)
+        return change if percentile is None else change.at_least(2 * _BIN * ratio.mean)
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""

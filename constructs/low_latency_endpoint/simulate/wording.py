@@ -11,7 +11,7 @@ from ..report import numbers
 from ..report.document import Table
 from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
-from .estimates import Estimate
+from .estimates import ROUNDING, Estimate
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
@@ -30,9 +30,11 @@ def milliseconds(value: Estimate) -> str:
         return f"at most {milliseconds(Estimate(value.high, 0.0))}"
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
-    if half == 0:
+    if half <= ROUNDING * mean:
         return f"{readable(mean, 3)} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
     digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
+    if half < 0.01:
+        digits = min(1 - math.floor(math.log10(half)), 6)
     return (
         f"{mean:,.{digits}f} ± {readable(half, 2)} {unit}"
         if half < 100
