@@ -146,6 +146,25 @@ class LatencyHistogram:
         return self._total / count / _NANOSECONDS if count else math.nan
 
     @property
+    def variance_and_skewness(self) -> tuple[float, float]:
+        """In square seconds, and without a unit; both 0 where all are alike, NaN when empty."""
+        count = self.count
+        if not count:
+            return math.nan, math.nan
+        middles = {index: sum(_bounds(index)) / 2 / _NANOSECONDS for index in self._buckets}
+        mean = sum(middles[index] * samples for index, samples in self._buckets.items()) / count
+        squares = 0.0
+        cubes = 0.0
+        for index, samples in self._buckets.items():
+            from_mean = middles[index] - mean
+            squares += samples * from_mean**2
+            cubes += samples * from_mean**3
+        variance = squares / count
+        if not variance:
+            return 0.0, 0.0
+        return variance, cubes / count / variance**1.5
+
+    @property
     def min(self) -> float:
         """Smallest in seconds, exact; NaN when empty."""
         return self._min / _NANOSECONDS if self._buckets else math.nan

@@ -151,16 +151,23 @@ def quantile_bounds(
 def mean_bounds(
     latencies: LatencyHistogram, confidence: float = CONFIDENCE, samples: int | None = None
 ) -> Bounds:
-    """The mean with its bounds, by the normal law."""
+    """The mean with its bounds, by the normal law; the upper one is corrected for skewness.
+
+    Latencies have a long upper tail. A sample that happens to have little of it has a low mean and
+    a small deviation at once, so the plain upper bound is too low (Chen 1995, the adjusted central
+    limit theorem).
+    """
     count = latencies.count if samples is None else min(samples, latencies.count)
     if not count:
         return Bounds(math.nan, 0.0, math.inf, 0)
-    steps = 200
-    at = latencies.quantiles([(number + 0.5) / steps for number in range(steps)])
     mean = latencies.mean
-    spread = math.sqrt(sum((each - mean) ** 2 for each in at) / steps)
-    half = NormalDist().inv_cdf(confidence) * spread / math.sqrt(count)
-    return Bounds(mean, max(0.0, mean - half), mean + half if count > 1 else math.inf, count)
+    if count == 1:
+        return Bounds(mean, 0.0, math.inf, count)
+    variance, skewness = latencies.variance_and_skewness
+    error = math.sqrt(variance / (count - 1))
+    normal = NormalDist().inv_cdf(confidence)
+    tail = max(0.0, skewness) * (1 + 2 * normal**2) / (6 * math.sqrt(count))
+    return Bounds(mean, max(0.0, mean - normal * error), mean + (normal + tail) * error, count)
 
 
 def _ms(seconds: float) -> float | None:
