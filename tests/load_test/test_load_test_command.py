@@ -323,13 +323,14 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """The limit of one instance, looked for with the settings that ship.
 
     Evenly spaced requests make the capacity a sharp edge; p90 needs few requests. Both keep the
-    search short. In the eight seconds that confirm, three requests a second too many fill the queue.
+    search short. In the seconds that confirm, three requests a second too many fill the queue. Steps of
+    ten seconds show, with a confidence, that a rate below it holds: the plan takes no other.
     """
     folder = tmp_path_factory.mktemp("found")
     result = folder / "result.json"
     settings = _settings(folder, **FOUR_HUNDRED)
     line = (
-        f"load-test {NAME} --find-limit --settings {settings} --constant --duration 4s --alone 2s "
+        f"load-test {NAME} --find-limit --settings {settings} --constant --duration 10s --alone 2s "
         f"--metrics-wait 20s -o {result}"
     )
     with pytest.MonkeyPatch.context() as patched:
@@ -340,7 +341,8 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
             # Whatever holds this machine up, generator or runtime, makes the limit lower, and once
             # in a while so low that it says more about the machine: then again.
             limit = json.loads(result.read_text("utf-8"))["limit"] or {}
-            if not limit.get("problem") and (limit.get("tps_per_instance") or 0) >= LEAST:
+            high_enough = (limit.get("tps_per_instance") or 0) >= LEAST
+            if not limit.get("problem") and high_enough and limit["assured"]:
                 break
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
     return result, ran
@@ -369,9 +371,11 @@ def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
     assert 3 <= simulated.concurrency <= max(5, 1.3 * 93 * simulated.service.mean_seconds)
     assert content["throughput"] == {
         "peak_tps": 400,
-        "tps_per_instance": limit["tps_per_instance"],
+        "tps_per_instance": (limit["assured"] or {})["tps_per_instance"],
         "safety_factor": 1.0,
-        "confidence": limit["confidence"],
+        "confidence": limit[
+            "confidence"
+        ],  # 0.1 % of errors need more requests than these seconds have
         "low": limit["low"],
         "high": limit["high"],
     }
@@ -393,7 +397,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path
 ) -> None:
     result, _ = found
-    tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
+    tps = json.loads(result.read_text("utf-8"))["throughput"]["tps_per_instance"]
     settings = _settings(tmp_path, **FOUR_HUNDRED)
     planned = CliRunner().invoke(
         app,

@@ -64,7 +64,8 @@ def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
     """A real result file whose limit was found by a formula, then changed as the test wants it."""
     report = report_of(limit_plan(SearchPlan(GOAL, 4, instances=1)))
     content = replace(report, target=Target(endpoint, "us-east-1")).to_dict()
-    content["limit"] |= {"tps_per_instance": MEASURED, **changes.pop("limit", {})}
+    found = {"tps_per_instance": MEASURED, "confidence": 0.95}
+    content["limit"] |= found | changes.pop("limit", {})
     file = folder / "result.json"
     file.write_text(json.dumps({**content, **changes}), "utf-8")
     return file
@@ -185,6 +186,85 @@ def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
     code, out, _ = cli(settings, "--from-load-test", bound, "--accept-lower-bound")
     assert code == 0
     assert "an instance may hold more than 187 requests per second" in " ".join(out.split())
+
+
+ASSURED = {
+    "tps_per_instance": 169.0,
+    "concurrency_per_instance": None,
+    "failures": 0.0003,
+    "requests": 10_153,
+    "when": "from 14:03:14 to 14:04:14 UTC",
+}
+
+
+def test_a_limit_without_a_confidence_is_said_first_and_the_lower_rate_is_taken(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    unsure = _result(tmp_path, limit={"confidence": None, "assured": ASSURED})
+    code, out, err = cli(settings, "--from-load-test", unsure, "--write")
+    assert code == 0
+    said = (
+        "sentiment: the limit of 187 requests per second has no confidence; the plan takes 169, "
+        "which held with 95% confidence from 14:03:14 to 14:04:14 UTC"
+    )
+    assert " ".join(out.split()).startswith(f"Careful: {said}")
+    throughput = load_settings(settings).endpoints["sentiment"].throughput
+    assert throughput.tps_per_instance == 169
+    _, out, err = cli(settings, "--from-load-test", unsure, "--json")
+    content = json.loads(out)
+    assert said in err
+    assert content["endpoints"]["sentiment"]["warnings"][0] in said
+    assert content["from_load_test"]["caution"] in said
+    assert content["from_load_test"]["tps_per_instance"] == 169
+    _, out, _ = cli(settings, "--from-load-test", unsure, "--markdown")
+    assert "has no confidence" in out.splitlines()[0]
+    other = tmp_path / "other.yaml"
+    other.write_text(SHIPPED, "utf-8")
+    _, out, _ = cli(settings, "--from-load-test", unsure, "--against", other)
+    assert " ".join(out.split()).startswith(f"Careful: {said}")
+    _, _, err = cli(settings, "--from-load-test", unsure, "--against", other, "--json")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (
+            {"assured": {**ASSURED, "failures": 0.0025, "requests": 1_200}},
+            "whose latency held with 95% confidence from 14:03:14 to 14:04:14 UTC; none of 1,200 "
+            "requests failed, which shows that at most 0.25 % do, not 0.1 %",
+        ),
+        (
+            {"assured": ASSURED, "unsteady": "0.4% missed, and 18.8% missed"},
+            "has no confidence: the endpoint did not answer alike at all times (0.4% missed, and "
+            "18.8% missed); the plan takes 169",
+        ),
+    ],
+)
+def test_why_a_limit_has_no_confidence_is_said(
+    cli: Cli, settings: Path, tmp_path: Path, limit: dict[str, Any], said: str
+) -> None:
+    unsure = _result(tmp_path, limit={"confidence": None, **limit})
+    _, out, _ = cli(settings, "--from-load-test", unsure, "--json")
+    assert said in json.loads(out)["endpoints"]["sentiment"]["warnings"][0]
+
+
+@pytest.mark.parametrize("assured", [None, {**ASSURED, "tps_per_instance": None}])
+@pytest.mark.parametrize("options", [(), ("--accept-lower-bound",)])
+def test_a_limit_with_nothing_to_answer_for_is_refused(
+    cli: Cli, settings: Path, tmp_path: Path, assured: Any, options: tuple[str, ...]
+) -> None:
+    unsure = _result(tmp_path, limit={"confidence": None, "assured": assured})
+    code, _, err = cli(settings, "--from-load-test", unsure, "--write", *options)
+    assert (code, "LLT180" in err, "--duration" in err) == (2, True, True)
+    assert settings.read_text("utf-8") == SHIPPED
+
+
+def test_a_limit_with_a_confidence_needs_no_caution(cli: Cli, settings: Path, result: Path) -> None:
+    _, out, _ = cli(settings, "--from-load-test", result, "--json")
+    content = json.loads(out)
+    assert content["from_load_test"]["caution"] == ""
+    assert not any("confidence" in text for text in content["endpoints"]["sentiment"]["warnings"])
 
 
 def _without_throughput() -> str:

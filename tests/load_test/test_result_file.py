@@ -90,14 +90,15 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     assert content["limit"]["low"] <= content["limit"]["high"]
     assert content["throughput"]["peak_tps"] == 1000
-    assert {name: content["throughput"][name] for name in ("confidence", "low", "high")} == {
-        name: content["limit"][name] for name in ("confidence", "low", "high")
+    assert content["limit"]["confidence"] == content["throughput"]["confidence"] == 0.95
+    assert {name: content["throughput"][name] for name in ("low", "high")} == {
+        name: content["limit"][name] for name in ("low", "high")
     }
     # Every step comes back with its whole histograms.
     assert [StepResult.of_dict(each).latency for each in content["steps"]] == [
         each.result.latency for each in report.run.steps
     ]
-    assert content["steps"][1]["judgement"]["outcome"] == "held"
+    assert content["steps"][1]["judgement"]["kept"], "it shows the way"
     assert len(content["steps"][1]["timeline"]) == len(report.run.steps[1].timeline)
 
 
@@ -144,7 +145,7 @@ def test_a_line_for_each_step() -> None:
     lines = steps_csv(report).splitlines()
     assert len(lines) == 1 + len(report.run.steps)
     first = dict(zip(lines[0].split(","), lines[2].split(","), strict=True))
-    assert (first["purpose"], first["outcome"], first["p50_ms"]) == ("rise", "held", "20")
+    assert (first["purpose"], first["outcome"], first["p50_ms"]) == ("rise", "unclear", "20")
 
 
 def test_the_line_holds_what_is_flagged() -> None:

@@ -121,7 +121,7 @@ def test_a_plan_is_steps_or_a_search() -> None:
 
 def test_a_stream_is_judged_by_its_first_byte() -> None:
     def outcome(goal: dict[str, float], share: float) -> str:
-        plan = rate_plan([100], seconds=20, goal=LatencyGoal(goal), alone_seconds=0)
+        plan = rate_plan([100], seconds=40, goal=LatencyGoal(goal), alone_seconds=0)
         (step,) = run(plan, FakeGenerator(first_byte_share=share)).steps
         assert step.judgement.bounds["ttfb-p99"].value == pytest.approx(
             share * step.result.latency.percentile(99), rel=0.01
@@ -170,7 +170,7 @@ def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
     held: list[float] = []
 
     def emit(event: StepEvent) -> None:
-        if event.measured and event.measured.judgement.outcome == "held":
+        if event.measured and event.measured.judgement.kept:
             held.append(event.measured.offered or 0.0)
         stops = event.began if between else event.progress
         if len(held) > 3 and stops:  # one caller, and three rates
@@ -180,13 +180,13 @@ def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
     assert done.interrupted
     assert not done.held
     assert (done.limit.rate, done.limit.lower_bound) == (max(held), True)
-    assert (done.limit.confirmed, done.limit.confidence) == (False, 0.8), "what only shows the way"
+    assert (done.limit.confirmed, done.limit.confidence) == (False, None), "it shows the way"
     file = tmp_path / "result.json"
     write_text(file, LoadTestReport(Target("sentiment", "us-east-1"), done).to_json())
     with refused("LLT138"):
         read_found_limit(file)
-    found = read_found_limit(file, accept_lower_bound=True)
-    assert found.tps_per_instance == pytest.approx(max(held) / 2, rel=0.01)
+    with refused("LLT180"):
+        read_found_limit(file, accept_lower_bound=True)
 
 
 def test_how_long_is_left_is_said_before_each_step_and_is_true() -> None:

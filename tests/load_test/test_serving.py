@@ -138,7 +138,7 @@ def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.Mon
 
 
 def test_another_fleet_than_the_planned_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    aws, plan = FakeAws(instances=[1], scaled=False), confirm_plan(40, GOAL, seconds=20)
+    aws, plan = FakeAws(instances=[1], scaled=False), confirm_plan(40, GOAL, seconds=80)
     for planned, said in ((8, True), (1, False), (None, False)):
         warned: list[str] = []
         options = {"warn": warned.append, "planned_instances": planned}

@@ -119,9 +119,11 @@ def tokens(ttft: float, gap: float, streams: int = 400, each: int = 50, **more: 
 
 
 WHOLE = LatencyHistogram.of([3.0] * 400)
+#: Of 400 requests without a failure at most 0.75 % fail: 0.9925 ** 400 is 4.9 %.
+FEW = replace(GOAL, allowed_errors=0.0075)
 
 
-def outcome(found: TokenResult, goal: LatencyGoal = GOAL) -> str:
+def outcome(found: TokenResult, goal: LatencyGoal = FEW) -> str:
     return judge(goal, Measurement(latency=WHOLE, sent=400, tokens=found)).outcome
 
 
@@ -342,7 +344,7 @@ def test_streams_under_way_are_not_late_and_a_search_settles_until_answers_end()
     generator = TokenGenerator(service=3.0, workers=1_000, variation=0, limits=goal.limits)
     plan = limit_plan(SearchPlan(goal, 20, instances=1, first_rate=20, highest_rate=20))
     done = run(plan, generator)
-    assert [each.judgement.outcome for each in done.loads if each.purpose == "rise"] == ["held"]
+    assert [each.judgement.kept for each in done.loads if each.purpose == "rise"] == [True]
     assert all(step.settle_seconds >= 6 for step in generator.steps if step.users is None)
 
 

@@ -217,6 +217,8 @@ def _plan(path: Path, options: PlanOptions) -> None:
         return
     adopted = _adopted(path, options)
     settings = _loaded(path, options) if adopted is None else adopted.settings_after
+    if adopted is not None and adopted.caution:
+        _say_first(adopted, options)
     different = failed = False
     if options.against is not None:
         comparison, failed = _compared(path, settings, options)
@@ -286,6 +288,17 @@ def _show(
         if not (options.verbose or options.markdown):
             typer.echo("-v shows every decision with its rule and its source.")
     return any(plan.warnings for plan in plans.values())
+
+
+def _say_first(adopted: AdoptedMeasurement, options: PlanOptions) -> None:
+    """Say what the measured value does not tell, before the plan that rests on it."""
+    from ..report.document import Document, Sentence
+
+    said = f"Careful: {adopted.key}: {adopted.caution}."
+    if options.json:
+        typer.echo(said, err=True)
+        return
+    print_document(Document("", [Sentence(said, "careful")]), markdown=options.markdown)
 
 
 def _document(
@@ -433,6 +446,7 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
         "source": adopted.source,
         **adopted.measured,
         "how": adopted.how,
+        "caution": adopted.caution,
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
         "deploying": {"effect": effect.word, "text": said},

@@ -16,6 +16,7 @@ from .engine.steps import Progress, finite, most_frequent
 from .search.bounds import quantile_bounds
 from .search.judging import histogram_of
 from .search.limit_search import Limit
+from .search.limit_wording import plan_takes, without_confidence
 from .search.measured_steps import MeasuredStep, turns_line
 from .search.result_file import LoadTestReport, write_text
 from .search.run_plans import SearchPlan
@@ -164,7 +165,7 @@ def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
         lines.append(
             "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
         )
-    elif limit is not None and limit.usable and not report.invalid:
+    elif limit is not None and limit.usable and limit.assured and not report.invalid:
         lines.append(
             "Into the plan: low-latency plan --from-load-test "
             f"{written or 'result.json (write it with -o)'}"
@@ -174,19 +175,20 @@ def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
 
 
 def _held(report: LoadTestReport) -> Iterator[str]:
+    """What an instance held, and what of that is certain."""
     limit = report.run.limit
-    if limit is not None and limit.usable and not report.invalid:
-        low, high = limit.to_dict()["low"], limit.to_dict()["high"]
-        sure = limit.confidence
-        yield (
-            f"One instance held {readable(low, 4)} requests a second "
-            + ("in what was measured" if sure is None else f"with {sure:.0%} confidence")
-            + (
-                "; no rate tried missed the goal."
-                if high is None
-                else f", not {readable(high, 4)}."
-            )
-        )
+    if limit is None or not limit.usable or report.invalid:
+        return
+    limits = limit.to_dict()
+    low = readable(limits["low"], 4)
+    sure = limit.confidence
+    how = "in what was measured" if sure is None else f"with {sure:.0%} confidence"
+    missed = "; no rate tried missed the goal."
+    if limits["high"] is not None:
+        missed = f", not {readable(limits['high'], 4)}."
+    yield f"One instance held {low} requests a second {how} {limit.when}{missed}"
+    if sure is None:
+        yield plan_takes(limit, report.run.goal)
 
 
 def _looked_at(report: LoadTestReport) -> Iterator[Part]:
@@ -234,6 +236,7 @@ def verdict(report: LoadTestReport) -> str:
     name = highest.result.step.name
     if highest.judgement.outcome == "unclear":
         few = any(math.isinf(bound.high) for bound in highest.judgement.bounds.values())
+        few = few or highest.judgement.latency_held
         seen = "kept" if highest.judgement.kept else "missed"
         why = "too few requests" if few else "too near the target"
         return f"{name} {seen} the goal in this step; {why} to say more"
@@ -252,6 +255,8 @@ def tone(report: LoadTestReport) -> Tone:
 def _limit(limit: Limit, search: SearchPlan | None) -> str:
     if not limit.found:
         return f"No limit found: {limit.problem}"
+    if not limit.lower_bound and limit.confidence is None:
+        return without_confidence(limit)
     if not limit.lower_bound:
         return f"One instance holds {readable(limit.tps_per_instance)} requests a second"
     asked = f" (--up-to {readable(search.highest_rate)})" if search is not None else ""

@@ -13,7 +13,10 @@ from ...errors.impossible import out_of_range, outside, refuse
 from ...simulate.estimates import ROUNDING, student_quantile
 from ..engine.latencies import IMPOSSIBLE, LatencyHistogram
 
-CONFIDENCE = 0.95  # of each bound on its own
+#: Of each bound on its own. A step holds when the bound of every target holds, so this is also the
+#: confidence that all targets are met: whichever of them is missed, its own bound says that it is
+#: met with a chance of at most 5 % (an intersection-union test; Berger 1982).
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,25 @@ class Bounds:
 def samples_for(quantile: float, confidence: float = CONFIDENCE) -> int:
     """Fewest requests that can show a quantile to be within a target: none of them may miss it."""
     return math.ceil(math.log(1 - confidence) / math.log(quantile))
+
+
+def requests_needed(failed: int, share: float, confidence: float = CONFIDENCE) -> int:
+    """Fewest requests of which so many may fail and still show that at most ``share`` do."""
+    if failed == 0:
+        return samples_for(1 - share, confidence)
+    alpha = 1 - confidence
+    too_few = failed
+    enough = 2 * samples_for(1 - share, confidence)
+    while 1 - binomial_tail(enough, failed + 1, share) > alpha:
+        too_few = enough
+        enough *= 2
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if 1 - binomial_tail(middle, failed + 1, share) > alpha:
+            too_few = middle
+        else:
+            enough = middle
+    return enough
 
 
 def rank_bounds(samples: int, quantile: float, confidence: float = CONFIDENCE) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from .judging import (
     INTER_TOKEN,
     Judgement,
     LatencyGoal,
+    Outcome,
     histogram_of,
     is_mean,
     piles_up,
@@ -30,6 +31,8 @@ _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 #: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _SLOW = 90.0
+#: Random arrivals may be fewer than are due.
+_MORE = 1.05
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,16 @@ class Looks:
     seconds: tuple[float, ...]  # that count, at each look; the last is the step's end
     misses: tuple[float, ...]  # chance of a wrong verdict at each look; 0 where there can be none
     holds: tuple[float, ...]
-    # seconds from which on it is as long as it should be: it ends when even twice as long would
-    # not tell
+    # seconds from which on it is as long as it should be: it ends when the rest would not tell
     whole: float
     hopes_until: float
+    latency_ends: float  # seconds in which its latency must have become clear
+    # whether it confirms; another step shows the way, and may be wrong more often
+    confirms: bool = False
+    # whether it shows the share of errors too; where it does not, no more than that share may fail
+    # in it, and none at all in one that confirms
+    covers_errors: bool = False
+    failures_worth: float = 1.0  # how many failed at once in the steps before
 
 
 def looks_of(
@@ -53,30 +62,69 @@ def looks_of(
     *,
     hold_error: float,
     holds_from: float = 0.0,
+    latency_ends: float | None = None,
+    failures_worth: float = 1.0,
 ) -> Looks:
-    """When a step of that rate is looked at."""
-    moments = []
-    at = max(EARLIEST, _BLOCK_ANSWERS / rate)
-    while at <= _LAST_LOOK * seconds:
-        moments.append(at)
-        at *= _LOOK_AGAIN
-    at = seconds
-    while at <= _LAST_LOOK * longest:
-        moments.append(at)
-        at *= _LOOK_AGAIN
-    moments.append(longest)
-    moments = sorted({*moments, *([holds_from] if holds_from else [])})
+    """When a step of that rate is looked at; one with ``holds_from`` confirms.
+
+    Returns
+    -------
+    Looks
+        Without ``covers_errors`` where the whole step has too few requests to show their share.
+    """
     # Half of it to the first look that has the requests for it: far below the limit it decides.
     quantiles = [quantile_of(name) for name in goal.targets if not is_mean(name)]
     needed = max((samples_for(quantile, 1 - hold_error / 2) for quantile in quantiles), default=30)
-    possible = [moment for moment in moments if moment >= max(holds_from, needed / rate)]
+    first_hold = max(holds_from, needed / rate)
+    for_errors = _MORE * errors_need(goal, failures_worth) / rate
+    confirms = holds_from > 0
+    covers_errors = confirms and for_errors <= longest
+    if covers_errors:
+        first_hold = max(first_hold, for_errors)
+    moments = _moments(seconds, longest, rate, first_hold if confirms else 0.0)
+    possible = [moment for moment in moments if moment >= first_hold]
     holds = [
         0.0 if moment not in possible else hold_error / 2 / len(possible) for moment in moments
     ]
     if possible:
         holds[moments.index(possible[0])] += hold_error / 2
     misses = [(1 - goal.confidence) / len(moments)] * len(moments)
-    return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, holds_from or seconds)
+    return Looks(
+        tuple(moments),
+        tuple(misses),
+        tuple(holds),
+        whole=seconds,
+        hopes_until=holds_from or seconds,
+        latency_ends=latency_ends or longest,
+        confirms=confirms,
+        covers_errors=covers_errors,
+        failures_worth=failures_worth,
+    )
+
+
+def errors_need(goal: LatencyGoal, failures_worth: float) -> float:
+    """Fewest requests of a confirming step that can show the allowed share of errors."""
+    if not goal.allowed_errors:
+        return 0.0
+    # The first look that may hold has half of the chance of error.
+    confidence = 1 - (1 - goal.confidence) / 2
+    return failures_worth * samples_for(1 - goal.allowed_errors, confidence)
+
+
+def _moments(seconds: float, longest: float, rate: float, first_hold: float) -> list[float]:
+    """The seconds at which a step is looked at, in order."""
+    moments = {longest}
+    at = max(EARLIEST, _BLOCK_ANSWERS / rate)
+    while at <= _LAST_LOOK * seconds:
+        moments.add(at)
+        at *= _LOOK_AGAIN
+    at = seconds
+    while at <= _LAST_LOOK * longest:
+        moments.add(at)
+        at *= _LOOK_AGAIN
+    if 0 < first_hold < longest:
+        moments.add(first_hold)
+    return sorted(moments)
 
 
 def blocks_of(seconds: Iterable[Progress]) -> list[Measurement]:
@@ -113,6 +161,13 @@ def _late(
     ]
 
 
+def worth_of_failures(blocks: Sequence[Measurement]) -> float:
+    """How many requests are worth an independent one, to tell how many fail: by their clusters."""
+    answered = [block.answered for block in blocks]
+    failed = [block.failed for block in blocks]
+    return design_effect(answered, failed)
+
+
 class EarlyVerdict:
     """Follows a step second by second, and says when its verdict is certain."""
 
@@ -125,7 +180,13 @@ class EarlyVerdict:
         self._under_way: list[float] = []
         self._next = 0
         self._counted = 0.0
+        self._latency_held = False  # at one of the looks
         self.verdict: Literal["held", "broken", "unclear", ""] = ""
+
+    @property
+    def failures_worth(self) -> float:
+        """How many failed at once in the steps before."""
+        return self._looks.failures_worth
 
     def add(self, second: Progress) -> bool:
         """Take a second of the step; whether its verdict is certain."""
@@ -146,9 +207,12 @@ class EarlyVerdict:
         return bool(self.verdict)
 
     def _look(self, at: int) -> None:
+        error = self._looks.holds[at]
+        latency_holds = bool(error) and self._latency_holds(error)
+        self._latency_held = self._latency_held or latency_holds
         if self._misses(self._looks.misses[at]):
             self.verdict = "broken"
-        elif self._looks.holds[at] and self._holds(self._looks.holds[at]):
+        elif latency_holds and self._failures_hold(error):
             self.verdict = "held"
         elif self._counted >= self._looks.hopes_until and self._hopeless(
             max(self._looks.misses[at:]), max(self._looks.holds[at:])
@@ -156,27 +220,44 @@ class EarlyVerdict:
             self.verdict = "unclear"
 
     def judged(self, whole: Judgement) -> Judgement:
-        """The judgement of all that was measured, with the verdict that ended the step."""
+        """The judgement of all that was measured, with the verdict that ended the step.
+
+        Returns
+        -------
+        Judgement
+            ``held`` only of a step that confirms, with the goal's confidence in every target.
+        """
         # The generator's own limit comes first, and what only the last answers showed counts.
         if not self.verdict:  # it came to its end, which need not be that of a second
             self._counted = max(self._counted, self._looks.seconds[-1])
             self._look(len(self._looks.seconds) - 1)
         if whole.outcome == "client-bound":
             return replace(whole, kept=whole.kept or self.verdict == "held")
-        verdict = self.verdict or "unclear"
-        if verdict == "held" and not whole.kept:
-            return replace(whole, outcome="unclear")
         after = f"after {self._counted:.0f} s"
-        said, reasons = f"certain {after}", whole.reasons
-        if verdict == "unclear":
-            said = f"not clear {after}"
-            if self.verdict:
-                said += ", nor would it be after twice the time"
-        elif verdict == "held" and whole.outcome == "unclear":
-            said = f"held with {1 - sum(self._looks.holds):.0%} confidence {after}, enough to go on"
+        if self.verdict == "broken":
+            reasons = (f"certain {after}", *whole.reasons)
+            return replace(whole, outcome="broken", reasons=reasons, kept=False, latency_held=False)
+        latency_held = self._looks.confirms and self._latency_held and whole.kept
+        unclear = replace(whole, outcome="unclear", latency_held=latency_held)
+        if self.verdict == "held" and whole.kept:
+            return self._held(unclear, whole.outcome, after)
+        said = f"not clear {after}"
+        if self.verdict == "unclear":
+            said += ", nor would it be at its end"
+        return replace(unclear, reasons=(said, *whole.reasons))
+
+    def _held(self, unclear: Judgement, at_once: Outcome, after: str) -> Judgement:
+        """The judgement of a step that held as well as it was to."""
+        said = f"held with {1 - sum(self._looks.holds):.0%} confidence {after}"
+        if self._looks.covers_errors:
+            return replace(unclear, outcome="held", reasons=(f"all {said}", *unclear.reasons))
+        said = f"latency {said}"
+        reasons = unclear.reasons
+        if not self._looks.confirms:
+            said += ", enough to go on"
+        if not self._looks.confirms and at_once == "unclear":
             reasons = tuple(f"with {self._goal.confidence:.0%}: {reason}" for reason in reasons)
-        kept = whole.kept and verdict != "broken"
-        return replace(whole, outcome=verdict, reasons=(said, *reasons), kept=kept)
+        return replace(unclear, reasons=(said, *reasons))
 
     def _whole(self) -> list[Measurement]:
         return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]
@@ -230,15 +311,12 @@ class EarlyVerdict:
             return 0
         return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))
 
-    def _holds(self, alpha: float) -> bool:
+    def _latency_holds(self, alpha: float) -> bool:
+        """Whether all targets but that of errors are met, with that chance of error."""
         # A step that is as long as it should be is judged by its requests, however few seconds.
         whole = self._counted >= self._looks.whole
-        blocks = self._blocks if whole else self._whole()
-        failed, answered = (
-            sum(getattr(block, n) for block in blocks) for n in ("failed", "answered")
-        )
-        bears = self._goal.allowed_errors if whole else 0.0
-        if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
+        blocks = self._judged_blocks()
+        if not whole and len(blocks) < _FEWEST_BLOCKS:
             return False
         waiting = any(self._waiting(*target) for target in self._goal.targets.items())
         if waiting or self._overloaded():
@@ -251,6 +329,26 @@ class EarlyVerdict:
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
         )
 
+    def _failures_hold(self, alpha: float) -> bool:
+        """Whether no more fail than may: with that chance of error in a step that is to show it.
+
+        Each target has the whole chance of error: see :data:`.bounds.CONFIDENCE`.
+        """
+        blocks = self._judged_blocks()
+        answered = [block.answered for block in blocks]
+        failed = [block.failed for block in blocks]
+        allowed = self._goal.allowed_errors
+        if self._looks.covers_errors and allowed:
+            worth = max(self._looks.failures_worth, worth_of_failures(blocks))
+            return few_enough(answered, failed, worth, allowed, alpha)
+        if self._looks.confirms or self._counted < self._looks.whole:
+            return not any(failed)
+        return sum(failed) <= allowed * sum(answered)
+
+    def _judged_blocks(self) -> list[Measurement]:
+        """Every block of a step that is as long as it should be; before, those that are whole."""
+        return self._blocks if self._counted >= self._looks.whole else self._whole()
+
     def _keeps(self, name: str, target: float, blocks: Sequence[Measurement], alpha: float) -> bool:
         histograms = [block.histogram(histogram_of(name)) for block in blocks]
         if not all(histogram.count for histogram in histograms):
@@ -262,22 +360,30 @@ class EarlyVerdict:
         return few_enough(*_late(blocks, name, target), worth, 1 - quantile_of(name), alpha)
 
     def _hopeless(self, miss_error: float, hold_error: float) -> bool:
-        """Whether even twice the time would not tell, if all goes on as it did."""
-        longer = self._looks.seconds[-1] / self._counted
-        if longer <= 1 or self._overloaded():
+        """Whether the rest of the step would not tell, if all goes on as it did."""
+        ends = self._looks.seconds[-1]
+        if self._counted >= ends or self._overloaded():
             return False
+        # A step that goes on for the sake of its errors does so while its latency holds.
+        longer = max(1.0, self._looks.latency_ends / self._counted)
         blocks = self._whole()
         for name, target in self._goal.targets.items():
             if is_mean(name):
                 continue
             counts, late = _late(blocks, name, target)
-            share, worth = 1 - quantile_of(name), worth_of(blocks, name, target)
+            share = 1 - quantile_of(name)
+            worth = worth_of(blocks, name, target) / longer
             if not (
-                few_enough(counts, late, worth / longer, share, hold_error)
-                or too_many(counts, late, share, miss_error, worth / longer)
+                few_enough(counts, late, worth, share, hold_error)
+                or too_many(counts, late, share, miss_error, worth)
             ):
                 return True
-        return False
+        if not self._looks.covers_errors or not self._goal.allowed_errors:
+            return False
+        answered = [block.answered for block in blocks]
+        failed = [block.failed for block in blocks]
+        worth = max(self._looks.failures_worth, worth_of_failures(blocks)) * self._counted / ends
+        return not few_enough(answered, failed, worth, self._goal.allowed_errors, hold_error)
 
 
 def bad_of(blocks: Sequence[Measurement]) -> tuple[list[int], list[int]]:

@@ -11,11 +11,19 @@ from typing import Any, Literal
 from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import milliseconds, readable
-from ..engine.latencies import LatencyHistogram
 from ..engine.measurement import Measurement
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
-from .bounds import CONFIDENCE, Bounds, binomial_tail, mean_bounds, quantile_bounds, share_bounds
+from .bounds import (
+    CONFIDENCE,
+    Bounds,
+    binomial_tail,
+    few_enough,
+    mean_bounds,
+    quantile_bounds,
+    requests_needed,
+    share_bounds,
+)
 
 LATENCY_NEEDED = rule(
     "LLT110",
@@ -46,6 +54,8 @@ PREFIXES = {
     PER_TOKEN: "per_token",
 }
 GOODPUT = "goodput"
+#: Beside the statistics' names: how many requests are worth an independent one among the failed.
+FAILURES = "failures"
 _GOOD = ((FIRST_TOKEN,), (INTER_TOKEN, PER_TOKEN))
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
@@ -66,7 +76,7 @@ class LatencyGoal:
     allowed_errors : float
         Share of requests that may fail. By default 0.001.
     confidence : float
-        With which a bound is meant. By default 0.95.
+        With which a step holds: that every target is met, the share of errors too. By default 0.95.
 
     Raises
     ------
@@ -167,6 +177,9 @@ class Judgement:
     kept: bool = False
     # share of the requests that were good ones, where the goal asks for one
     goodput: Bounds | None = None
+    failures: Bounds | None = None  # share of requests that fail; ``None`` where none was sent
+    # whether all targets but the share of errors are met, with the confidence
+    latency_held: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
@@ -178,6 +191,8 @@ class Judgement:
             "kept": self.kept,
             "statistics": {name: bound.to_dict() for name, bound in self.bounds.items()},
             "goodput": None if self.goodput is None else self.goodput.share_to_dict(),
+            "failures": None if self.failures is None else self.failures.share_to_dict(),
+            "latency_held": self.latency_held,
         }
 
 
@@ -223,56 +238,70 @@ def judge(
     worth: Mapping[str, float] | None = None,
     piling_up: bool = False,
 ) -> Judgement:
-    """Judge a step; ``worth``, by statistic: how many requests are worth one independent one."""
-    failed, sent, tokens = measured.failed, measured.sent, measured.tokens
-    streams = tokens.per_token.count if tokens is not None else None
-    bounds = {
-        name: _bounds(
-            name,
-            measured.histogram(histogram_of(name)),
-            goal.confidence,
-            (worth or {}).get(name),
-            streams if name.startswith(INTER_TOKEN) else None,
-        )
-        for name in goal.targets
-    }
-    wanted = goal.goodput
-    good = None
-    if wanted is not None and tokens is not None:
-        one = (worth or {}).get(GOODPUT, 1.0)
-        good = share_bounds(round(tokens.good / one), round(sent / one), goal.confidence)
-        good = replace(good, value=tokens.good / max(sent, 1))
+    """Judge a step; ``worth``, by statistic: how many requests are worth one independent one.
+
+    Returns
+    -------
+    Judgement
+        ``held`` only where every target is met with the goal's confidence, the share of errors too.
+    """
+    worth = worth or {}
+    failed = measured.failed
+    sent = measured.sent
+    bounds = _bounds_of_targets(goal, measured, worth)
+    good = _goodput(goal, measured, worth)
+    failures = failure_bounds(failed, sent, worth.get(FAILURES, 1.0), goal.confidence)
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in measured.errors.items() if kind[:3].isdigit())
-    by_errors = _errors(goal, answered if client_bound else failed, sent)
+    too_many = _too_many_failed(goal, answered if client_bound else failed, sent)
     rising = rises(p50_by_second)
     overloaded = rising or piling_up
-    kept = not (overloaded or _errors(goal, failed, sent)) and all(
-        bound.value <= goal.targets[name] for name, bound in bounds.items()
+    judgement = Judgement(
+        "unclear",
+        bounds=bounds,
+        rising=rising,
+        kept=not overloaded and _kept(goal, measured, bounds, good),
+        goodput=good,
+        failures=failures,
     )
-    if wanted is not None:
-        kept = kept and good is not None and good.value >= wanted
-    if client_bound and by_errors != "broken":
-        kept = kept and sent >= measured.intended
-        return Judgement("client-bound", tuple(client_bound), bounds, kept=kept, goodput=good)
+    if client_bound and not too_many:
+        return replace(
+            judgement,
+            outcome="client-bound",
+            reasons=tuple(client_bound),
+            kept=judgement.kept and sent >= measured.intended,
+            rising=False,
+        )
     broken, unclear, held = _against(goal, bounds, good, overloaded)
-    if by_errors:
-        kinds = f": {most_frequent(measured.failures)}"
-        text = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
-        (broken if by_errors == "broken" else unclear).insert(0, text)
+    if too_many:
+        broken.insert(0, failures_text(measured, failures))
     if broken:
-        return Judgement(
-            "broken", tuple(broken), bounds, by_errors == "broken", rising, goodput=good
+        return replace(
+            judgement, outcome="broken", reasons=tuple(broken), errors=too_many, kept=False
         )
     if rising:
         unclear.append("latency still rose when the step ended")
     if piling_up:
         unclear.append("ever more requests were under way: answers did not keep pace")
+    judgement = replace(judgement, latency_held=not unclear)
+    if few_failures(goal, failed, sent, worth.get(FAILURES, 1.0)):
+        held.append(failures_text(measured, failures))
+    else:
+        unclear.insert(0 if failed else len(unclear), why_unclear(goal, measured, failures))
     if unclear:
-        return Judgement("unclear", tuple(unclear), bounds, False, rising, kept, good)
-    return Judgement(
-        "held", tuple(held) or ("no more errors than allowed",), bounds, kept=True, goodput=good
-    )
+        return replace(judgement, reasons=tuple(unclear))
+    return replace(judgement, outcome="held", reasons=tuple(held))
+
+
+def _kept(
+    goal: LatencyGoal, measured: Measurement, bounds: Mapping[str, Bounds], good: Bounds | None
+) -> bool:
+    """Whether what was measured is within the goal, for certain or not."""
+    if measured.failed > goal.allowed_errors * measured.sent:
+        return False
+    if goal.goodput is not None and (good is None or not good.value >= goal.goodput):
+        return False
+    return all(bound.value <= goal.targets[name] for name, bound in bounds.items())
 
 
 def _against(
@@ -302,35 +331,106 @@ def _against(
     return broken, unclear, held
 
 
-def _bounds(
-    statistic: str,
-    latencies: LatencyHistogram,
-    confidence: float,
-    worth: float | None,
-    samples: int | None,
-) -> Bounds:
-    if worth is not None:
-        samples = max(1, int(latencies.count / worth))
+def _bounds_of_targets(
+    goal: LatencyGoal, measured: Measurement, worth: Mapping[str, float]
+) -> dict[str, Bounds]:
+    """The bounds of each statistic that has a target."""
+    tokens = measured.tokens
+    bounds = {}
+    for name in goal.targets:
+        latencies = measured.histogram(histogram_of(name))
+        samples = None
+        # Gaps of one stream depend on each other: a stream counts once.
+        if name.startswith(INTER_TOKEN) and tokens is not None:
+            samples = tokens.per_token.count
+        if name in worth:
+            samples = max(1, int(latencies.count / worth[name]))
+        if is_mean(name):
+            bounds[name] = mean_bounds(latencies, goal.confidence, samples)
+        else:
+            bounds[name] = quantile_bounds(latencies, quantile_of(name), goal.confidence, samples)
+    return bounds
+
+
+def _goodput(goal: LatencyGoal, measured: Measurement, worth: Mapping[str, float]) -> Bounds | None:
+    """The share of good answers with its bounds; ``None`` where the goal has none."""
+    if goal.goodput is None or measured.tokens is None:
+        return None
+    sent = measured.sent
+    good = measured.tokens.good
+    one = worth.get(GOODPUT, 1.0)
+    samples = math.floor(sent / one)
+    hits = max(0, samples - math.ceil((sent - good) / one))
+    bounds = share_bounds(hits, samples, goal.confidence)
+    return replace(bounds, value=good / max(sent, 1))
+
+
+def failure_bounds(failed: int, sent: int, worth: float, confidence: float) -> Bounds | None:
+    """The share of requests that fail, with its bounds; ``None`` where none was sent."""
+    if not sent:
+        return None
+    samples = max(1, math.floor(sent / worth))
+    hits = min(samples, math.ceil(failed / worth))
+    return replace(share_bounds(hits, samples, confidence), value=failed / sent)
+
+
+def few_failures(goal: LatencyGoal, failed: int, sent: int, worth: float = 1.0) -> bool:
+    """Whether so few failed that no more than the allowed share do, with the goal's confidence.
+
+    A goal of no errors is one for the requests that were sent: no number of them shows that no
+    other one will ever fail.
+    """
+    if goal.allowed_errors == 0:
+        return failed == 0
+    return few_enough([sent], [failed], worth, goal.allowed_errors, 1 - goal.confidence)
+
+
+def failures_text(measured: Measurement, failures: Bounds | None) -> str:
+    """How many failed, and what that shows."""
+    failed = measured.failed
+    sent = measured.sent
+    if not failed:
+        said = f"none of {sent:,} requests failed"
+        return said if failures is None else f"{said}: at most {percent_at_most(failures.high)} do"
+    kinds = most_frequent(measured.failures)
+    return f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}): {kinds}"
+
+
+def why_unclear(goal: LatencyGoal, measured: Measurement, failures: Bounds | None) -> str:
+    """Why it is not certain that no more fail than may, and how many requests would show it."""
+    said = failures_text(measured, failures)
+    allowed = goal.allowed_errors
+    if measured.failed > allowed * measured.sent or failures is None:
+        return said
+    if measured.failed:
+        said = f"{said}; at most {percent_at_most(failures.high)} do"
+    worth = measured.sent / failures.samples
+    needed = requests_needed(math.ceil(measured.failed / worth), allowed, goal.confidence)
     return (
-        mean_bounds(latencies, confidence, samples)
-        if is_mean(statistic)
-        else quantile_bounds(latencies, quantile_of(statistic), confidence, samples)
+        f"{said}; {math.ceil(needed * worth):,} requests with as few failures would show at most "
+        f"{readable(100 * allowed)} %"
     )
+
+
+def percent_at_most(share: float) -> str:
+    """A bound from above in percent, rounded up to two digits."""
+    percent = 100 * share
+    unit = 10.0 ** (math.floor(math.log10(percent)) - 1)
+    return f"{readable(math.ceil(percent / unit - 1e-9) * unit, 3)} %"
 
 
 def _share(bounds: Bounds) -> str:
     return f"{bounds.value:.1%} ({bounds.low:.1%} to {bounds.high:.1%})"
 
 
-def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:
-    """Whether errors break the goal, or may."""
-    if not sent or failed / sent <= goal.allowed_errors:
-        return ""
+def _too_many_failed(goal: LatencyGoal, failed: int, sent: int) -> bool:
+    """Whether more failed than chance explains at the allowed share."""
+    if failed <= goal.allowed_errors * sent:
+        return False
     if goal.allowed_errors == 0:
-        return "broken"
-    # The chance of so many failures if the true share were the allowed one.
+        return True
     by_chance = binomial_tail(sent, failed, goal.allowed_errors)
-    return "broken" if by_chance <= 1 - goal.confidence else "unclear"
+    return by_chance <= 1 - goal.confidence
 
 
 def rises(values: Sequence[float]) -> bool:

@@ -17,9 +17,10 @@ from ..engine.latencies import IMPOSSIBLE
 from ..engine.measurement import causes, not_the_instances
 from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
-from .judging import Judgement, LatencyGoal
+from .judging import Judgement, LatencyGoal, why_unclear
 from .measured_steps import MeasuredStep
 from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds, settled
+from .steadiness import NOT_ALIKE, minutes_text, unsteadiness
 
 NOTHING_ANSWERED = rule(
     "LLT112",
@@ -42,10 +43,26 @@ _STEPS_AT_MOST = 60
 _FAILED_ALONE = 0.5
 # How often a confirming step may be limited by a generator that a busy machine held up.
 _CONFIRMATIONS = 3
+#: Shares of a limit without a confidence, at which a step with one is tried.
+_ASSURES_AT = (0.9, 0.8)
+_SHOWS_CLUSTERS = 6.0  # seconds of a step whose failures can be told to come at once
 _ANSWERS_TO_SETTLE = 2.0
 # Requests under way on an instance at the first rate. A language model's server batches: of few
 # answers a step learns little in much time.
 _FIRST_UNDER_WAY, _FIRST_STREAMS = 0.5, 4.0
+
+
+@dataclass(frozen=True)
+class AssuredRate:
+    """The highest rate that a step showed to hold with the goal's confidence."""
+
+    rate: float  # of requests per second, of all instances together
+    # share of requests that fail at most: the allowed share, or more where its requests were too
+    # few to show that one
+    failures: float
+    requests: int  # that it rests on
+    when: str  # from when to when
+    concurrency: float | None = None  # of language models: requests under way
 
 
 @dataclass(frozen=True)
@@ -56,8 +73,8 @@ class Limit:
     rate: float | None
     broken_rate: float | None  # lowest rate above that did not hold; ``None`` when all did
     instances: int
-    # of the bound that the latency keeps at ``rate``; ``None`` where its requests depend on each
-    # other so much that they only say what was seen
+    # that ``rate`` meets every target, the share of errors too; ``None`` where its requests are too
+    # few, or depend on each other so much that they only say what was seen
     confidence: float | None
     confirmed: bool  # whether a fresh step kept the goal too
     how: str  # in words
@@ -68,6 +85,9 @@ class Limit:
     # instances together
     concurrency: float | None = None
     token_rate: float | None = None
+    assured: AssuredRate | None = None  # what a plan may rest on; at ``rate`` or below
+    when: str = ""  # from when to when ``rate`` held
+    unsteady: str = ""  # how two steps contradict each other by more than chance
 
     def __post_init__(self) -> None:
         rates = {"rate that held": self.rate, "rate that did not": self.broken_rate}
@@ -90,6 +110,11 @@ class Limit:
         """Requests per second of one instance, rounded down to three digits."""
         found = self._of_one(self.rate)
         return None if found is None else float(TPS_PER_INSTANCE.check(found))
+
+    @property
+    def assured_tps_per_instance(self) -> float | None:
+        """Requests per second of one instance that a plan may rest on, rounded down likewise."""
+        return self._of_one(None if self.assured is None else self.assured.rate)
 
     @property
     def concurrency_per_instance(self) -> float | None:
@@ -123,6 +148,21 @@ class Limit:
             "instances": self.instances,
             "problem": self.problem,
             "lower_bound": self.lower_bound,
+            "when": self.when,
+            "unsteady": self.unsteady,
+            "assured": self._assured_to_dict(),
+        }
+
+    def _assured_to_dict(self) -> dict[str, Any] | None:
+        assured = self.assured
+        if assured is None:
+            return None
+        return {
+            "tps_per_instance": self.assured_tps_per_instance,
+            "concurrency_per_instance": self._of_one(assured.concurrency),
+            "failures": assured.failures,
+            "requests": assured.requests,
+            "when": assured.when,
         }
 
 
@@ -146,29 +186,59 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
     rate = max(held)
     step, instances = held[rate], plan.instances or 1
     confirmed = step.purpose == "confirm"
-    confidence = None
-    if step.judgement.outcome == "held":
-        confidence = plan.goal.confidence if confirmed else 1 - GUIDE_ERROR
+    confidence = plan.goal.confidence if step.judgement.outcome == "held" else None
     return Limit(
         rate,
         None,
         instances,
         confidence,
         confirmed,
-        f"{readable(rate, 4)} requests a second held ({_goal_and_confidence(plan.goal, step, confidence)}) "
+        f"{readable(rate, 4)} requests a second held ({_goal_and_confidence(plan.goal, step)}) "
         f"before the search was stopped; the limit may be higher; {counted_instances(instances)}",
         lower_bound=True,
+        assured=_assured(plan.goal, step),
+        when=minutes_text(step),
         **_of_tokens(plan.goal, step),
     )
 
 
-def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, confidence: float | None) -> str:
-    if confidence is not None:
-        return f"{goal.text}; {confidence:.0%} confidence in each percentile"
-    fewest = min((bound.samples for bound in step.judgement.bounds.values()), default=0)
+def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, unsteady: str = "") -> str:
+    """The goal, and how certain a step at the limit is that all of it is met."""
+    result = step.result
+    judgement = step.judgement
+    if unsteady:
+        return f"{goal.text}; {minutes_text(step)}, without a confidence: {NOT_ALIKE}: {unsteady}"
+    if judgement.outcome == "held":
+        return (
+            f"{goal.text}; {goal.confidence:.0%} confidence that all of it is met, "
+            f"{minutes_text(step)}"
+        )
+    said = f"{goal.text}; {minutes_text(step)}, without a confidence"
+    if judgement.latency_held:
+        return f"{said}: {why_unclear(goal, result, judgement.failures)}"
+    fewest = min((bound.samples for bound in judgement.bounds.values()), default=0)
     return (
-        f"{goal.text}; in the {step.result.seconds:.0f} s that were measured, without a confidence: "
-        f"{step.result.sent:,} requests, late together, tell as much as {fewest:,} independent ones"
+        f"{said}: {result.sent:,} requests, late together, tell as much as {fewest:,} independent "
+        "ones"
+    )
+
+
+def _assured(goal: LatencyGoal, step: MeasuredStep) -> AssuredRate | None:
+    """The step's rate, if it held with the confidence in all that its requests can show."""
+    judgement = step.judgement
+    result = step.result
+    failures = judgement.failures
+    rate = step.offered
+    held = judgement.outcome == "held"
+    too_few = judgement.latency_held and not result.failed
+    if failures is None or rate is None or not (held or too_few):
+        return None
+    return AssuredRate(
+        rate,
+        min(failures.high, goal.allowed_errors) if held else failures.high,
+        result.sent,
+        minutes_text(step),
+        _of_tokens(goal, step).get("concurrency"),
     )
 
 
@@ -203,6 +273,8 @@ class _Search:
         self._settles = 0.0
         self.confirmed = False
         self.confidence: float | None = None
+        self._assured: AssuredRate | None = None
+        self._loads: list[MeasuredStep] = []
         self.ceiling: float | None = None
         self.bracketed = False
 
@@ -255,6 +327,7 @@ class _Search:
                 else:
                     ceiling = middle
             if self._confirmed(low):
+                self._assure(low)
                 return
             ceiling = low
             self.held = [each for each in self.held if each < low]
@@ -267,10 +340,10 @@ class _Search:
                     below /= 1 + self.plan.precision
                 else:
                     raise _Stop("no rate below the first was held again")
-        if not self._confirmed(max(self.passed)):
-            raise _Stop(
-                f"{readable(max(self.passed), 4)} requests a second held once, and not again"
-            )
+        highest = max(self.passed)
+        if not self._confirmed(highest):
+            raise _Stop(f"{readable(highest, 4)} requests a second held once, and not again")
+        self._assure(highest)
 
     def _bracket(self, rate: float) -> float | None:
         """Rise, or go down, until a rate holds and the next does not: that next one."""
@@ -294,7 +367,7 @@ class _Search:
             looks = looks_of(
                 self.plan.goal, _ENOUGH * seconds, seconds, rate, hold_error=GUIDE_ERROR
             )
-            measured = self._measure(
+            measured = self._load(
                 step, "repeat" if again else purpose, looks, self._bracket_now(rate)
             )
             judgement = measured.judgement
@@ -326,17 +399,9 @@ class _Search:
         return self.ceiling / max(self.passed)
 
     def _confirmed(self, rate: float) -> bool:
-        seconds = self.plan.seconds_at(rate)
-        longest = CONFIRMS_FOR * seconds
-        goal = self.plan.goal
-        error = 1 - goal.confidence
-        for _ in range(_CONFIRMATIONS):
-            step = self._step(rate, longest, confirms=True)
-            looks = looks_of(goal, longest, longest, rate, hold_error=error, holds_from=seconds)
-            measured = self._measure(step, "confirm", looks, 1.0)
-            judgement = measured.judgement
-            if judgement.outcome != "client-bound":
-                break
+        """Whether a fresh step keeps the goal, for certain or not."""
+        measured = self._confirming_step(rate)
+        judgement = measured.judgement
         if judgement.outcome == "client-bound":
             raise _client_bound(
                 judgement,
@@ -345,11 +410,72 @@ class _Search:
         self.confirmed = judgement.kept
         if not self.confirmed:
             self._missed(rate, measured)
-        else:
-            self.held.append(rate)
-            self._measured[rate] = measured
-            self.confidence = goal.confidence if judgement.outcome == "held" else None
-        return self.confirmed
+            return False
+        self.held.append(rate)
+        self._measured[rate] = measured
+        # A step of an endpoint that changes says nothing for certain of other minutes.
+        if unsteadiness(self.plan.goal, self._loads):
+            return True
+        if judgement.outcome == "held":
+            self.confidence = self.plan.goal.confidence
+        # Where errors decided, a step that does not cover them is not enough.
+        if judgement.outcome == "held" or self._failures_worth == 1:
+            self._assured = _assured(self.plan.goal, measured)
+        return True
+
+    def _assure(self, limit: float) -> None:
+        """Where the limit held without a confidence, look for a rate below that holds with one."""
+        for share in _ASSURES_AT:
+            if self._assured is not None or self._steps + _CONFIRMATIONS > _STEPS_AT_MOST:
+                return
+            rate = share * limit
+            if math.isinf(self.plan.seconds_at(rate)):
+                return
+            measured = self._confirming_step(rate)
+            self._assured = _assured(self.plan.goal, measured)
+
+    def _confirming_step(self, rate: float) -> MeasuredStep:
+        """Run a step that is to show, with the goal's confidence, that the rate meets every target.
+
+        Returns
+        -------
+        MeasuredStep
+            Of steps that the generator limited the last, where it limited all.
+        """
+        goal = self.plan.goal
+        seconds = self.plan.seconds_at(rate)
+        worth = self._failures_worth
+        longest = self.plan.confirms_for(rate, worth)
+        looks = looks_of(
+            goal,
+            longest,
+            longest,
+            rate,
+            hold_error=1 - goal.confidence,
+            holds_from=seconds,
+            latency_ends=CONFIRMS_FOR * seconds,
+            failures_worth=worth,
+        )
+        for _ in range(_CONFIRMATIONS):
+            step = self._step(rate, longest, confirms=True)
+            measured = self._load(step, "confirm", looks, 1.0)
+            if measured.judgement.outcome != "client-bound":
+                break
+        return measured
+
+    def _load(self, step: Step, purpose: str, looks: Looks, bracket: float) -> MeasuredStep:
+        """Run a step of load."""
+        measured = self._measure(step, purpose, looks, bracket)
+        self._loads.append(measured)
+        return measured
+
+    @property
+    def _failures_worth(self) -> float:
+        """How many requests failed at once, in the step of the lowest rate that shows it."""
+        failing = [step for step in self._loads if step.result.failed and step.offered]
+        long = [step for step in failing if step.result.seconds >= _SHOWS_CLUSTERS]
+        lowest = min(long or failing, key=lambda step: step.offered or 0.0, default=None)
+        return 1.0 if lowest is None else lowest.failures_worth
 
     def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
         if math.isinf(seconds):
@@ -384,10 +510,11 @@ class _Search:
                     f"{others}, at {readable(missed, 4)} requests a second",
                 )
                 break
+        unsteady = unsteadiness(plan.goal, self._loads)
         how = "nothing held" if not self.held else "no limit of an instance"
         if rate is not None:
             times = "twice" if self.held.count(rate) > 1 else "once"
-            said = _goal_and_confidence(plan.goal, self._measured[rate], self.confidence)
+            said = _goal_and_confidence(plan.goal, self._measured[rate], unsteady)
             how = f"{readable(rate, 4)} requests a second held {times} ({said})"
             how += f"; {readable(broken, 4)} did not" if broken else "; no rate tried missed it"
             if not (problem or self.bracketed):
@@ -404,6 +531,9 @@ class _Search:
             how,
             problem,
             rate is not None and not problem and not self.bracketed,
+            assured=None if rate is None else self._assured,
+            when="" if rate is None else minutes_text(self._measured[rate]),
+            unsteady=unsteady,
             **_of_tokens(plan.goal, None if rate is None else self._measured[rate]),
         )
 

@@ -12,8 +12,8 @@ from ..engine.latencies import milliseconds
 from ..engine.measurement import Measurement
 from ..engine.steps import FLAGGED_LAG_SHARE, Progress, StepResult, finite, only_late
 from .bounds import design_effect
-from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of
-from .judging import GOODPUT, Judgement, LatencyGoal, histogram_of, judge, piles_up
+from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of, worth_of_failures
+from .judging import FAILURES, GOODPUT, Judgement, LatencyGoal, histogram_of, judge, piles_up
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,16 @@ class MeasuredStep:
         return bool(lag.count and latency.count) and (
             lag.percentile(99) > FLAGGED_LAG_SHARE * latency.percentile(50)
         )
+
+    @property
+    def failures_worth(self) -> float:
+        """How many failed requests are worth an independent one: as many as failed at once."""
+        return worth_of_failures(blocks_of(self.settled))
+
+    @property
+    def settled(self) -> list[Progress]:
+        """The seconds that count."""
+        return settled_seconds(self.result, self.timeline)
 
     @property
     def shown(self) -> str:
@@ -83,6 +93,11 @@ def _second(progress: Progress) -> dict[str, Any]:
     return content
 
 
+def settled_seconds(result: StepResult, timeline: Sequence[Progress]) -> list[Progress]:
+    """The seconds of a step that count."""
+    return [second for second in timeline if second.seconds > result.step.settle_seconds]
+
+
 def judged(
     goal: LatencyGoal,
     result: StepResult,
@@ -90,21 +105,24 @@ def judged(
     early: EarlyVerdict | None = None,
 ) -> Judgement:
     """Judge a step, with what was certain of it before its end."""
-    settled = [progress for progress in timeline if progress.seconds > result.step.settle_seconds]
+    settled = settled_seconds(result, timeline)
     open_loop = result.step.arrivals is not None
+    worth = _worth(goal, blocks_of(settled))
+    if early is not None:
+        worth[FAILURES] = max(worth[FAILURES], early.failures_worth)
     judge_it = partial(
         judge,
         goal,
         result,
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[progress.p50 for progress in settled] if open_loop else (),
-        worth=_worth(goal, blocks_of(settled)),
+        worth=worth,
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
     judgement = judge_it(client_bound=result.client_bound)
     if judgement.outcome == "client-bound" and only_late(result) and not goal.of_tokens:
         in_spite = judge_it()
-        judgement = in_spite if in_spite.outcome == "held" else judgement
+        judgement = in_spite if in_spite.latency_held and in_spite.kept else judgement
     return judgement if early is None else early.judged(judgement)
 
 
@@ -114,7 +132,7 @@ def _worth(goal: LatencyGoal, blocks: Sequence[Measurement]) -> dict[str, float]
         for name, target in goal.targets.items()
         if any(block.histogram(histogram_of(name)).count for block in blocks)
     }
-    return {**found, GOODPUT: design_effect(*bad_of(blocks))}
+    return {**found, GOODPUT: design_effect(*bad_of(blocks)), FAILURES: worth_of_failures(blocks)}
 
 
 def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:

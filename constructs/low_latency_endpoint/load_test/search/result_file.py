@@ -116,18 +116,29 @@ class LoadTestReport:
     def throughput(self) -> MeasuredThroughput | None:
         """What was measured, as the plan and the constructs take it; needs a peak to hold.
 
-        ``None`` without a usable limit, or without a peak.
+        ``None`` without a usable limit, without a rate that held with a confidence, or without a
+        peak.
         """
         limit = self.run.limit
         if limit is None or not limit.usable or self.invalid or self.peak_tps is None:
             return None
-        assert limit.tps_per_instance is not None
+        if limit.assured_tps_per_instance is None:
+            return None
         factor: dict[str, Any] = (
             {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
         )
         return MeasuredThroughput(
-            peak_tps=self.peak_tps, tps_per_instance=limit.tps_per_instance, **factor
+            peak_tps=self.peak_tps, tps_per_instance=limit.assured_tps_per_instance, **factor
         )
+
+    @property
+    def _throughput_confidence(self) -> float | None:
+        """That the plan's rate meets every target; ``None`` where its errors are not shown."""
+        limit = self.run.limit
+        if limit is None or limit.assured is None:
+            return None
+        goal = self.run.goal
+        return goal.confidence if limit.assured.failures <= goal.allowed_errors else None
 
     @property
     def cost(self) -> LoadTestCost | None:
@@ -212,7 +223,9 @@ class LoadTestReport:
                 "peak_tps": throughput.peak_tps,
                 "tps_per_instance": throughput.tps_per_instance,
                 "safety_factor": throughput.safety_factor,
-                **{name: limit[name] for name in ("confidence", "low", "high")},
+                "confidence": self._throughput_confidence,
+                "low": limit["low"],
+                "high": limit["high"],
             },
             "cost": None if self.cost is None else self.cost.to_dict(),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],

@@ -13,7 +13,7 @@ from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, RampArrivals
 from ..engine.steps import Step
 from .bounds import samples_for
-from .early_verdict import EARLIEST
+from .early_verdict import EARLIEST, errors_need
 from .judging import LatencyGoal, is_mean, quantile_of
 
 LOAD_FORM = rule(
@@ -41,8 +41,9 @@ PRECISION = Range(
 GUIDE_ERROR = 0.2
 #: From one rate to the next while they hold.
 RISE = 2.0
-#: How much longer than others the step may become that confirms.
+#: How much longer than others the step may become that confirms; and for the sake of the errors.
 CONFIRMS_FOR = 2
+_CONFIRMS_AT_MOST = 5
 # What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
 # requests to spare, and so much longer for the fewest that can tell.
 _LONGER, _LONGEST = 10.0, 30.0
@@ -109,6 +110,16 @@ class SearchPlan:
             return math.inf
         return max(self.seconds, fewest, min(_SPARE * self._needed / rate, _LONGER * self.seconds))
 
+    def confirms_for(self, rate: float, failures_worth: float = 1.0) -> float:
+        """How long a step may take that confirms a rate.
+
+        Twice as long as others; longer where it then has the requests to show the allowed share of
+        errors too, unless that takes more than five times as long as a step should.
+        """
+        twice = CONFIRMS_FOR * self.seconds_at(rate)
+        for_errors = _FEWEST * errors_need(self.goal, failures_worth) / rate
+        return for_errors if twice < for_errors <= _CONFIRMS_AT_MOST * self.seconds else twice
+
     @property
     def _needed(self) -> int:
         quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
@@ -136,8 +147,8 @@ def settled(name: str, seconds: float, settle: float, seed: int, **load: Any) ->
 class TimeLeft:
     """How long the rest of a search sends, the step that begins included; seconds."""
 
-    # if every verdict is clear at once, or none before its step's end. Rising further, and a
-    # limit that is not confirmed at once, come on top.
+    # if every verdict is clear at once, or none before its step's end. Rising further, a limit that
+    # is not confirmed at once, and a lower rate that holds for certain, come on top.
     least: float
     most: float
 
@@ -160,7 +171,8 @@ def time_left(
     if math.isinf(seconds):
         seconds = plan.seconds
     rises = rate is None
-    settle, confirming = settle_seconds(seconds, kept=False), CONFIRMS_FOR * seconds
+    settle = settle_seconds(seconds, kept=False)
+    confirming = CONFIRMS_FOR * seconds if rate is None else plan.confirms_for(rate)
     before = settle_seconds(confirming)
     before_most = before + (60.0 if whole_minutes and seconds >= 60 else 0.0)
     guides, alone = steps + rises, plan.alone_seconds if rises else 0.0

@@ -87,6 +87,10 @@ VERDICTS: dict[str, tuple[str, str]] = {
         "SageMaker's own overhead rose with the load",
         "Compare routing strategies, and ask AWS Support.",
     ),
+    "unsteady": (
+        "The endpoint did not answer alike at all times",
+        "Search again at another time of the day, or with longer steps such as --duration 10m.",
+    ),
     "not-saturated": ("Nothing is saturated at {step}", ""),
     "not-read": (
         "CPU and GPU use at {step} was not read: what is near its limit is not known",
@@ -173,6 +177,7 @@ def verdicts(
         *_fleet_changed(fleet, after),
         *fleet_scales(fleet),
         *fleet_not_planned(run.mode, fleet, planned),
+        *_unsteady(run),
     ]
     step = loaded_step(run)
     if step is not None:
@@ -233,6 +238,12 @@ def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> It
         return
     has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
     yield _verdict("fleet-not-planned", "risk", has=has, planned=planned)
+
+
+def _unsteady(run: LoadTestRun) -> Iterator[Verdict]:
+    """A search whose steps contradict each other."""
+    if run.limit is not None and run.limit.unsteady:
+        yield _verdict("unsteady", "risk", run.limit.unsteady)
 
 
 def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:

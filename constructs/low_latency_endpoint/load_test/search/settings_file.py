@@ -28,7 +28,9 @@ from ...settings.adopted_measurement import AdoptedMeasurement
 from ...settings.endpoint import EndpointSettings
 from ...settings.yaml_editing import checked_edit
 from ..engine.payloads import Payloads
-from .judging import FIRST_TOKEN, INTER_TOKEN
+from .bounds import CONFIDENCE
+from .judging import FIRST_TOKEN, INTER_TOKEN, percent_at_most
+from .steadiness import NOT_ALIKE
 
 SETTINGS_ENDPOINT = rule(
     "LLT111",
@@ -45,6 +47,12 @@ LIMIT_REACHED = rule(
     "the load test did not reach the limit of an instance",
     fix="Run `low-latency load-test --find-limit` without --up-to or with a higher value, "
     "or plan with --accept-lower-bound, which may plan too many instances.",
+)
+NO_CONFIDENCE = rule(
+    "LLT180",
+    "the load test showed no rate with a confidence",
+    fix="Run `low-latency load-test --find-limit` with longer steps, such as --duration 5m, or state "
+    "in throughput.tps_per_instance a rate that you answer for.",
 )
 PEAK_NEEDED = rule(
     "LLT163",
@@ -138,7 +146,8 @@ class FoundLimit:
     variant: str
     source: str
     how: str
-    tps_per_instance: float
+    tps_per_instance: float  # that the plan may rest on; the limit, or below it
+    caution: str = ""  # what the plan does not rest on, where the limit has no confidence
     instance_type: str = ""  # empty where it is not known
     lower_bound: bool = False  # whether the limit is higher, and was not looked for
     # of a language model: requests under way on one instance at the limit
@@ -170,16 +179,58 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
             where=where,
         )
     fleet = content.get("fleet")
+    assured = _assured(limit, where)
     return FoundLimit(
         endpoint=str(content.get("endpoint") or ""),
         variant=str(content.get("variant") or ""),
         source=str(content.get("source") or where),
         how=str(limit.get("how") or ""),
-        tps_per_instance=float(tps),
+        tps_per_instance=float(assured["tps_per_instance"]),
+        caution=_caution(content, limit, assured),
         instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
         lower_bound=lower_bound,
-        concurrency_per_instance=limit.get("concurrency_per_instance"),
+        concurrency_per_instance=assured.get("concurrency_per_instance"),
     )
+
+
+def _assured(limit: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The rate that held with a confidence: the limit, or a lower one."""
+    if limit.get("confidence") is not None:
+        return limit
+    assured = limit.get("assured")
+    if isinstance(assured, Mapping) and TPS_PER_INSTANCE.holds(assured.get("tps_per_instance")):
+        return assured
+    raise NO_CONFIDENCE.error(
+        got=f"{readable(limit['tps_per_instance'])} requests per second, without a confidence",
+        allowed="a rate that a step held with 95 % confidence",
+        where=where,
+    )
+
+
+def _caution(
+    content: Mapping[str, Any], limit: Mapping[str, Any], assured: Mapping[str, Any]
+) -> str:
+    """What to know first of a limit without a confidence; empty for one that has it."""
+    if assured is limit:
+        return ""
+    goal = content.get("latency_target")
+    goal = goal if isinstance(goal, Mapping) else {}
+    sure = f"{goal.get('confidence', CONFIDENCE):.0%} confidence"
+    allowed = goal.get("allowed_errors", 0.0)
+    few_requests = assured.get("failures", 0.0) > allowed
+    found = readable(limit["tps_per_instance"])
+    used = readable(assured["tps_per_instance"])
+    said = f"the limit of {found} requests per second has no confidence"
+    if limit.get("unsteady"):
+        said = f"{said}: {NOT_ALIKE} ({limit['unsteady']})"
+    held = f"{'whose latency' if few_requests else 'which'} held with {sure}"
+    said = f"{said}; the plan takes {used}, {held} {assured.get('when', '')}".rstrip()
+    if few_requests:
+        said = (
+            f"{said}; none of {assured['requests']:,} requests failed, which shows that at most "
+            f"{percent_at_most(assured['failures'])} do, not {readable(100 * allowed)} %"
+        )
+    return said
 
 
 def adopt_limit(
@@ -224,6 +275,7 @@ def adopt_limit(
         after=after,
         measured={"tps_per_instance": limit.tps_per_instance},
         raised=raised,
+        caution=limit.caution,
     )
 
 
@@ -249,6 +301,8 @@ def _noted(
 ) -> Explanation:
     """The plan with the source of its numbers, and what does not fit."""
     note = f"measured: {limit.source}; {limit.how}"
+    if limit.caution:
+        note = f"{note}; {limit.caution}"
     decisions = tuple(
         replace(each, note=f"{each.note}; {note}" if each.note else note)
         if _INPUT in each.inputs
@@ -261,6 +315,8 @@ def _noted(
         warnings.insert(
             0, PlanWarning("contradiction-load-test", f"{text}: of the same model and load?")
         )
+    if limit.caution:
+        warnings.insert(0, PlanWarning("load-test-without-confidence", limit.caution))
     if other := other_instance_type(limit.instance_type, endpoint.instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
     if endpoint.variants and limit.variant != endpoint.variant_name:
