@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ... import __version__
-from ...report.document import Document, Listed, Row, Table
+from ...report.document import Document, Listed, Part, Row, Sentence, Table
 from ...report.json_text import json_text
 from ...report.numbers import milliseconds, percent, readable
 from ..engine.latencies import LatencyHistogram, summary_ms
@@ -20,6 +20,10 @@ from .comparison_plan import ComparisonPlan
 from .sides import Side
 
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
+#: What the intervals of the table cover.
+EACH_ON_ITS_OWN = Sentence(
+    "Each interval covers one statistic on its own, between the blocks of this run.", "soft"
+)
 _ROWS = {"mean": "Mean", "throughput": "Throughput"}
 
 
@@ -160,10 +164,11 @@ class RoutingComparison:
     def document(self) -> Document:
         """The answer for people: a sentence, a table, what to be careful about."""
         table = self.table()
+        parts: list[Part] = [table, EACH_ON_ITS_OWN] if table.rows else []
         return Document(
             " and ".join(self.labels),
             [
-                *([table] if table.rows else []),
+                *parts,
                 Listed([side.text for side in self.sides], "soft"),
                 Listed([Row("Careful", warning, tone="careful") for warning in self.warnings]),
             ],
