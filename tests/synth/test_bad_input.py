@@ -785,6 +785,7 @@ ELSEWHERE = {
     "tests/plan/test_capacity_and_routing.py": "LLE423",
     "tests/plan/test_scaling_pace.py": "LLE609",
     "tests/plan/test_daily_peaks.py": "LLE644 LLE645 LLE646",
+    "tests/report/test_impossible_numbers.py": "LLE640",
     "tests/synth/test_private_link.py": "LLE211 LLE212 LLE214 LLE215 LLE217",
     "tests/synth/test_container.py": "LLE318 LLE328",
     "tests/synth/test_s3_access.py": "LLE340",
