@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import Size
@@ -23,7 +25,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
-from .conftest import warnings_in
+from .conftest import ACKNOWLEDGED, warnings_after_synth, warnings_in
 
 
 class Parts:
@@ -260,6 +262,59 @@ def test_components_fit_together_with_their_first_copies(made):
     made.component("Four", accelerators=2, copies=2).scale(min_copies=1, max_copies=6)
     with refused("LLE446", "3 components whose copies need 13 accelerators"):
         made.component("One", accelerators=1, copies=1)
+
+
+TOGETHER = "At their most copies"
+# An ml.g5.12xlarge (https://aws.amazon.com/ec2/instance-types/g5/); of these Parts has three.
+RESOURCES = {"accelerators": 4, "vCPUs": 48, "MiB of memory": 192 * 1024}
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_most_copies_are_held_against_the_instances_at_synth(made, seed):
+    """Each resource that components exceed together is named, whatever the order of calls."""
+    random = Random(seed)
+    needed = dict.fromkeys(RESOURCES, 0)
+    unscaled = []
+    for number in range(random.randint(2, 3)):
+        of_copy = {
+            "accelerators": random.choice([1, 1, 2, 4]),
+            "vCPUs": random.choice([1, 8, 16]),
+            "MiB of memory": 1024 * random.choice([8, 32, 96]),
+        }
+        fitting = 3 * min(has // of_copy[what] for what, has in RESOURCES.items())
+        most = random.choice([1, fitting // 2 or 1, fitting])
+        for what, need in of_copy.items():
+            needed[what] += need * most
+        component = made.component(
+            f"Model{number}",
+            accelerators=of_copy["accelerators"],
+            cpus=of_copy["vCPUs"],
+            memory=Size.mebibytes(of_copy["MiB of memory"]),
+            copies=1,
+        )
+        unscaled.append((component, most))
+    random.shuffle(unscaled)
+    for component, most in unscaled:
+        component.scale(min_copies=1, max_copies=most)
+    assert not warnings_in(made.stack, TOGETHER)
+    short = [what for what, has in RESOURCES.items() if needed[what] > 3 * has]
+    found = warnings_after_synth(made.stack, TOGETHER)
+    assert len(found) == bool(short)
+    for what, has in RESOURCES.items():
+        said = f"{needed[what]:g} of {3 * has:g} {what}"
+        assert (said in "".join(found)) == (what in short)
+
+
+@ACKNOWLEDGED
+def test_instances_that_are_meant_to_be_shared_are_acknowledged(made, acknowledge):
+    """Three times four and six times two GPUs are 24, of twelve; said once over two syntheses."""
+    made.component("Four", accelerators=4, copies=1).scale(min_copies=1, max_copies=3)
+    made.component("Two", accelerators=2, copies=1).scale(min_copies=1, max_copies=6)
+    for _ in range(2):
+        (warning,) = warnings_after_synth(made.stack, TOGETHER)
+        assert "ask for 24 of 12 accelerators on 3 instances" in warning
+    acknowledge(made.endpoint, "low-latency-endpoint:copiesTogether")
+    assert not warnings_after_synth(made.stack, TOGETHER)
 
 
 def test_tokens_pass(made, template_of):

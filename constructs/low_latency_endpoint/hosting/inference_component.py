@@ -3,7 +3,7 @@ the scaling of these copies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from aws_cdk import Duration, Resource, Size
@@ -13,7 +13,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..facts.instance_types import InstanceFacts
 from ..facts.limits import (
     COMPONENT_ACCELERATORS,
     COMPONENT_CPUS,
@@ -28,20 +27,16 @@ from ..facts.limits import (
     SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts
-from ..facts.rules import (
-    COMPONENTS_NEED_A_HOST,
-    COPIES_DO_NOT_FIT,
-    METRIC_NOT_PUBLISHED,
-    MORE_COPIES_THAN_MAXIMUM,
-)
+from ..facts.rules import COMPONENTS_NEED_A_HOST, METRIC_NOT_PUBLISHED, MORE_COPIES_THAN_MAXIMUM
 from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
-from ..synthesis.construct_tree import name_of, path_below, path_of, stack_of
+from ..synthesis.construct_tree import kept, name_of, path_below, path_of, stack_of
 from ..synthesis.template_values import check, check_seconds, is_token
+from .component_room import ComponentCopies, SharedRoom
 from .endpoint import Endpoint
 from .endpoint_configuration import EndpointConfiguration, check_images
 from .endpoint_interface import IEndpoint
@@ -363,11 +358,10 @@ class InferenceComponent(Resource):
             "number_of_cpu_cores_required": check(COMPONENT_CPUS, cpus, path),
         }
         variant = _variant(endpoint, variant_name, path)
-        _check_room(variant, needs, copies, path)
-        self._variant, self._needed_by_copy = variant, needs
+        self._copies = ComponentCopies(variant, needs, copies)
+        room: SharedRoom = kept(endpoint, "shared_room", lambda: SharedRoom(endpoint))
+        room.add(self._copies, path)
         endpoint.components.append(self)
-        self._copies = copies
-        _check_room_together(endpoint, variant, path)
         self._check_model(endpoint, variant, model)
         component = sagemaker.CfnInferenceComponent
         startup = {
@@ -416,6 +410,9 @@ class InferenceComponent(Resource):
     def scale(self, *, min_copies: int, max_copies: int) -> CopyScaling:
         """Let the number of copies follow the load; add a policy to what returns.
 
+        Components may share instances that do not hold the most copies of all of them; a warning
+        at synthesis says by how much.
+
         Args:
             min_copies: The fewest copies. With 0, :meth:`CopyScaling.from_zero` brings the first one back, and until it serves, for minutes, requests fail.
             max_copies: The most copies that scaling makes.
@@ -425,13 +422,13 @@ class InferenceComponent(Resource):
                 LLE621 and LLE625 for the range.
         """
         check(SCALED_COPIES, max_copies, path_of(self))
-        _check_room(self._variant, self._needed_by_copy, max_copies, path_of(self))
+        self._copies.scale_to(max_copies, path_of(self))
         return CopyScaling(
             self,
             "Scaling",
             component=self.cfn_inference_component,
             component_name=self.component_name,
-            initial_copies=self._copies,
+            initial_copies=self._copies.first,
             min_copies=min_copies,
             max_copies=max_copies,
             no_capacity=self.metric("NoCapacityInvocationFailures", statistic="Sum"),
@@ -531,59 +528,3 @@ def _variant(endpoint: IEndpoint, name: str | None, where: str) -> VariantAttrib
             where=where,
         )
     return variant
-
-
-def _check_room(variant: VariantAttributes, needs: dict[str, Any], copies: int, where: str) -> None:
-    """Hold what copies need against the instance type, as far as both are known."""
-    for instance_type in variant.instance_types:
-        if instance_type.facts is None:
-            continue
-        for what, need, has in _needs(needs, instance_type.facts):
-            fitting = int(has // need)
-            if fitting and (
-                variant.max_instances is None
-                or is_token(variant.max_instances)
-                or is_token(copies)
-                or copies <= fitting * variant.max_instances
-            ):
-                continue
-            fleet = f" on {variant.max_instances} instances at most" if fitting else ""
-            raise COPIES_DO_NOT_FIT.error(
-                got=f"{copies if fitting else 1} copies with {need:g} {what} each",
-                allowed=f"{has:g} {what} on an {instance_type.name}{fleet}",
-                where=where,
-            )
-
-
-def _check_room_together(endpoint: IEndpoint, variant: VariantAttributes, where: str) -> None:
-    """Hold what the first copies of a variant's components need together against its instances."""
-    neighbors = [
-        component for component in endpoint.components if component._variant.name == variant.name
-    ]
-    most = variant.max_instances
-    if most is None or is_token(most) or any(is_token(each._copies) for each in neighbors):
-        return
-    known = [each.facts for each in variant.instance_types if each.facts is not None]
-    for facts in known:
-        together: dict[str, float] = {}
-        for component in neighbors:
-            for what, need, has in _needs(component._needed_by_copy, facts):
-                together[what] = together.get(what, 0) + need * component._copies
-                if together[what] > has * most:
-                    raise COPIES_DO_NOT_FIT.error(
-                        got=f"{len(neighbors)} components whose copies need {together[what]:g} {what}",
-                        allowed=f"{has * most:g} {what} on {most} instances at most",
-                        where=where,
-                    )
-
-
-def _needs(needs: dict[str, Any], facts: InstanceFacts) -> Iterator[tuple[str, float, float]]:
-    """What a copy needs and an instance has: what is known and not a token."""
-    for what, key, has in (
-        ("accelerators", "number_of_accelerator_devices_required", facts.accelerator_count or 0),
-        ("MiB of memory", "min_memory_required_in_mb", 1024 * (facts.memory_gib or 0)),
-        ("vCPUs", "number_of_cpu_cores_required", facts.vcpus or 0),
-    ):
-        need = needs[key]
-        if need is not None and not is_token(need):
-            yield what, need, has
