@@ -164,16 +164,24 @@ def test_a_limit_of_another_magnitude_is_the_first_warning(
         assert first.startswith(f"the settings said 200 TPS per instance, and {found:,g}") is said
 
 
-def test_the_limit_of_another_variant_is_a_warning(
-    cli: Cli, settings: Path, tmp_path: Path
+@pytest.mark.parametrize("own", ["", "tps_per_instance: 100"])
+@pytest.mark.parametrize("called", ["primary", "challenger", ""])
+def test_a_limit_taken_for_variants_that_were_not_called_names_them(
+    cli: Cli, settings: Path, tmp_path: Path, own: str, called: str
 ) -> None:
-    two = SHIPPED.replace("    warm_up:", "    variants: {challenger: {}}\n    warm_up:", 1)
-    settings.write_text(two, "utf-8")
-    said = "load-test it with --variant primary"
-    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path))
-    assert said not in " ".join(out.split())
-    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path, variant="challenger"))
-    assert said in " ".join(out.split())
+    """Those whose plans change with it: not one that states a throughput of its own."""
+    variants = f"    variants: {{challenger: {{{own}}}}}\n    warm_up:"
+    settings.write_text(SHIPPED.replace("    warm_up:", variants, 1), "utf-8")
+    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path, variant=called))
+    said = " ".join(out.split())
+    taken = "its limit is taken for that of"
+    if called == "primary":
+        assert taken not in said
+    elif called == "" and not own:
+        options = "load-test with --variant primary and --variant challenger"
+        assert f"{taken} primary and challenger: {options}" in said
+    else:
+        assert f"{taken} primary: load-test with --variant primary" in said
 
 
 def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import chdir
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,34 @@ def test_a_shadow_is_planned_for_what_is_copied() -> None:
     found = plans(SHADOWED)
     assert [each.plan.fleet.at_peak for each in found.values()] == [20, 10]
     assert [each.shadow for each in found.values()] == [False, True]
+
+
+OWN_MODELS = ("", "containers: [{image: {uri: example/image:2}}]")
+TYPES = (
+    "",
+    "instance_type: ml.m5.xlarge",
+    "instance_type: ml.c5.xlarge",
+)  # the second: as the first
+THROUGHPUTS = ("", "tps_per_instance: 40")
+SHARES = ("weight: 1", "weight: 0", "shadow")
+
+
+@pytest.mark.parametrize(
+    ("model", "runs_on", "throughput", "share"),
+    list(product(OWN_MODELS, TYPES, THROUGHPUTS, SHARES)),
+)
+def test_a_throughput_of_another_model_or_type_warns(
+    model: str, runs_on: str, throughput: str, share: str
+) -> None:
+    shadow = share == "shadow"
+    own = ", ".join(filter(None, [model, runs_on, throughput, "share: 1" if shadow else share]))
+    further = f"shadow: {{name: b, {own}}}" if shadow else f"variants: {{b: {{{own}}}}}"
+    ids = {each.id for each in plans(f"{FILE}    {further}\n")["b"].plan.explanation.warnings}
+    differs = bool(model) or "c5" in runs_on
+    # Of a variant that gets no requests no throughput is assumed.
+    expected = differs and not throughput and share != "weight: 0"
+    said = ids & {"throughput-of-another-type", "throughput-of-another-model"}
+    assert len(said) == expected
 
 
 def test_whatever_counts_instances_counts_all_of_them() -> None:

@@ -312,7 +312,7 @@ class FurtherOptions(InstanceOptions):
     """A variant beside the first; an option that it leaves out is the first variant's.
 
     Args:
-        tps_per_instance: Requests per second that one of its instances served. Default: the first variant's, with a warning on another instance type.
+        tps_per_instance: Requests per second that one of its instances served. Default: the first variant's, with a warning for another model or instance type.
         safety_factor: Share of that throughput that scaling targets. Default: the first variant's.
         concurrency_per_instance: Language models: requests in flight on one of its instances at that limit. Default: the first variant's; not known with another instance type or its own tps_per_instance.
         instances: Instance counts. Default: derived from its share of the throughput.

@@ -182,17 +182,34 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             )
     if not request.is_rare:
         yield from _fixed_ranges(plan)
-    if share is not None and share.measured_on:
-        yield PlanWarning(
-            "throughput-of-another-type",
-            f"an instance of {share.variant} on {request.serving.instance_type} is assumed to hold as "
-            f"much as one on {share.measured_on}: load-test it and state its tps_per_instance",
-        )
+    yield from _throughput_of_another(request)
     if request.serving.burstable_types:
         yield PlanWarning(
             "burstable",
             f"{', '.join(request.serving.burstable_types)} is burstable: it does not scale, and its latency rises when "
             "the CPU credits are used up; choose another type for a latency target",
+        )
+
+
+def _throughput_of_another(request: EndpointRequest) -> Iterator[PlanWarning]:
+    """A throughput that was measured on another type, or with another model, than the variant's."""
+    share = request.share
+    if share is None or request.throughput is None:
+        return
+    other = "the first variant's model" if share.measured_with_another_model else "one"
+    assumed = "is assumed to hold as much as"
+    advice = "load-test it and state its tps_per_instance"
+    if share.measured_on:
+        yield PlanWarning(
+            "throughput-of-another-type",
+            f"an instance of {share.variant} on {request.serving.instance_type} {assumed} {other} on "
+            f"{share.measured_on}: {advice}",
+        )
+    elif share.measured_with_another_model:
+        yield PlanWarning(
+            "throughput-of-another-model",
+            f"an instance of {share.variant}, which serves another model, {assumed} one of the first "
+            f"variant: {advice}",
         )
 
 

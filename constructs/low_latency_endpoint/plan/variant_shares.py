@@ -50,6 +50,8 @@ class VariantShare:
     # the instance type whose throughput is taken for this variant's, where it runs on another and
     # states none
     measured_on: str = ""
+    # whether the throughput of another model is taken for this variant's, which states none
+    measured_with_another_model: bool = False
 
     @property
     def fraction(self) -> Fraction:
@@ -165,8 +167,12 @@ def further_request(
     tps = options.tps_per_instance
     if tps is None and instance_pools:
         tps = planned_for(instance_pools).tps_per_instance
-    if measured is not None and tps is None and elsewhere:
-        share = replace(share, measured_on=first.instance_type)
+    if measured is not None and tps is None:
+        share = replace(
+            share,
+            measured_on=first.instance_type if elsewhere else "",
+            measured_with_another_model=images is not None,
+        )
     if measured is not None:
         if elsewhere or options.tps_per_instance is not None:  # measured on another, or of another
             measured = replace(measured, concurrency_per_instance=None)

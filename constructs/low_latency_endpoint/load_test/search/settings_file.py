@@ -25,7 +25,7 @@ from ...plan.load_test_validity import (
 from ...report.numbers import readable
 from ...settings import Settings, explain_variants, load_settings, plan_endpoint, planned_variants
 from ...settings.adopted_measurement import AdoptedMeasurement
-from ...settings.endpoint import EndpointSettings
+from ...settings.endpoint import EndpointSettings, further_variants
 from ...settings.yaml_editing import checked_edit
 from ..engine.payloads import Payloads
 from .bounds import CONFIDENCE
@@ -296,6 +296,16 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
     )
 
 
+def _planned_with_limit(endpoint: EndpointSettings) -> list[str]:
+    """The variants whose plans change with the endpoint's throughput: those without one of their own."""
+    further = [
+        variant.name
+        for variant in further_variants(endpoint)
+        if variant.settings.tps_per_instance is None
+    ]
+    return [endpoint.variant_name, *further]
+
+
 def _noted(
     plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings, before: float
 ) -> Explanation:
@@ -320,12 +330,13 @@ def _noted(
     if other := other_instance_type(limit.instance_type, endpoint.instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
     if endpoint.variants and limit.variant != endpoint.variant_name:
+        others = [name for name in _planned_with_limit(endpoint) if name != limit.variant]
+        options = " and ".join(f"--variant {name}" for name in others)
         warnings.append(
             PlanWarning(
                 "load-test-of-another-variant",
                 f"the load test called {limit.variant or 'all variants'}, and its limit is taken for "
-                f"that of {endpoint.variant_name}: load-test it with --variant "
-                f"{endpoint.variant_name}",
+                f"that of {' and '.join(others)}: load-test with {options}",
             )
         )
     if limit.lower_bound:
