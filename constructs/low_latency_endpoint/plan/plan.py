@@ -52,6 +52,11 @@ class Fleet:
         ordered = {name: getattr(self, name) for name in ("minimum", "initial", "maximum")}
         refuse(IMPOSSIBLE, "fleet", falling(ordered))
 
+    def within(self, capacity: CapacityRange) -> Fleet:
+        """The fleet while another range stands; instances at first are those nearest to them."""
+        initial = min(max(self.initial, capacity.minimum), capacity.maximum)
+        return replace(self, initial=initial, **capacity._asdict())
+
     @property
     def serving_at_peak(self) -> int:
         """Instances in service at the peak: those needed, as far as the maximum lets them."""
@@ -185,7 +190,7 @@ class Plan:
             return [
                 FleetUnderLoad(
                     standing.label,
-                    replace(self.fleet, **standing.range._asdict()),
+                    self.fleet.within(standing.range),
                     self.request.throughput,
                     zones,
                 )
@@ -195,7 +200,7 @@ class Plan:
         for peak in self.peaks:
             fleet = replace(self.fleet, at_peak=peak.at_peak)
             if self.scaling is not None:
-                fleet = replace(fleet, **peak.range._asdict())
+                fleet = fleet.within(peak.range)
             found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones))
         return found
 
