@@ -25,11 +25,21 @@ def exact(inputs: Inputs, name: str) -> Fraction:
     return Fraction(repr(inputs[name]))
 
 
+def held(i: Inputs) -> Fraction:
+    """Of one instance, in requests per second."""
+    cache = "TPS that its KV cache holds"
+    return exact(i, cache if cache in i else "TPS per instance")
+
+
+def counted(i: Inputs) -> Fraction:
+    """Of one instance, less what is in reserve."""
+    return min(held(i), exact(i, "TPS per instance") * exact(i, "safety factor"))
+
+
 def peak(i: Inputs) -> int:
     if "peak TPS" not in i:
         return max(i["client zones"], 2)
-    each = exact(i, "TPS per instance") * exact(i, "safety factor")
-    return max(math.ceil(exact(i, "peak TPS") / each), i["client zones"], 2)
+    return max(math.ceil(exact(i, "peak TPS") / counted(i)), i["client zones"], 2)
 
 
 def minimum(i: Inputs) -> int:
@@ -38,14 +48,16 @@ def minimum(i: Inputs) -> int:
     floor = max(i["client zones"], 2)
     if "for the rise" not in i:
         return floor
-    limit, share = exact(i, "TPS per instance"), exact(i, "safety factor")
+    limit, used = held(i), counted(i)
     jump = math.ceil(exact(i, "peak TPS") / (limit * exact(i, "share that counts as held")))
     if "jumps from TPS" in i:
-        kept = math.ceil(exact(i, "jumps from TPS") / (limit * share))
+        kept = math.ceil(exact(i, "jumps from TPS") / used)
         return max(floor, 1 if kept >= jump else jump)
     lag = exact(i, "scaling's lag in minutes")
     assert lag == 1 + Fraction(3, 2) + 2 * exact(i, "an instance's start in seconds") / 60
-    rise = math.ceil(exact(i, "rise in TPS per minute") * lag / (limit * (1 - share)))
+    if limit == used:
+        return max(floor, jump)
+    rise = math.ceil(exact(i, "rise in TPS per minute") * lag / (limit - used))
     return max(floor, min(jump, rise))
 
 
@@ -80,7 +92,7 @@ BY_HAND: dict[str, Callable[[Inputs], Any]] = {
     "share_of_requests": lambda i: 100 * i["weight"] / i["all weights"],
     "output_tokens_at_peak": lambda i: pytest.approx(i["peak TPS"] * i["mean output tokens"], rel=0.01),
     "output_tokens_per_instance": lambda i: pytest.approx(
-        i["TPS per instance"] * i["mean output tokens"], rel=0.01),
+        float(held(i)) * i["mean output tokens"], rel=0.01),
     "inter_token_floor": lambda i: round(
         i["bytes read"] / (i["GB per second of an accelerator"] * i["accelerators"] * 1e6), 2),
     "first_token_floor": lambda i: round(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
@@ -51,7 +51,9 @@ def counted_instances(count: float) -> str:
     return f"{text.removesuffix('.0')} instance" + ("s" if count != 1 else "")
 
 
-def instances_for(tps: float, tps_per_instance: float, share: float | Fraction = 1.0) -> int:
+def instances_for(
+    tps: float, tps_per_instance: float | Fraction, share: float | Fraction = 1.0
+) -> int:
     """Instances that hold a load at a share of what each was measured to hold."""
     return math.ceil(stated(tps) / (stated(tps_per_instance) * stated(share)))
 
@@ -143,6 +145,18 @@ class PeakAtTime(Options):
         return f"from {self.start} to {self.end} {self.time_zone or 'UTC'}"
 
 
+class HeldTps(NamedTuple):
+    """Requests per second of one instance."""
+
+    limit: Fraction  # that it holds: as measured, or fewer where its KV cache holds fewer
+    planned: Fraction  # that the fleet is counted with; the rest is in reserve
+
+    @property
+    def used(self) -> Fraction:
+        """The share of the limit that is counted with."""
+        return self.planned / self.limit
+
+
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class MeasuredThroughput(Options):
@@ -217,6 +231,19 @@ class MeasuredThroughput(Options):
     def highest_tps(self) -> float:
         """The highest rate to serve at any time."""
         return max([self.peak_tps, *(peak.tps for peak in self.peaks.values())])
+
+    def held_tps(self, room: int | None) -> HeldTps:
+        """What one instance holds, whose KV cache has room for so many requests; None if not known.
+
+        By Little's law: a call takes as long as the measured numbers say. No room at all is no
+        limit here, but a warning of its own.
+        """
+        measured = stated(self.tps_per_instance)
+        limit = measured
+        if room and self.concurrency_per_instance is not None:
+            call_seconds = stated(self.concurrency_per_instance) / measured
+            limit = min(measured, room / call_seconds)
+        return HeldTps(limit, min(limit, measured * stated(self.safety_factor)))
 
     def at_peak(self, peak: PeakAtTime) -> MeasuredThroughput:
         """The load during another peak.

@@ -8,14 +8,14 @@ from typing import Any
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import HELD_SHARE, instances_at_peak, stated
+from ..options.throughput import FEWEST_INSTANCES, HELD_SHARE, instances_for, stated
 from ..report.numbers import plain_number, readable
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
 from .endpoint_request import EndpointRequest
 from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, Plan, ScalingPolicy
 from .scaling_pace import fewest_for_rises
-from .token_explanations import cache_note, explain_in_flight
+from .token_explanations import cache_limit, cache_note, explain_in_flight
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 _PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
@@ -77,7 +77,8 @@ def _instances_at_peak(plan: Plan) -> Decision:
     fleet, measured = plan.fleet, plan.request.throughput
     zones = len(plan.request.client_zones)
     if measured:
-        saturated = instances_at_peak(measured.peak_tps, measured.tps_per_instance, 1, zones)
+        held = measured.held_tps(plan.room)
+        saturated = max(instances_for(measured.peak_tps, held.limit), zones, FEWEST_INSTANCES)
         return Decision(
             name="instances_at_peak",
             value=fleet.at_peak,
@@ -89,6 +90,7 @@ def _instances_at_peak(plan: Plan) -> Decision:
                 "TPS per instance": measured.tps_per_instance,
                 "safety factor": measured.safety_factor,
                 "client zones": zones,
+                **cache_limit(plan, measured),
             },
             source=_LOAD_TEST,
             note=f"at saturation, with nothing in reserve, {saturated:,} would do"
@@ -126,7 +128,7 @@ def _min_instances(plan: Plan) -> Decision:
         ),
         inputs={"initial instances": fleet.initial}
         if unscaled
-        else {"client zones": zones} | _rises(request),
+        else {"client zones": zones} | _rises(plan),
         source=_PRACTICES,
         overridden=request.instances.min is not None,
         note=unscaled
@@ -233,8 +235,9 @@ def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
             "safety factor": peak.measured.safety_factor,
             "share that counts as held": HELD_SHARE,
             "instances at peak": peak.at_peak,
-            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds),
+            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds, plan.room),
             "client zones": len(plan.request.client_zones),
+            **cache_limit(plan, peak.measured),
         },
         source=_LOAD_TEST,
         note="" if plan.schedule else "nothing scales, so the fixed fleet has to hold it",
@@ -342,10 +345,11 @@ def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
             inputs={
                 "TPS per instance": measured.tps_per_instance,
                 "safety factor": measured.safety_factor,
+                **cache_limit(plan, measured),
             },
             source=_LOAD_TEST,
             note="at saturation the target would be "
-            + readable(float(stated(measured.tps_per_instance) * 60)),
+            + readable(float(measured.held_tps(plan.room).limit * 60)),
         )
     if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
         return explain_in_flight(plan.tokens.in_flight)
@@ -379,8 +383,9 @@ def _by_littles_law(request: EndpointRequest) -> str:
     )
 
 
-def _rises(request: EndpointRequest) -> dict[str, Any]:
+def _rises(plan: Plan) -> dict[str, Any]:
     """The rises of traffic that are stated, and what they ask for."""
+    request = plan.request
     measured, lag_seconds = request.throughput, request.rise_seconds
     if measured is None or not measured.states_rises:
         return {}
@@ -389,8 +394,13 @@ def _rises(request: EndpointRequest) -> dict[str, Any]:
         "TPS per instance": measured.tps_per_instance,
         "safety factor": measured.safety_factor,
         "share that counts as held": HELD_SHARE,
+        **cache_limit(plan, measured),
     }
-    limit, share = measured.tps_per_instance, measured.safety_factor
+    held_tps = measured.held_tps(plan.room)
+    limit = float(held_tps.limit)
+    reserve = f"{plain_number(limit)} x (1 - {plain_number(measured.safety_factor)})"
+    if held_tps.limit < stated(measured.tps_per_instance):
+        reserve = f"{plain_number(limit, 4)} - {plain_number(float(held_tps.planned), 4)}"
     if measured.from_tps is not None:
         told["jumps from TPS"] = measured.from_tps
         held = limit * HELD_SHARE
@@ -402,7 +412,10 @@ def _rises(request: EndpointRequest) -> dict[str, Any]:
         told["an instance's start in seconds"] = request.start_seconds
         told["scale-out cooldown in seconds"] = request.scale_out_seconds
         told["scaling's lag in minutes"] = lag
-        free = limit * (1 - share)
-        worked = f"{plain_number(rise)} x {plain_number(lag)} / ({plain_number(limit)} x (1 - {plain_number(share)}))"
+        free = float(held_tps.limit - held_tps.planned)
+        worked = f"{plain_number(rise)} x {plain_number(lag)} / ({reserve})"
         worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
-    return told | {"worked out": worked, "for the rise": fewest_for_rises(measured, lag_seconds)}
+    return told | {
+        "worked out": worked,
+        "for the rise": fewest_for_rises(measured, lag_seconds, plan.room),
+    }

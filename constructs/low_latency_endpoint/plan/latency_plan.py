@@ -69,10 +69,11 @@ def make_plan(request: EndpointRequest) -> Plan:
     """
     tokens = token_plan(request, _kept_for_overhead(request))
     in_flight = followed(request, tokens)
-    fleet = _fleet(request, in_flight)
+    room = tokens.room if tokens else None
+    fleet = _fleet(request, room)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
-    scaling = _scaling(request, fleet, in_flight)
-    peaks = tuple(_daily_peaks(request, in_flight))
+    scaling = _scaling(request, fleet, in_flight, room)
+    peaks = tuple(_daily_peaks(request, room))
     schedule = _schedule(request, fleet, scaling, peaks)
     _check_changes(request, fleet, scaling, schedule)
     addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
@@ -101,7 +102,7 @@ def _explained(plan: Plan) -> Explanation:
     return explanation_of(plan)
 
 
-def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
+def _fleet(request: EndpointRequest, room: int | None) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other.
 
     The range is for the usual peak. Initial instances, and those of a fleet that does not scale,
@@ -112,13 +113,13 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     # Who states fewer than one per zone gets them, and a warning.
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
-    at_peak = max(floor, needed_at_peak(request.throughput, in_flight) or 0)
+    at_peak = max(floor, needed_at_peak(request.throughput, room) or 0)
     at_highest_peak = at_peak
     if request.throughput:
         highest = replace(
             request.throughput, from_tps=None, peak_tps=request.throughput.highest_tps
         )
-        at_highest_peak = max(at_peak, needed_at_peak(highest, in_flight) or 0)
+        at_highest_peak = max(at_peak, needed_at_peak(highest, room) or 0)
     if request.serving.burstable_types:  # burstable types do not scale: one number for all three
         size = maximum or initial or minimum or at_highest_peak
         minimum, maximum = minimum or size, maximum or size
@@ -131,7 +132,7 @@ def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     smallest = minimum
     if smallest is None:
         measured = request.throughput
-        rises = fewest_for_rises(measured, request.rise_seconds) if measured else 1
+        rises = fewest_for_rises(measured, request.rise_seconds, room) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak if given.enabled else at_highest_peak, smallest, initial or 0)
     largest = maximum or (
@@ -158,7 +159,7 @@ def _maximum(needed: int, zones: int) -> int:
 
 
 def _scaling(
-    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None
+    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None, room: int | None
 ) -> ScalingPolicy | None:
     """The policy, where there is a target and room; language models count in flight."""
     given, measured = request.scaling, request.throughput
@@ -172,7 +173,9 @@ def _scaling(
     elif in_flight is not None:
         metric, target = CONCURRENCY_METRIC, in_flight.target
     elif measured is not None:
-        metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
+        metric = INVOCATIONS_METRIC
+        of_planned = float(60 * measured.held_tps(room).planned)
+        target = min(measured.target_invocations_per_instance, of_planned)
     else:
         return None
     return ScalingPolicy(
@@ -183,7 +186,7 @@ def _scaling(
     )
 
 
-def _daily_peaks(request: EndpointRequest, in_flight: InFlight | None) -> Iterator[DailyPeak]:
+def _daily_peaks(request: EndpointRequest, room: int | None) -> Iterator[DailyPeak]:
     """The other peaks of the day, with the ranges that the same rules give for each."""
     usual = request.throughput
     if usual is None:
@@ -191,7 +194,7 @@ def _daily_peaks(request: EndpointRequest, in_flight: InFlight | None) -> Iterat
     instances = replace(request.instances, initial=None)
     for name, peak in usual.peaks.items():
         measured = usual.at_peak(peak)
-        fleet = _fleet(replace(request, throughput=measured, instances=instances), in_flight)
+        fleet = _fleet(replace(request, throughput=measured, instances=instances), room)
         capacity = CapacityRange(fleet.minimum, fleet.maximum)
         yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)
 

@@ -13,7 +13,7 @@ from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
-from ..options.throughput import MeasuredThroughput, instances_for, stated
+from ..options.throughput import HeldTps, MeasuredThroughput, instances_for
 from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak
 from .decisions import IMPOSSIBLE, Explanation, numbers_of
@@ -78,6 +78,12 @@ class FleetUnderLoad(NamedTuple):
     fleet: Fleet
     measured: MeasuredThroughput | None
     zones: int
+    room: int | None = None  # requests that the KV cache of an instance holds, where known
+
+    @property
+    def held_tps(self) -> Fraction:
+        """What one instance holds, in requests per second; 0 without a throughput."""
+        return Fraction(0) if self.measured is None else self.measured.held_tps(self.room).limit
 
     @property
     def lost_with_a_zone(self) -> int:
@@ -94,7 +100,7 @@ class FleetUnderLoad(NamedTuple):
         """What those hold at the measured limit; ``None`` without a throughput."""
         if self.measured is None:
             return None
-        return stated(self.measured.tps_per_instance) * self.left_by_zone_outage
+        return self.held_tps * self.left_by_zone_outage
 
 
 class ScalingPolicy(NamedTuple):
@@ -164,7 +170,18 @@ class Plan:
 
     def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
         """Instances that a load alone needs at its peak; ``None`` without a throughput."""
-        return needed_at_peak(measured, followed(self.request, self.tokens))
+        return needed_at_peak(measured, self.room)
+
+    @property
+    def room(self) -> int | None:
+        """Requests that the KV cache of an instance has room for; ``None`` where not known."""
+        return self.tokens.room if self.tokens else None
+
+    @property
+    def held_tps(self) -> HeldTps | None:
+        """What one instance holds; ``None`` without a throughput."""
+        measured = self.request.throughput
+        return None if measured is None else measured.held_tps(self.room)
 
     @cached_property
     def standing_ranges(self) -> StandingRanges:
@@ -193,15 +210,16 @@ class Plan:
                     self.fleet.within(standing.range),
                     self.request.throughput,
                     zones,
+                    self.room,
                 )
                 for standing in self.standing_ranges.all
             ]
-        found = [FleetUnderLoad("", self.fleet, self.request.throughput, zones)]
+        found = [FleetUnderLoad("", self.fleet, self.request.throughput, zones, self.room)]
         for peak in self.peaks:
             fleet = replace(self.fleet, at_peak=peak.at_peak)
             if self.scaling is not None:
                 fleet = fleet.within(peak.range)
-            found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones))
+            found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones, self.room))
         return found
 
     @property
@@ -277,15 +295,11 @@ def followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | N
     return None if chosen or found is None or not found.target else found
 
 
-def needed_at_peak(
-    measured: MeasuredThroughput | None, in_flight: InFlight | None = None
-) -> int | None:
+def needed_at_peak(measured: MeasuredThroughput | None, room: int | None) -> int | None:
     """Instances that the load alone needs at the peak; ``None`` without a throughput.
 
-    Where scaling holds an instance below the measured limit times the safety factor, because the
-    KV cache has no room for more requests, each serves as much less.
+    ``room`` is for how many requests the KV cache of one has room; ``None`` where not known.
     """
     if measured is None:
         return None
-    share = stated(measured.safety_factor) if in_flight is None else in_flight.share
-    return instances_for(measured.peak_tps, measured.tps_per_instance, share)
+    return instances_for(measured.peak_tps, measured.held_tps(room).planned)

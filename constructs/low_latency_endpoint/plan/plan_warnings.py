@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -174,12 +175,8 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
         yield from _maximum(plan)
         if request.is_rare:
             yield _rare(plan, measured)
-        elif measured.safety_factor > HELD_SHARE:
-            yield PlanWarning(
-                "no-reserve",
-                f"the safety factor lets the peak use up to {measured.safety_factor:.0%} of the "
-                f"measured limit; only {HELD_SHARE:.0%} is safe",
-            )
+        else:
+            yield from _no_reserve(plan, measured)
     if not request.is_rare:
         yield from _fixed_ranges(plan)
     yield from _throughput_of_another(request)
@@ -213,6 +210,29 @@ def _throughput_of_another(request: EndpointRequest) -> Iterator[PlanWarning]:
         )
 
 
+def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarning]:
+    """A peak that uses more of an instance than counts as held."""
+    held = measured.held_tps(plan.room)
+    if held.used <= stated(HELD_SHARE):
+        return
+    if held.limit == stated(measured.tps_per_instance):
+        text = (
+            f"the safety factor lets the peak use up to {measured.safety_factor:.0%} of the "
+            f"measured limit; only {HELD_SHARE:.0%} is safe"
+        )
+        yield PlanWarning("no-reserve", text)
+        return
+    factor = math.floor(100 * stated(HELD_SHARE) * held.limit / stated(measured.tps_per_instance))
+    advice = "Shorten the requests, or choose a type with more memory"
+    if factor:
+        advice = f"Lower the safety factor to {plain_number(factor / 100)}"
+    yield PlanWarning(
+        "no-reserve",
+        f"the peak uses up to {float(held.used):.0%} of the requests that the KV cache of an instance "
+        f"has room for, {plan.room:,}; only {HELD_SHARE:.0%} is safe. {advice}",
+    )
+
+
 def _maximum(plan: Plan) -> Iterator[PlanWarning]:
     """A maximum that the load's peak does not fit under, in any range that can stand."""
     below = [
@@ -234,7 +254,7 @@ def _rare(plan: Plan, measured: MeasuredThroughput) -> PlanWarning:
     return PlanWarning(
         "rare-calls",
         f"at most {plain_number(measured.highest_tps * 60, 2)} calls a minute, and an instance holds "
-        f"{readable(measured.tps_per_instance * 60)}: a fixed fleet of {plan.fleet.initial} serves "
+        f"{readable(float(measured.held_tps(plan.room).limit * 60))}: a fixed fleet of {plan.fleet.initial} serves "
         "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
         "of so few calls is the latency of a single one. Serverless inference, asynchronous "
         "inference, and inference components that scale to zero cost nothing between calls, but "
@@ -279,7 +299,7 @@ def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
     """Rises as they are stated, which a minimum is too low for."""
     starts = plan.request.start_seconds
     needed = {
-        standing: fewest_for_rises(standing.measured, plan.request.rise_seconds)
+        standing: fewest_for_rises(standing.measured, plan.request.rise_seconds, plan.room)
         for standing in plan.under_load
         if standing.measured is not None and standing.measured.states_rises
     }
@@ -312,7 +332,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
     worst = min(below, key=lambda standing: standing.fleet.minimum)
     measured = worst.measured
     assert measured is not None
-    enough = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+    enough = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
     yield PlanWarning(
         "jumps-unknown",
         f"{_labels(below, worst)}the minimum of {worst.fleet.minimum} holds "
@@ -327,9 +347,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
 
 def _held(standing: FleetUnderLoad) -> Fraction:
     """What the minimum holds at the measured limit, in requests per second."""
-    if standing.measured is None:
-        return Fraction(0)
-    return standing.fleet.minimum * stated(standing.measured.tps_per_instance)
+    return standing.fleet.minimum * standing.held_tps
 
 
 def _lateness(start_seconds: int) -> str:
@@ -424,7 +442,7 @@ def _outage(plan: Plan) -> Iterator[PlanWarning]:
     replaced = (
         "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
     )
-    left = instances_for(measured.peak_tps, measured.tps_per_instance, HELD_SHARE)
+    left = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
     enough = -(-left * worst.zones // (worst.zones - 1))
     factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
     lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""

@@ -139,7 +139,7 @@ def _scaling(plan: Plan) -> str:
         if plan.fleet.minimum == plan.fleet.maximum:
             return "none: minimum and maximum are the same"
         return "none: no throughput is measured"
-    limit = measured.tps_per_instance * 60 if measured else 0
+    limit = float(plan.held_tps.limit * 60) if plan.held_tps else 0
     if policy.metric == CONCURRENCY_METRIC:
         share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
         series = plan.tokens.in_flight if plan.tokens else None

@@ -13,6 +13,7 @@ from .plan import INVOCATIONS_METRIC
 from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
 
 if TYPE_CHECKING:
+    from ..options.throughput import MeasuredThroughput
     from .plan import Plan
 
 
@@ -53,7 +54,11 @@ def explain_tokens(plan: Plan) -> Iterator[Decision]:
             value=_whole(made.output_tokens_per_instance),
             unit="tokens per second",
             rule="TPS per instance x mean tokens of an answer, at the measured limit",
-            inputs={"TPS per instance": measured.tps_per_instance, **lengths},
+            inputs={
+                "TPS per instance": measured.tps_per_instance,
+                **lengths,
+                **cache_limit(plan, measured),
+            },
             note="for answers and prompts as long as these: other lengths ask for another load test",
         )
     if made.call_seconds is not None:
@@ -194,14 +199,21 @@ def _few_first_tokens(plan: Plan) -> Iterator[PlanWarning]:
 def cache_note(plan: Plan) -> str:
     """That the KV cache asks for more instances than the safety factor does, where it does."""
     series = plan.tokens.in_flight if plan.tokens else None
-    held = plan.scaling.target if plan.scaling else None
-    if series is None or not series.bound_by_cache or held != series.target:
+    if series is None or not series.room or not series.bound_by_cache:
         return ""
     return (
         f"; the KV cache holds {series.room:,} of the {readable(series.safe)} requests in flight that "
         f"would be in reach, so {plain_number(float(series.share), 3)} of the limit is counted with, and not "
         "the safety factor"
     )
+
+
+def cache_limit(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
+    """What the KV cache lets an instance hold, as an input; none where it allows what is measured."""
+    held = measured.held_tps(plan.room)
+    if held.limit == stated(measured.tps_per_instance):
+        return {}
+    return {"TPS that its KV cache holds": float(held.limit)}
 
 
 def prefix_note(plan: Plan) -> str:

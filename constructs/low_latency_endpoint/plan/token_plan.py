@@ -97,7 +97,8 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
         rates = {
             "output_tokens": measured.highest_tps * traffic.mean_output,
             "input_tokens": measured.highest_tps * traffic.mean_input,
-            "output_tokens_per_instance": measured.tps_per_instance * traffic.mean_output,
+            "output_tokens_per_instance": float(measured.held_tps(room).limit)
+            * traffic.mean_output,
         }
     return TokenPlan(
         thresholds=tuple(_thresholds(request, overhead_share)),
