@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.options.latency_target import LatencyTarget
-from low_latency_endpoint.options.load import TokenTraffic
+from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
+from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, Plan
 
 from .pinned_models import GPT_OSS_20B, MISTRAL_7B
@@ -174,3 +176,67 @@ def test_a_maximum_is_compared_with_what_the_cache_needs() -> None:
     text = str(warned(plan, "maximum-below-peak"))
     assert "the maximum of 16 instances is below the 17" in text
     assert plan.scaling.target == 65  # 60 x 13 / 12
+
+
+# --- numbers that no memory is fast enough for
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    tps=st.integers(1, 200).map(lambda tenths: tenths / 10),
+    in_flight=st.integers(1, 256).map(float),
+    types=st.sampled_from(
+        [("ml.g6.xlarge",), ("ml.g5.xlarge", "ml.g6e.xlarge"), ("ml.g6e.12xlarge",)]
+    ),
+    tokens=st.builds(TokenTraffic, input=st.integers(1, 3000), output=st.integers(1, 2000)),
+)
+def test_measured_calls_below_a_floor_are_told(
+    tps: float, in_flight: float, types: tuple[str, ...], tokens: TokenTraffic
+) -> None:
+    model = HubModel(pinned=replace(QWEN3_8B, license="mit"))
+    measured = MeasuredThroughput(
+        peak_tps=18, tps_per_instance=tps, concurrency_per_instance=in_flight
+    )
+    plan = chat(
+        hub=hub_serving(model, types),
+        images=[],
+        instance_type=types[0],
+        tokens=tokens,
+        throughput=measured,
+        latency=LatencyTarget(ttft_p95=ms(1000)),
+    )
+    # Of two bytes each: 8,190,735,360 parameters without an embedding of 151,936 x 4,096.
+    read = 2 * (8_190_735_360 - 151_936 * 4096)
+    bandwidth = {
+        "ml.g6.xlarge": 300,
+        "ml.g5.xlarge": 600,
+        "ml.g6e.xlarge": 864,
+        "ml.g6e.12xlarge": 3456,
+    }
+    call_seconds = in_flight / tps
+    least = {name: (tokens.output - 1) * read / bandwidth[name] / 1e9 for name in types}
+    below = [name for name in types if least[name] > call_seconds]
+    warning = warned(plan, "contradiction-floor")
+    assert (warning is not None) == bool(below)
+    if below:
+        assert all((f"on {name}" in str(warning)) == (name in below) for name in types)
+        assert plan.tokens
+        at_once = min(in_flight * 0.5, plan.tokens.room or math.inf)
+        needed = math.ceil(18 * max(least[name] for name in below) / at_once)
+        assert f"needs at least {needed:,} instance" in str(warning)
+
+
+def test_the_numbers_of_a_faster_type_are_told_with_what_this_one_needs() -> None:
+    plan = job(
+        hub=served(QWEN3_8B, "ml.g6.xlarge"),
+        instance_type="ml.g6.xlarge",
+        latency=LatencyTarget(itl_p95=ms(60)),
+        tokens=TokenTraffic(input=1569, output=TokenLengths(p50=250, p95=800)),
+    )
+    # 12 s for 320 gaps are 37.5 ms; 15.14 GB / 300 GB/s are 50.5. 13 at once of 16.2 s are 0.804 a
+    # second, and 18 / 0.804 = 22.4.
+    text = str(plan.explanation.warnings[0])
+    assert "12 s a call" in text
+    assert "37.5 ms a token" in text
+    assert "50.5 ms on ml.g6.xlarge" in text
+    assert "a peak of 18 TPS needs at least 23 instances" in text

@@ -232,6 +232,13 @@ class MeasuredThroughput(Options):
         """The highest rate to serve at any time."""
         return max([self.peak_tps, *(peak.tps for peak in self.peaks.values())])
 
+    @property
+    def call_seconds(self) -> Fraction | None:
+        """How long a call took in the load test, by Little's law; ``None`` where not known."""
+        if self.concurrency_per_instance is None:
+            return None
+        return stated(self.concurrency_per_instance) / stated(self.tps_per_instance)
+
     def held_tps(self, room: int | None) -> HeldTps:
         """What one instance holds, whose KV cache has room for so many requests; None if not known.
 
@@ -240,9 +247,8 @@ class MeasuredThroughput(Options):
         """
         measured = stated(self.tps_per_instance)
         limit = measured
-        if room and self.concurrency_per_instance is not None:
-            call_seconds = stated(self.concurrency_per_instance) / measured
-            limit = min(measured, room / call_seconds)
+        if room and self.call_seconds is not None:
+            limit = min(measured, room / self.call_seconds)
         return HeldTps(limit, min(limit, measured * stated(self.safety_factor)))
 
     def at_peak(self, peak: PeakAtTime) -> MeasuredThroughput:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..facts.token_values import is_token
 from ..options.scaling import whole_seconds
+from ..options.throughput import counted_instances
 from ..report.numbers import milliseconds, readable
 from .decisions import PlanWarning
 from .scaling_pace import start_floor
+from .token_floors import decode_paces
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -27,12 +30,44 @@ def contradicts(stated: Any, right: float | None) -> bool:
 
 def contradictions(plan: Plan) -> Iterator[PlanWarning]:
     """Each with the right number; said before all else, as what follows rests on it."""
+    yield from _below_floors(plan)
     for name, what, stated, why, right in _pairs(plan):
         if contradicts(stated, right):
             text = (
                 f"{what} {readable(stated)}, and {why} {readable(right)}: is one in another unit?"
             )
             yield PlanWarning(f"contradiction-{name}", text)
+
+
+def _below_floors(plan: Plan) -> Iterator[PlanWarning]:
+    """Measured calls that write faster than the memory of a type allows."""
+    request, measured, made = plan.request, plan.request.throughput, plan.tokens
+    traffic, hub = request.tokens, request.serving.hub
+    if measured is None or measured.call_seconds is None:
+        return
+    if made is None or made.in_flight is None or traffic is None or hub is None:
+        return
+    gaps = traffic.mean_output - 1
+    call_seconds = float(measured.call_seconds)
+    below = [pace for pace in decode_paces(hub) if gaps * pace.milliseconds > 1000 * call_seconds]
+    if not below:
+        return
+    slowest = max(below, key=lambda pace: pace.milliseconds)
+    least_seconds = gaps * slowest.milliseconds / 1000
+    at_once = made.in_flight.target or made.in_flight.safe
+    needed = math.ceil(measured.highest_tps * least_seconds / at_once)
+    floors = ", ".join(
+        f"{milliseconds(pace.milliseconds, 3)} on {pace.instance_type}" for pace in below
+    )
+    yield PlanWarning(
+        "contradiction-floor",
+        f"{readable(made.in_flight.measured)} in flight at {readable(measured.tps_per_instance)} "
+        f"per second are {readable(call_seconds, 3)} s a call (Little's law), at most "
+        f"{milliseconds(1000 * call_seconds / gaps, 3)} a token for answers of "
+        f"{readable(gaps + 1, 3)}, and reading the weights takes at least {floors}: the numbers are "
+        f"of another type or model. With {readable(at_once)} in flight on each, a peak of "
+        f"{readable(measured.highest_tps)} TPS needs at least {counted_instances(needed)}",
+    )
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:

@@ -318,7 +318,7 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
                 + _estimate(plan),
             )
         return
-    seconds = float(stated(in_flight) / stated(measured.tps_per_instance))
+    seconds = float(measured.call_seconds or 0)
     longest = made.call_seconds
     if longest is not None and seconds > longest:
         yield PlanWarning(
