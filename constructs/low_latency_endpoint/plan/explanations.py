@@ -27,6 +27,7 @@ from .alarm_windows import (
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import EndpointRequest
 from .fleet_explanations import explain_fleet, explain_scaling
+from .floor_explanations import explain_floors
 from .hub_serving import explain_hub_model
 from .plan import WARM_UP_MISS, WARM_UP_MOST, AlarmThreshold, Plan
 from .plan_warnings import warnings_of
@@ -37,7 +38,6 @@ from .token_explanations import (
     explain_tokens,
     prefix_note,
 )
-from .token_floors import explain_floors
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed

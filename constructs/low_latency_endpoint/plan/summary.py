@@ -9,10 +9,10 @@ from ..options.throughput import FEWEST_INSTANCES, counted_instances
 from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
 from .decisions import Decision, Explanation, SummaryLine
+from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
-from .token_floors import floor_lines
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 

@@ -9,6 +9,7 @@ from ..errors import AWS_DOCS
 from ..options.throughput import stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
+from .floor_explanations import first_token_warnings
 from .plan import INVOCATIONS_METRIC
 from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
 
@@ -249,6 +250,7 @@ def token_warnings(plan: Plan) -> Iterator[PlanWarning]:
     yield from _lengths(plan)
     yield from _in_flight(plan)
     yield from _few_first_tokens(plan)
+    yield from first_token_warnings(plan)
     request = plan.request
     if request.latency is not None and not request.latency.of_tokens:
         yield PlanWarning(

@@ -14,14 +14,12 @@ from ..errors import rule
 from ..facts.instance_types import instance_facts
 from ..facts.tables import number, rows
 from ..report.numbers import milliseconds, readable
-from .decisions import Decision, SummaryLine
 from .pinned_model import PinnedModel
 from .served_model import count_of, is_dense_decoder, weight_bytes
 
 if TYPE_CHECKING:
     from ..options.latency_target import LatencyTarget
     from .hub_serving import HubServing
-    from .plan import Plan
 
 ITL_BELOW_FLOOR = rule(
     "LLE899",
@@ -31,7 +29,7 @@ ITL_BELOW_FLOOR = rule(
     source="https://developer.nvidia.com/blog/mastering-llm-techniques-inference-optimization/",
 )
 _LARGEST_VOCABULARY = 300_000  # of a config that states none: the largest known have 262,400
-_EMBEDDING_BYTES = 2  # of a number of the embedding
+EMBEDDING_BYTES = 2  # of a number of the embedding
 
 
 class AcceleratorSpeed(NamedTuple):
@@ -64,7 +62,7 @@ class DecodePace(NamedTuple):
         """
         if self.tflops is None:
             return None
-        operations = 2 * self.prompt_bytes / _EMBEDDING_BYTES * tokens
+        operations = 2 * self.prompt_bytes / EMBEDDING_BYTES * tokens
         return operations / (self.tflops * self.accelerators * 1e9)
 
 
@@ -118,7 +116,7 @@ def _embedding_bytes(pinned: PinnedModel) -> int:
     """Of the input embedding; as much again of the output's, which only a prompt's last token needs."""
     hidden = count_of(pinned.config, "hidden_size", "n_embd") or 0
     vocabulary = count_of(pinned.config, "vocab_size") or _LARGEST_VOCABULARY
-    return _EMBEDDING_BYTES * vocabulary * hidden
+    return EMBEDDING_BYTES * vocabulary * hidden
 
 
 def check_itl(latency: LatencyTarget, serving: HubServing) -> None:
@@ -133,117 +131,3 @@ def check_itl(latency: LatencyTarget, serving: HubServing) -> None:
                     allowed=f"more than {milliseconds(pace.milliseconds, 3)}",
                     where=f"itl_{percentile}",
                 )
-
-
-# --- in the plan ---------------------------------------------------------------------------------
-
-
-def floor_lines(plan: Plan) -> Iterator[SummaryLine]:
-    """The floors on the slowest type, each as a share of its tightest target."""
-    hub = plan.request.serving.hub
-    paces = list(decode_paces(hub)) if hub else []
-    if not paces:
-        return
-    latency = plan.request.latency
-    slowest = _slowest_between(paces)
-    between = f"{milliseconds(slowest.milliseconds, 3)} between tokens on {slowest.instance_type}"
-    between += _share("itl", slowest.milliseconds, latency.itl_milliseconds if latency else {})
-    parts = [between]
-    tokens = _uncached_tokens(plan)
-    prompt = _slowest_before_first(paces, tokens)
-    if prompt is not None:
-        least = prompt.prompt_milliseconds(tokens) or 0.0
-        first = f"{milliseconds(least, 3)} before the first, after a mean prompt"
-        if prompt != slowest:
-            first += f" on {prompt.instance_type}"
-        first += _share("ttft", least, latency.ttft_milliseconds if latency else {})
-        parts.append(first)
-    unknown = [pace.instance_type for pace in paces if tokens and pace.tflops is None]
-    if unknown:
-        parts.append(f"before the first not known on {', '.join(unknown)}")
-    yield SummaryLine("Floors", "at the least " + "; ".join(parts))
-
-
-def _share(name: str, floor: float, targets: Mapping[str, float]) -> str:
-    """A floor as a share of the tightest target, in words; empty without one."""
-    if not targets:
-        return ""
-    percentile, target = min(targets.items(), key=lambda item: item[1])
-    return f", {floor / target:.0%} of {name}_{percentile}"
-
-
-def explain_floors(plan: Plan) -> Iterator[Decision]:
-    """Both floors on the slowest type; notes have the other types."""
-    hub = plan.request.serving.hub
-    paces = list(decode_paces(hub)) if hub else []
-    if not paces:
-        return
-    pace = _slowest_between(paces)
-    yield Decision(
-        name="inter_token_floor",
-        value=round(pace.milliseconds, 2),
-        unit="ms",
-        rule="bytes of the weights that a token reads / bandwidth of the accelerators' memory: no "
-        "gap between tokens is shorter, and real ones are longer",
-        inputs={
-            "instance type": pace.instance_type,
-            "bytes read": pace.token_bytes,
-            "GB per second of an accelerator": pace.gb_per_second,
-            "accelerators": pace.accelerators,
-        },
-        source=ITL_BELOW_FLOOR.source,
-        note=_others({other.instance_type: other.milliseconds for other in paces if other != pace}),
-    )
-    tokens = _uncached_tokens(plan)
-    prompt = _slowest_before_first(paces, tokens)
-    if prompt is not None:
-        yield _first_token_floor(prompt, paces, tokens)
-
-
-def _first_token_floor(prompt: DecodePace, paces: list[DecodePace], tokens: float) -> Decision:
-    others = {
-        pace.instance_type: pace.prompt_milliseconds(tokens) for pace in paces if pace != prompt
-    }
-    return Decision(
-        name="first_token_floor",
-        value=round(prompt.prompt_milliseconds(tokens) or 0.0, 2),
-        unit="ms",
-        rule="2 x parameters but for the embeddings x tokens of a mean prompt / the accelerators' "
-        "operations per second at full use: no first token comes earlier, unless a cache holds more "
-        "of the prompt",
-        inputs={
-            "instance type": prompt.instance_type,
-            "parameters": prompt.prompt_bytes // _EMBEDDING_BYTES,
-            "tokens that no cache holds": tokens,
-            "TFLOP/s of an accelerator": prompt.tflops or 0.0,
-            "accelerators": prompt.accelerators,
-        },
-        source=ITL_BELOW_FLOOR.source,
-        note=_others(others),
-    )
-
-
-def _others(floors: Mapping[str, float | None]) -> str:
-    """The floors of the other types, in words."""
-    return ", ".join(
-        f"{name} {milliseconds(floor, 3) if floor is not None else 'not known'}"
-        for name, floor in floors.items()
-    )
-
-
-def _slowest_between(paces: list[DecodePace]) -> DecodePace:
-    return max(paces, key=lambda pace: pace.milliseconds)
-
-
-def _slowest_before_first(paces: list[DecodePace], tokens: float) -> DecodePace | None:
-    """The type with the longest floor before the first token; ``None`` where none is known."""
-    known = [pace for pace in paces if pace.prompt_milliseconds(tokens)]
-    return max(known, key=lambda pace: pace.prompt_milliseconds(tokens) or 0.0, default=None)
-
-
-def _uncached_tokens(plan: Plan) -> float:
-    """Of a mean prompt, less what prompts share; 0 where nobody stated its length."""
-    traffic = plan.request.tokens
-    if traffic is None:
-        return 0.0
-    return round(traffic.mean_input * (1 - traffic.shared_prefix), 1)
