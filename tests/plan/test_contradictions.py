@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
+from random import Random
+from typing import Any
 
 import pytest
 import yaml
 
-from low_latency_endpoint.settings import explain_variants, parse_settings
+from low_latency_endpoint.settings import explain_variants, parse_settings, planned_variants
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
 
 from .test_sizing_jobs import LENGTHS, job
@@ -101,3 +104,66 @@ def test_of_rare_streams_the_gaps_alone_are_watched():
     plan = plan_endpoint(parse_settings(yaml.safe_dump(job(rare, **STREAM))), "e")
     assert plan.tokens
     assert {each.measures for each in plan.tokens.thresholds} == {"inter-token latency"}
+
+
+UNDERCUT = "contradiction-slow-requests"
+PERCENTILES = {"p50": "50", "p90": "10", "p95": "5", "p99": "1", "p99_9": "0.1"}  # % beyond
+
+
+def _burn_rate(
+    target: dict[str, int], overhead: str, threshold: int, objective: str
+) -> tuple[Fraction, str]:
+    """How fast a budget burns at models that just meet each target: the fastest, and whose.
+
+    Such a model takes no time for most calls, and a little more than its part for the others.
+    """
+    found = [(Fraction(0), "")]
+    for name, callers in target.items():
+        taken = callers * (1 - Fraction(overhead)) + Fraction(1, 10**9)
+        late = Fraction(PERCENTILES[name]) / 100 if taken > threshold else Fraction(0)
+        found.append((late / (1 - Fraction(objective)), name))
+    return max(found)
+
+
+def test_an_objective_that_a_target_undercuts_is_said():
+    random = Random(59)
+    said = set()
+    for _ in range(150):
+        names = sorted(
+            random.sample(list(PERCENTILES), random.randint(1, 3)), key=list(PERCENTILES).index
+        )
+        times = sorted(random.sample(range(20, 400, 20), len(names)))
+        target: dict[str, int] = dict(zip(names, times, strict=True))
+        overhead = random.choice(["0.2", "0.1", "0.5"])
+        threshold = random.choice(
+            [8 * random.randint(1, 40), int(times[-1] * (1 - Fraction(overhead)))]
+        )
+        objective = random.choice(["0.95", "0.99", "0.995", "0.999", "0.9999", "0.99999"])
+        slow = {"threshold": f"{threshold}ms", "objective": float(objective)}
+        latency = {name: f"{each}ms" for name, each in target.items()}
+        stated: Any = job(
+            {"peak_tps": random.choice([0.002, 1000])},
+            latency=latency | {"overhead_share": float(overhead)},
+            alarms={"slow_requests": slow},
+            **random.choice([{}, {"variants": {"b": {}}}, {"shadow": {"name": "b"}}]),
+        )
+        burn_rate, name = _burn_rate(target, overhead, threshold, objective)
+        for variant in planned_variants(parse_settings(yaml.safe_dump(stated))):
+            warnings = variant.plan.explanation.warnings
+            texts = [str(each) for each in warnings if each.id == UNDERCUT]
+            assert len(texts) == (burn_rate > 6 and not variant.shadow), (target, slow)
+            statistic = name.replace("_", ".")
+            assert all(f"the target {statistic} lets" in text for text in texts)
+            said.add(bool(texts))
+    assert said == {True, False}
+
+
+def test_the_numbers_of_an_undercut_objective():
+    """1 % of the calls may take longer than 0.8 x 150 ms; of 99.99 % below it, 0.01 % may."""
+    slow = {"threshold": "120ms", "objective": 0.9999}
+    stated = job(p99="150ms", alarms={"slow_requests": slow})
+    plan = plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e")
+    text = plan.explanation.warnings[0]
+    assert "p99 lets 1 % of the calls take longer in the model than 120 ms" in text
+    assert "lets 0.01 %: " in text
+    assert "100 times too fast" in text

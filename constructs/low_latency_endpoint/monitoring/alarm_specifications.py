@@ -20,6 +20,7 @@ from ..hosting.instance_type import InstanceType
 from ..options.alarms import (
     DEFAULT_PERIOD_SECONDS,
     FAST_BURN_RATE,
+    SLOW_BURN_RATE,
     AlarmOptions,
     SlowRequests,
     Thresholds,
@@ -37,7 +38,7 @@ SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING
 
 # Google's SRE workbook, "Alerting on SLOs": long and short window in minutes, burn rate.
 # (No Duration here: the first call into jsii costs more than importing the whole package.)
-BURN_RATES = {"Fast": (60, 5, FAST_BURN_RATE), "Slow": (360, 30, 6.0)}
+BURN_RATES = {"Fast": (60, 5, FAST_BURN_RATE), "Slow": (360, 30, SLOW_BURN_RATE)}
 _UTILIZATIONS = {
     "cpu_utilization": ("CPUUtilization", "vCPUs are saturated"),
     "memory_utilization": ("MemoryUtilization", "the container is about to run out of memory"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from ..errors.findings import Finding, breaches, finding
@@ -16,7 +17,7 @@ from ..facts.container_metrics import (
     WAITING_REQUESTS,
     percentile_share,
 )
-from ..facts.durations import TEXT_PATTERN, seconds_of
+from ..facts.durations import TEXT_PATTERN, milliseconds_of, seconds_of
 from ..facts.metrics import check_statistic
 from ..facts.rules import (
     LONGEST_OBJECTIVE_PERIOD_SECONDS,
@@ -32,6 +33,7 @@ from ..facts.token_values import is_token
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options, Touched
+from .throughput import stated
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -50,6 +52,8 @@ six (tests/plan/test_alarm_windows.py)."""
 FAST_BURN_RATE = 14.4
 """How much too fast a budget may burn before somebody is paged at once: Google's SRE workbook,
 "Alerting on SLOs"."""
+SLOW_BURN_RATE = 6.0
+"""The same over six hours."""
 
 _DURATION = {"type": "string", "pattern": TEXT_PATTERN}
 
@@ -90,6 +94,18 @@ class ErrorLimit(NamedTuple):
     rate: float = DEFAULT_ERROR_RATE  # share of the requests that fail
     failures: int = MINIMUM_FAILURES  # in a period, below which the share counts as zero
     objective: float | None = None  # that the rate follows from; None if it does not
+
+
+class SlowLimit(NamedTuple):
+    """What the alarms on slow requests hold the requests to."""
+
+    milliseconds: float  # of ModelLatency, above which a request is slow
+    objective: float
+
+    @property
+    def budget(self) -> Fraction:
+        """The share of requests that may be slow."""
+        return 1 - stated(self.objective)
 
 
 @checked_arguments
@@ -152,8 +168,8 @@ class TokenAlarmOptions(Options):
 
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is a percentile."""
-        for name, stated in (("ttft", self.ttft), ("itl", self.itl)):
-            yield from _statistics(name, stated, percentile_share)
+        for name, thresholds in (("ttft", self.ttft), ("itl", self.itl)):
+            yield from _statistics(name, thresholds, percentile_share)
 
 
 @checked_arguments
@@ -310,6 +326,12 @@ class AlarmOptions(Options):
         if burnt >= DEFAULT_ERROR_RATE:
             return ErrorLimit(DEFAULT_ERROR_RATE, self.minimum_failures)
         return ErrorLimit(burnt, self.minimum_failures, self.objective)
+
+    @property
+    def slow_limit(self) -> SlowLimit | None:
+        """What the alarms on slow requests hold the requests to; None without an objective."""
+        slow = self.slow_requests
+        return slow and SlowLimit(milliseconds_of(slow.threshold), slow.objective)
 
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is one that CloudWatch has for the metric, as are period and window."""

@@ -250,6 +250,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warm_up_bytes=warm_up.largest_bytes if warm_up else None,
             alarm_window=alarms.window,
             error_limit=alarms.error_limit,
+            slow_limit=alarms.slow_limit,
             least_first_tokens=alarms.tokens.minimum_requests,
         )
         requests = requests_of(request, variant, variants, shadow, path)

@@ -53,7 +53,7 @@ def latency_window(options: WindowOptions, statistic: str, tps: float | None) ->
     period takes the place of the usual three: its sliding window shows a severe fault within
     minutes, where two long periods would first have to pass.
     """
-    share = _share_beyond(statistic)
+    share = share_beyond(statistic)
     if share is None:
         return share_window(options, tps) if statistic == "Average" else _stated_window(options)
     if options.period_seconds is not None or tps is None:
@@ -107,7 +107,7 @@ def window_text(window: AlarmWindow) -> str:
 
 def samples_beyond(window: AlarmWindow, statistic: str, tps: float) -> Fraction | None:
     """Requests of a period that are slower than the percentile; None for another statistic."""
-    share = _share_beyond(statistic)
+    share = share_beyond(statistic)
     return None if share is None else requests_in_period(window, tps) * share
 
 
@@ -143,7 +143,7 @@ def _fits(minutes: int, evaluation_periods: int) -> bool:
     return minutes * evaluation_periods <= days * 24 * 60
 
 
-def _share_beyond(statistic: str) -> Fraction | None:
+def share_beyond(statistic: str) -> Fraction | None:
     """The share of the requests beyond a percentile; None for another statistic."""
     number = statistic.removeprefix("p")
     if number == statistic or not number.replace(".", "", 1).isdigit():

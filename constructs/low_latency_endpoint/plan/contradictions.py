@@ -1,21 +1,23 @@
-"""Stated numbers that others contradict by an order of magnitude: one of them is a slip of a unit."""
+"""Stated numbers that others contradict: by an order of magnitude, or so that an alarm stays on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any
 
 from ..facts.token_values import is_token
+from ..options.alarms import SLOW_BURN_RATE
 from ..options.scaling import whole_seconds
-from ..options.throughput import counted_instances
+from ..options.throughput import counted_instances, stated
 from ..report.numbers import milliseconds, readable
+from .alarm_windows import share_beyond
 from .decisions import PlanWarning
+from .endpoint_request import EndpointRequest
+from .plan import Plan, kept_for_overhead
 from .scaling_pace import start_floor
 from .token_floors import decode_paces
-
-if TYPE_CHECKING:
-    from .plan import Plan
 
 MAGNITUDE = 10
 _CALLS_OF_VCPU = 1000  # per second: assumed, of HTTP alone
@@ -31,12 +33,45 @@ def contradicts(stated: Any, right: float | None) -> bool:
 def contradictions(plan: Plan) -> Iterator[PlanWarning]:
     """Each with the right number; said before all else, as what follows rests on it."""
     yield from _below_floors(plan)
-    for name, what, stated, why, right in _pairs(plan):
-        if contradicts(stated, right):
+    for name, what, number, why, right in _pairs(plan):
+        if contradicts(number, right):
             text = (
-                f"{what} {readable(stated)}, and {why} {readable(right)}: is one in another unit?"
+                f"{what} {readable(number)}, and {why} {readable(right)}: is one in another unit?"
             )
             yield PlanWarning(f"contradiction-{name}", text)
+    yield from _slow_requests(plan.request)
+
+
+def _slow_requests(request: EndpointRequest) -> Iterator[PlanWarning]:
+    """A target that leaves more requests slow than the alarm on slow requests lets pass."""
+    limit, target = request.slow_limit, request.latency
+    if limit is None or target is None or (request.share and request.share.shadow):
+        return
+    for_model = 1 - kept_for_overhead(request)
+    # Calls beyond a percentile whose threshold is at least the objective's are surely slow.
+    slow = [
+        (share, statistic)
+        for statistic, callers in target.milliseconds.items()
+        if (share := share_beyond(statistic))
+        and stated(callers) * for_model >= stated(limit.milliseconds)
+    ]
+    if not slow:
+        return
+    share, statistic = max(slow)
+    burn_rate = float(share / limit.budget)
+    if burn_rate > SLOW_BURN_RATE:
+        yield PlanWarning(
+            "contradiction-slow-requests",
+            f"the target {statistic} lets {_percent(share)} of the calls take longer in the model than "
+            f"{milliseconds(limit.milliseconds, 6)}, and the objective of alarms.slow_requests lets "
+            f"{_percent(limit.budget)}: a model that just meets the target spends the budget "
+            f"{readable(burn_rate, 3)} times too fast, and the alarm stays on. State the target that "
+            "the objective needs, a lower objective, or a higher threshold",
+        )
+
+
+def _percent(share: Fraction) -> str:
+    return f"{readable(float(share * 100), 3)} %"
 
 
 def _below_floors(plan: Plan) -> Iterator[PlanWarning]:

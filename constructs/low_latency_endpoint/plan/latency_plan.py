@@ -18,7 +18,6 @@ from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .plan import (
     CONCURRENCY_METRIC,
-    DEFAULT_OVERHEAD_SHARE,
     HEADROOM,
     INVOCATIONS_METRIC,
     WARM_UP_MISS,
@@ -28,6 +27,7 @@ from .plan import (
     Plan,
     ScalingPolicy,
     followed,
+    kept_for_overhead,
     needed_at_peak,
 )
 from .routing import recommend_routing
@@ -67,7 +67,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     >>> plan.explanation["scaling_target"].rule
     'TPS per instance x safety factor x 60'
     """
-    tokens = token_plan(request, _kept_for_overhead(request))
+    tokens = token_plan(request, kept_for_overhead(request))
     in_flight = followed(request, tokens)
     room = tokens.room if tokens else None
     fleet = _fleet(request, room)
@@ -238,19 +238,12 @@ def _check_changes(
     check_schedule(schedule, fleet.minimum, fleet.maximum)
 
 
-def _kept_for_overhead(request: EndpointRequest) -> Fraction:
-    """The share of the target for network and SageMaker's overhead."""
-    return stated(
-        DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
-    )
-
-
 def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
     """The target split between model and overhead; one threshold per metric and statistic."""
     tightest = request.latency.tightest if request.latency else None
     if request.latency is None or tightest is None or request.is_rare:
         return  # of rare calls a percentile, and an average, is that of a single one
-    kept = _kept_for_overhead(request)
+    kept = kept_for_overhead(request)
     parts = [
         ("ModelLatency", statistic, target, 1 - kept)
         for statistic, target in request.latency.milliseconds.items()

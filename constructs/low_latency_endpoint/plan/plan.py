@@ -295,6 +295,13 @@ def followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | N
     return None if chosen or found is None or not found.target else found
 
 
+def kept_for_overhead(request: EndpointRequest) -> Fraction:
+    """The share of the target for network and SageMaker's overhead."""
+    return stated(
+        DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
+    )
+
+
 def needed_at_peak(measured: MeasuredThroughput | None, room: int | None) -> int | None:
     """Instances that the load alone needs at the peak; ``None`` without a throughput.
 

@@ -156,6 +156,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         warm_up_bytes=endpoint.warm_up.largest_bytes if endpoint.warm_up else None,
         alarm_window=endpoint.alarms.window,
         error_limit=endpoint.alarms.error_limit,
+        slow_limit=endpoint.alarms.slow_limit,
         least_first_tokens=endpoint.alarms.tokens.minimum_requests,
     )
 
