@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
+from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from low_latency_endpoint.options.alarms import SlowLimit
 from low_latency_endpoint.simulate import Rollout
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
 from low_latency_endpoint.simulate.scenario_sentences import rollout_words
-from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
+from low_latency_endpoint.simulate.wording import (
+    _rounded_up,
+    burn_rate_sentences,
+    milliseconds,
+    minutes,
+    verdict,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +53,43 @@ from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, min
 )
 def test_values(found: object, expected: object) -> None:
     assert found == expected
+
+
+def _simulated(times: list[float], target: float | None, half_width: float) -> Any:
+    """A result of calls that took so long, in ascending order; each interval holds the truth."""
+    late = sum(time > (target or 0) for time in times) / len(times)
+    return SimpleNamespace(
+        percentile=lambda at: Estimate(times[math.ceil(len(times) * at / 100) - 1], half_width),
+        slow_share=Estimate(late, 0.0),
+        scenario=SimpleNamespace(latency_target=target),
+    )
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_burn_rate_is_never_more_than_the_calls_spend(seed: int) -> None:
+    """And of a target at the objective's own threshold it is exactly what they spend."""
+    random = Random(seed)
+    scale = random.choice([0.01, 0.05, 0.2])
+    times = sorted(random.expovariate(1 / scale) for _ in range(20_000))
+    threshold = random.choice([0.05, 0.12, 0.4])
+    target = random.choice([None, 0.05, 0.12, 0.4])
+    limit = SlowLimit(1000 * threshold, random.choice([0.95, 0.99, 0.999, 0.9999]))
+    half_width = random.choice([0.0, 0.002, math.inf])
+    said = burn_rate_sentences(limit, _simulated(times, target, half_width))
+    late = sum(time > threshold for time in times) / len(times)
+    burn_rate = late / (1 - limit.objective)
+    if target == threshold:
+        assert bool(said) == (burn_rate > 1 + 1e-9)
+    for sentence in said:
+        match = re.search(r"least ([\d.,]+) % .*slow_requests ([\d.,]+) times", sentence)
+        assert match, sentence
+        share, rate = (float(number.replace(",", "")) for number in match.groups())
+        assert share <= 100 * late * 1.05  # written with two digits
+        assert rate <= burn_rate * 1.05
+        assert "stays on" not in sentence or burn_rate > 6
+        if target == threshold:
+            assert (share, rate) == pytest.approx((100 * late, burn_rate), rel=0.05)
+
+
+def test_without_an_objective_no_burn_rate_is_told() -> None:
+    assert burn_rate_sentences(None, _simulated([1.0] * 1000, 0.1, 0.0)) == []

@@ -180,7 +180,13 @@ class SimulationReport:
     def steady(self) -> None:
         """The fleet at each peak of the day."""
         from ..simulate import simulate as run
-        from ..simulate.wording import steady_sentences, steady_table, verdict, with_label
+        from ..simulate.wording import (
+            burn_rate_sentences,
+            steady_sentences,
+            steady_table,
+            verdict,
+            with_label,
+        )
 
         if not self.model.measured:
             self.tone = "careful"
@@ -192,6 +198,7 @@ class SimulationReport:
             result = run(model.steady(), **self._run_options())
             results[label or model.routing] = result
             said = steady_sentences(model, result)
+            said += burn_rate_sentences(self.plan.request.slow_limit, result)
             self.sentences += [with_label(label, sentence) for sentence in said]
             self._keep(
                 label,

@@ -13,7 +13,7 @@ from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
-from ..options.throughput import HeldTps, MeasuredThroughput, instances_for
+from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated
 from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak
 from .decisions import IMPOSSIBLE, Explanation, numbers_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from ..options.alarms import SLOW_BURN_RATE, SlowLimit
 from ..options.throughput import counted_instances
 from ..plan.traffic_shapes import Shape
 from ..report import numbers
@@ -12,6 +13,7 @@ from ..report.document import Table
 from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import ROUNDING, Estimate
+from .replication import PERCENTILES
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
@@ -91,6 +93,33 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
             for each, found in verdicts.items()
         ),
     ]
+
+
+def burn_rate_sentences(limit: SlowLimit | None, result: SimulationResult) -> list[str]:
+    """That the calls spend the budget of an objective on slow requests too fast, if it is sure."""
+    if limit is None:
+        return []
+    late = max(_shares_surely_late(result, limit.milliseconds / 1000), default=0.0)
+    burn_rate = late / float(limit.budget)
+    if burn_rate <= 1:
+        return []
+    alarm = ": its alarm stays on" if burn_rate > SLOW_BURN_RATE else ""
+    return [
+        f"At least {readable(100 * late, 2)} % of the calls take longer than "
+        f"{numbers.milliseconds(limit.milliseconds, 6)}, which spends the budget of "
+        f"alarms.slow_requests {readable(burn_rate, 2)} times too fast{alarm}."
+    ]
+
+
+def _shares_surely_late(result: SimulationResult, seconds: float) -> Iterator[float]:
+    """Shares of the calls that take longer than a time, even at the low ends of the intervals."""
+    for percentile in PERCENTILES:
+        value = result.percentile(percentile)
+        if value.tells and value.low > seconds:
+            yield 1 - percentile / 100
+    target = result.scenario.latency_target
+    if target is not None and target >= seconds and result.slow_share.tells:
+        yield result.slow_share.low
 
 
 def with_label(label: str, sentence: str) -> str:
