@@ -32,7 +32,9 @@ RESULT = {
     "instances": 1,
     "rate": 200.0,
     "concurrency": 10,
-    "service_time_ms": {"quantiles": {"0": 31, "0.5": 42, "0.99": 118, "1": 160}},
+    "service_time_ms": {
+        "quantiles": {"0": 31, "0.25": 38, "0.5": 42, "0.75": 50, "0.9": 66, "0.99": 118, "1": 160}
+    },
 }
 
 
@@ -346,6 +348,7 @@ def test_the_first_command_compiles_and_says_so(tmp_path: Path) -> None:
         ({"concurrency": 0}, "LLS104"),
         ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLS120"),
         ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLS120"),
+        ({"service_time_ms": {"quantiles": {"0": 1, "0.5": 3, "0.50001": 2, "1": 4}}}, "LLS120"),
         ({"instances": 0}, "LLS103"),
         ({"slope": -1}, "LLS105"),
     ],

@@ -30,7 +30,7 @@ from low_latency_endpoint.simulate import (
     ZoneOutage,
 )
 from low_latency_endpoint.simulate.scenario_sentences import scenario_sentences, service_sentence
-from low_latency_endpoint.simulate.service_laws import ServiceLaw, highest_percentile
+from low_latency_endpoint.simulate.service_laws import Gap, ServiceLaw, highest_percentile
 from low_latency_endpoint.simulate.traffic import Traffic
 
 SHAPE = Shape(
@@ -87,6 +87,8 @@ def other(name: str, value: Any) -> Any:
         return value * 1.25
     if isinstance(value, str):
         return value + " too"
+    if name == "gap":
+        return Gap(0.5, 1.0, 0.2, 0.4)
     if isinstance(value, Dispersion):
         return Dispersion(20.0, 2.0)
     if name == "levels":

@@ -14,7 +14,7 @@ from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .fleet_changes import Rollout, TargetTracking, ZoneOutage
 from .scenario import Scenario
-from .service_laws import Empirical, Exponential, ServiceLaw, highest_percentile
+from .service_laws import FINEST_SHARE, Empirical, Exponential, ServiceLaw, highest_percentile
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
 _MOST_RANGES = 28  # of one sentence: two weeks of two a day
@@ -48,11 +48,25 @@ def service_sentence(law: ServiceLaw, percentiles: Sequence[float]) -> str:
     if not law.variation:
         return f"a request alone takes {_time(law.mean_seconds)}, each the same"
     if isinstance(law, Empirical):
-        return f"{mean}, {variation}; the law is the measured one, whatever its form"
+        return f"{mean}, {variation}; the law is the measured one{_unknown_words(law)}"
     name = "exponential" if isinstance(law, Exponential) else "log-normal"
     return (
         f"{mean}, {variation}; the law is assumed to be {name}. {_other_laws(law, percentiles)} "
         "Better: --from-load-test, which simulates the measured law"
+    )
+
+
+def _unknown_words(law: Empirical) -> str:
+    """What the measured quantiles leave open, what is taken, and what would tell."""
+    gap = law.gap
+    if gap is None:
+        return f", to {FINEST_SHARE:.1%} of the requests"
+    apart = f"p{readable(100 * gap.low, 4)} ({_time(gap.below)}) and p{readable(100 * gap.high, 4)}"
+    return (
+        f". Between quantiles with more than {FINEST_SHARE:.1%} of the requests between them nothing "
+        f"is known, such as between {apart} ({_time(gap.above)}): there every request is taken to "
+        "last as long as the upper one, so real percentiles can be lower. Better: a quantile at each "
+        f"{FINEST_SHARE:.1%}, from {round(1 / FINEST_SHARE):,} requests or more"
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ..errors import rule
 from ..facts.limit_kinds import number_range
@@ -30,7 +30,10 @@ SAMPLES = rule(
     fix="Give at least two times in seconds, or quantiles that rise with their probabilities.",
 )
 
-_STEPS = 4096  # of an empirical law
+_STEPS = 10_000  # of an empirical law
+#: Between quantiles with more of the requests than this between them nothing is known.
+FINEST_SHARE = 0.001
+_FINEST = 1.01 * FINEST_SHARE  # a thousand times in order are 1/999 apart
 
 
 def never_falls(values: Sequence[float]) -> bool:
@@ -190,6 +193,15 @@ class Lognormal(ServiceLaw):
         return LawParameters(kernels.LOGNORMAL, math.log(self.mean) - spread / 2, math.sqrt(spread))
 
 
+class Gap(NamedTuple):
+    """Two neighboring quantiles, and so many requests between them that their times are not known."""
+
+    low: float  # probability
+    high: float
+    below: float  # seconds
+    above: float
+
+
 @dataclass(frozen=True, slots=True)
 class Empirical(ServiceLaw):
     """The law of measured times.
@@ -199,14 +211,21 @@ class Empirical(ServiceLaw):
     quantiles : tuple of float
         The quantile function at equal steps of probability from 0 to 1, straight lines between.
         Use :meth:`of_samples` or :meth:`of_quantiles`.
+    gap : Gap or None
+        Where the measured quantiles are furthest apart, if that is so far that each time between two
+        of them is taken as the upper one.
 
     Examples
     --------
-    >>> Empirical.of_quantiles({0.0: 0.010, 0.5: 0.020, 1.0: 0.040}).mean_seconds
-    0.0225
+    >>> law = Empirical.of_quantiles({0.0: 0.010, 0.5: 0.020, 1.0: 0.040})
+    >>> round(law.mean_seconds, 4)  # half of the times are taken as 20 ms, half as 40 ms
+    0.03
+    >>> law.gap
+    Gap(low=0.5, high=1.0, below=0.02, above=0.04)
     """
 
     quantiles: tuple[float, ...]
+    gap: Gap | None = None
 
     def __post_init__(self) -> None:
         values = self.quantiles
@@ -219,18 +238,26 @@ class Empirical(ServiceLaw):
 
     @classmethod
     def of_samples(cls, seconds: Sequence[float]) -> Empirical:
-        """The law of times as measured, in any order."""
+        """The law of times as measured, in any order; of few times as :meth:`of_quantiles`."""
         try:
             ordered = sorted(float(value) for value in seconds)
         except (TypeError, ValueError):
             raise SAMPLES.error(got=repr(seconds)[:80], allowed="numbers of seconds") from None
         if len(ordered) < 2:
             raise SAMPLES.error(got=f"{len(ordered)} times", allowed="at least two")
-        return cls(tuple(ordered))
+        last = len(ordered) - 1
+        if 1 / last <= _FINEST:
+            return cls(tuple(ordered))
+        return cls.of_quantiles({at / last: value for at, value in enumerate(ordered)})
 
     @classmethod
     def of_quantiles(cls, seconds: Mapping[float, float]) -> Empirical:
-        """The law through some quantiles: seconds by probability, with 0 and 1 among them."""
+        """The law of some quantiles: seconds by probability, with 0 and 1 among them.
+
+        Between two that are no more than :data:`FINEST_SHARE` apart times rise in a straight line.
+        Between others each time is the upper one: a request can have taken as long, and a percentile
+        is never below the true one.
+        """
         try:
             points = sorted((float(rank), float(value)) for rank, value in seconds.items())
         except (TypeError, ValueError):
@@ -243,15 +270,12 @@ class Empirical(ServiceLaw):
             )
         for rank in ranks:
             SHARE.check(rank, "probability")
-        table, at = [], 0
-        steps = _STEPS if len(points) > 2 else 1
-        for step in range(steps + 1):
-            rank = step / steps
-            while at < len(points) - 2 and rank > points[at + 1][0]:
-                at += 1
-            (low, below), (high, above) = points[at], points[at + 1]
-            table.append(below + (above - below) * (rank - low) / (high - low))
-        return cls(tuple(table))
+        times = [value for _, value in points]
+        if not never_falls(times):
+            raise SAMPLES.error(
+                got=f"quantiles {str(times)[:60]}", allowed="seconds that never decrease"
+            )
+        return cls(tuple(_table(points)), _widest_gap(points))
 
     @property
     def mean_seconds(self) -> float:
@@ -279,3 +303,40 @@ class Empirical(ServiceLaw):
 
     def parameters(self) -> LawParameters:
         return LawParameters(kernels.EMPIRICAL, table=tuple(map(float, self.quantiles)))
+
+
+Points = Sequence[tuple[float, float]]  # probability and seconds, in order
+
+
+def _table(points: Points) -> Iterator[float]:
+    """The quantile function at equal steps of probability.
+
+    Takes the upper of two points that are too far apart.
+    """
+    at = 0
+    for step in range(_STEPS + 1):
+        rank = step / _STEPS
+        while at < len(points) - 2 and rank > points[at + 1][0]:
+            at += 1
+        gap = Gap(points[at][0], points[at + 1][0], points[at][1], points[at + 1][1])
+        if _is_unknown(gap):
+            yield gap.above
+        else:
+            share = (rank - gap.low) / (gap.high - gap.low)
+            # A sum can be above its end by rounding.
+            yield min(gap.above, gap.below + (gap.above - gap.below) * share)
+
+
+def _is_unknown(gap: Gap) -> bool:
+    """Whether too many requests lie between two points to know how long they take."""
+    return gap.above > gap.below and gap.high - gap.low > _FINEST
+
+
+def _widest_gap(points: Points) -> Gap | None:
+    """Of the unknown gaps the one that leaves most open: requests times seconds."""
+    gaps = [Gap(low, high, below, above) for (low, below), (high, above) in pairwise(points)]
+    return max(
+        filter(_is_unknown, gaps),
+        key=lambda gap: (gap.high - gap.low) * (gap.above - gap.below),
+        default=None,
+    )
