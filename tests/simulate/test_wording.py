@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from low_latency_endpoint.options.alarms import SlowLimit
-from low_latency_endpoint.simulate import Rollout
+from low_latency_endpoint.simulate import Constant, OpenLoop, Rollout, Scenario, simulate
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
 from low_latency_endpoint.simulate.scenario_sentences import rollout_words
@@ -39,6 +41,9 @@ from low_latency_endpoint.simulate.wording import (
         (minutes(Estimate(1200.0, 0.0)), "20"),
         (verdict(Estimate(0.1, 0.01), 0.2), "within"),
         (verdict(Estimate(0.1, 0.2), 0.2), "too near to tell"),
+        (milliseconds(Estimate(0.033, 4.1e-17)), "33 ms"),  # an interval that is only rounding
+        (str(Estimate(0.033, 4.1e-17)), "0.033"),
+        (minutes(Estimate(1200.0, 1e-12)), "20"),
         (_rounded_up(4_014_217), 4_100_000),
         (_rounded_up(200_000), 200_000),
         (
@@ -93,3 +98,39 @@ def test_a_burn_rate_is_never_more_than_the_calls_spend(seed: int) -> None:
 
 def test_without_an_objective_no_burn_rate_is_told() -> None:
     assert burn_rate_sentences(None, _simulated([1.0] * 1000, 0.1, 0.0)) == []
+
+
+TIMES = st.floats(1e-4, 100.0)
+
+
+@given(TIMES, st.floats(0.0, 0.5), st.floats(-1.0, 1.0))
+def test_a_target_in_the_interval_is_neither_missed_nor_held(
+    time: float, width: float, place: float
+) -> None:
+    """Wherever in it: the interval is what the runs cannot tell apart."""
+    half = width * time
+    target = time + place * half
+    assert verdict(Estimate(time, half), target) in ("too near to tell", "at the limit")
+
+
+@given(TIMES, st.floats(0.0, 1e-10))
+def test_rounding_is_not_shown_as_an_interval(time: float, rounding: float) -> None:
+    value = Estimate(time, rounding * time)
+    for text in (milliseconds(value), minutes(value), str(value)):
+        assert "±" not in text
+
+
+@pytest.mark.parametrize("time", [0.001, 0.0125, 0.033, 0.0330001, 0.1, 1 / 3, 7.0])
+def test_a_constant_time_that_is_the_target_is_at_the_limit_and_not_late(time: float) -> None:
+    """Without a queue: 50 workers for two requests at a time on average."""
+    scenario = Scenario(
+        service=Constant(time),
+        traffic=OpenLoop(2 / time),
+        instances=1,
+        concurrency=50,
+        latency_target=time,
+    )
+    found = simulate(scenario, requests=20_000, replications=3)
+    assert found.slow_share.mean == 0
+    for percentile in (50.0, 95.0, 99.0):
+        assert verdict(found.percentile(percentile), time) == "at the limit"

@@ -331,7 +331,9 @@ class AlarmOptions(Options):
     def slow_limit(self) -> SlowLimit | None:
         """What the alarms on slow requests hold the requests to; None without an objective."""
         slow = self.slow_requests
-        return slow and SlowLimit(milliseconds_of(slow.threshold), slow.objective)
+        if slow is None:
+            return None
+        return SlowLimit(milliseconds_of(slow.threshold), slow.objective)
 
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is one that CloudWatch has for the metric, as are period and window."""

@@ -65,6 +65,11 @@ class Estimate:
         return math.isfinite(self.half_width)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the interval has no width, or one that is rounding only."""
+        return self.half_width <= ROUNDING * abs(self.mean)
+
+    @property
     def is_wide(self) -> bool:
         """Whether the interval is wider than what it is about, which may as well be zero."""
         return self.tells and self.half_width > abs(self.mean)
@@ -91,6 +96,8 @@ class Estimate:
             return "too short to tell"
         if not self.tells:
             return f"about {readable(self.mean, 4)}, too short to tell"
+        if self.is_exact:
+            return readable(self.mean, 4)
         return f"{readable(self.mean, 4)} ± {readable(self.half_width, 3)}"
 
 

@@ -56,7 +56,7 @@ class Counter:
 
     def __init__(self, loops: Loops, target: float | None) -> None:
         self.loops = loops
-        self.target = float("inf") if target is None else float(target)
+        self.target = float("inf") if target is None else target * _EQUAL
         self.forget()
 
     def forget(self) -> None:
@@ -102,6 +102,8 @@ class Counter:
 
 
 _AREAS = (core.SYSTEM_AREA, core.WORK_AREA)
+#: What takes exactly as long as the target is not late; times are differences of moments, and rounded.
+_EQUAL = 1 + 1e-6
 _FOREVER = 1e300  # finite, so that an event that never comes is later
 
 

@@ -13,10 +13,12 @@ from ..report.document import Table
 from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import ROUNDING, Estimate
+from .kernels import PER_OCTAVE
 from .replication import PERCENTILES
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
+AT_THE_LIMIT = "at the limit"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
@@ -32,7 +34,7 @@ def milliseconds(value: Estimate) -> str:
         return f"at most {milliseconds(Estimate(value.high, 0.0))}"
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
-    if half <= ROUNDING * mean:
+    if value.is_exact:
         return f"{readable(mean, 3)} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
     digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
     if half < 0.01:
@@ -49,9 +51,9 @@ def minutes(seconds: Estimate, of_seconds: float = math.inf) -> str:
     value = seconds.scaled(1 / 60)
     if value.is_wide:
         return f"at most {readable(min(value.high, of_seconds / 60), 4)}"
-    return readable(value.mean, 4) + (
-        f" ± {readable(value.half_width, 2)}" if value.half_width else ""
-    )
+    if value.is_exact:
+        return readable(value.mean, 4)
+    return f"{readable(value.mean, 4)} ± {readable(value.half_width, 2)}"
 
 
 def percent(value: Estimate) -> str:
@@ -62,9 +64,15 @@ def percent(value: Estimate) -> str:
 
 
 def verdict(p99: Estimate, target: float) -> str:
-    """Where a p99 lies against a target."""
+    """Where a percentile lies against a target.
+
+    Where it is equal to the target as finely as times are counted, more runs would tell no more.
+    """
     if not p99.tells:
         return TOO_SHORT
+    finest = p99.mean / PER_OCTAVE * (1 + ROUNDING)
+    if p99.half_width <= finest and abs(p99.mean - target) <= finest:
+        return AT_THE_LIMIT
     if p99.high < target:
         return "within"
     return "above" if p99.low > target else "too near to tell"
@@ -131,6 +139,8 @@ def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
     found = verdict(result.percentile(target.percentile), target.model)
     if found == "too near to tell":
         return f"too near to the {target} to tell; simulate more replications"
+    if found == AT_THE_LIMIT:
+        return f"at the limit, the {target}: whatever takes longer is late"
     return f"{found} the {target}"
 
 
@@ -213,9 +223,11 @@ def conditional_sentences(
         seconds: {verdict(each, target.model) for (own, _), each in found.items() if own == seconds}
         for seconds, _ in sorted(found)
     }
-    held = [seconds for seconds, verdict in verdicts.items() if verdict == {"within"}]
+    held = [seconds for seconds, verdict in verdicts.items() if verdict <= {"within", AT_THE_LIMIT}]
     unknown = [
-        s for s, verdict in verdicts.items() if "above" not in verdict and verdict != {"within"}
+        seconds
+        for seconds, verdict in verdicts.items()
+        if "above" not in verdict and seconds not in held
     ]
     said = []
     if held:
@@ -275,9 +287,9 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
             "(--replications)."
         )
     head = f"{load} {LEAST} "
-    if change.high < 0:
+    if change.high < -ROUNDING:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
-    if change.low > 0:
+    if change.low > ROUNDING:
         return head + f"lengthens p99 by {percent(change)[1:]}."
     return head + f"and RANDOM have the same p99, as far as can be told ({percent(change)})."
 
