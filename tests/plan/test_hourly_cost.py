@@ -297,6 +297,10 @@ def test_along_a_day_requests_in_flight_are_not_guessed() -> None:
         # A lull of 14 minutes takes none away; of 16 it does, for the one minute that is left.
         ([(2 * 3600, 40), (14 * 60, 1), (3600, 40)], [4] * 194),
         ([(2 * 3600, 40), (16 * 60, 1), (3600, 40)], [4] * 135 + [2] + [4] * 60),
+        # A spike of two minutes adds none, as the alarm needs three; one of three minutes does, until
+        # 15 minutes lay below 36.
+        ([(3600, 15), (2 * 60, 40), (3600, 15)], [2] * 122),
+        ([(3600, 15), (3 * 60, 40), (3600, 15)], [2] * 60 + [4] * 18 + [2] * 45),
         # At 0.95 of what three instances are held at, the fourth goes but no other.
         ([(3600, 40), (3600, 28.5)], [4] * 75 + [3] * 45),
         # Four are held at 40: above 36 all four stay, though three would be enough below 30.

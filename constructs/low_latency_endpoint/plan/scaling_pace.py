@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -126,13 +126,15 @@ def fleet_along(
 ) -> FleetAlong:
     """The instances that are paid for along a day that repeats.
 
-    Scaling out is counted as immediate: an instance is paid for while it starts. Scaling in waits
+    Scaling out is counted as immediate where a load lasts for the three minutes after which its alarm
+    acts: an instance is paid for while it starts. Scaling in waits
     until the load of all of the last 15 minutes was below nine tenths of the target, as the alarms
     do that target tracking makes, and for the cooldown; then it keeps what the busiest of these
     minutes needs. ``ranges`` are minimum and maximum from these minutes on: at once instances are
     added up to the minimum, and taken away down to the maximum.
     """
     rates = list(_minutes(levels))
+    lasting = [min(following) for following in _runs_of(rates, OUT_DATAPOINTS)]
     # The day repeats: it begins with the fleet with which the one before it ended.
     fleet, rest = minimum, 0.0
     back: deque[float] = deque(maxlen=IN_MINUTES)
@@ -146,7 +148,7 @@ def fleet_along(
         fleet = min(max(fleet, minimum), maximum)
         back.append(rate)
         rest -= MINUTE
-        fleet = max(fleet, min(_needed(rate, target_tps), maximum))
+        fleet = max(fleet, min(_needed(lasting[number % len(rates)], target_tps), maximum))
         counts.append(fleet)
         if len(back) == IN_MINUTES and rest <= 0 and max(back) < IN_SHARE * target_tps * fleet:
             kept = max(_needed(max(back), target_tps), minimum)
@@ -154,6 +156,12 @@ def fleet_along(
                 fleet, rest = kept, scale_in_seconds
     counts = counts[len(rates) :]
     return FleetAlong(min(counts), sum(counts) / len(counts), max(counts), sum(rates) / len(rates))
+
+
+def _runs_of(rates: Sequence[float], size: int) -> Iterator[list[float]]:
+    """Each rate with those that follow it in a day that repeats, so many in all."""
+    for number in range(len(rates)):
+        yield [rates[(number + ahead) % len(rates)] for ahead in range(size)]
 
 
 def _needed(rate: float, target: float) -> int:
