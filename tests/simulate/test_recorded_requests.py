@@ -113,6 +113,7 @@ def test_what_a_recording_of_requests_leaves_without_effect_is_refused(
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS160"
     assert more[0] in done.exception.got
+    assert done.exception.allowed == f"a recording of single requests without {more[0]}"
 
 
 def test_requests_are_not_thinned_to_rates_in_python_either() -> None:

@@ -146,7 +146,9 @@ class SimulationOptions:
         given = [name for name, value in without.items() if value is not None]
         if recorded.times and given:
             raise REPLAYED.error(
-                got=" and ".join(given), where=str(self.traffic_from), allowed="neither of them"
+                got=" and ".join(given),
+                where=str(self.traffic_from),
+                allowed=f"a recording of single requests without {' and '.join(given)}",
             )
 
     @property
