@@ -56,7 +56,8 @@ def test_every_form_gives_the_same_shape(text: str, tmp_path: Path) -> None:
     assert shape.name == "monday"
     assert shape.recorded_peak == 20
     assert shape.description == (
-        "recorded: 4 periods of 60 s, at most 20 requests per second, times in ISO 8601"
+        "recorded: 4 periods of 60 s (not in the file, so taken as without requests: 1), at "
+        "most 20 requests per second, times in ISO 8601"
     )
 
 

@@ -185,12 +185,13 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     """The fleet along a day that repeats, and what it costs."""
     from ..facts.prices import HOURS_PER_MONTH
-    from ..settings import fleets_along, set_times_along
+    from ..settings import fleets_along, rises_along, set_times_along
 
     fleets = fleets_along(settings, day)
     recorded = "" if day.recorded_peak is None else f"; {day.description}"
     hours = readable(day.seconds / 3600, 4)
     days = f"Along {day.name} ({hours} h, repeated, its peak the planned one{recorded})"
+    rises = "".join(f" {said}." for said in rises_along(settings, day))
     planned = [peak.tps for endpoint in cost.endpoints.values() for peak in endpoint.peaks]
     if said := day.far_from(*planned):
         days = f"{said} {days}"
@@ -208,12 +209,13 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     counted += set_times_along(settings, day)
     along = cost.along(fleets)
     if along is None:
-        return f"{days}: {'; '.join([*counted, *unknown])}."
+        return f"{days}: {'; '.join([*counted, *unknown])}.{rises}"
     million = along.usd_per_million
     return (
         f"{days}: {'; '.join(counted)}. {_usd(along.usd_per_hour)} US dollars per hour, "
         f"{along.usd_per_month:,.0f} a month of 730 hours"
         + (f", {_usd(million)} for a million requests." if million is not None else ".")
+        + rises
     )
 
 

@@ -335,6 +335,7 @@ class SimulationReport:
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
+        from ..plan.recorded_rise import contradicted_rises
         from ..simulate import simulate as run
         from ..simulate.wording import gives_up, shape_row, shape_sentence
 
@@ -356,6 +357,8 @@ class SimulationReport:
             self.sentences.append(self.model.condition_along(one) + sentence)
             if one.warning:
                 self.warnings.append(f"{one.name}: {one.warning}")
+            if said := contradicted_rises(self.plan, one, self.model.peak_tps):
+                self.warnings.append(said)
             rows.append(shape_row(one, result))
             over = result.time_over_target
             late = late or gives_up(result) or (over is not None and over.mean > 0)

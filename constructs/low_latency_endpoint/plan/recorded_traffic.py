@@ -120,7 +120,10 @@ class Recording:
             what = f"{len(self.times):,} requests in {readable(self.seconds, 4)} s, {rate} in "
             what += f"{readable(seconds, 4)} s"
         else:
-            what = f"{len(counts):,} periods of {readable(seconds)} s, {rate}"
+            what = f"{len(counts):,} periods of {readable(seconds)} s"
+            if missing := len(counts) - len(self.times):
+                what += f" (not in the file, so taken as without requests: {missing:,})"
+            what += f", {rate}"
         shape = replace(
             shape_of_counts(self.name, counts, seconds),
             description=f"recorded: {what}, times in {self.unit}",

@@ -20,6 +20,7 @@ from ..options.throughput import MeasuredThroughput
 from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
+from ..plan.recorded_rise import contradicted_rises
 from ..plan.scaling_pace import FleetAlong, fleet_along
 from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
 from ..plan.set_times import SetTimes
@@ -342,6 +343,16 @@ def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:
         if along
         else None,
     )
+
+
+def rises_along(settings: Settings, shape: Shape) -> Iterator[str]:
+    """Rises of a recording that the settings contradict, of each variant that has some."""
+    for variant in planned_variants(settings):
+        measured = variant.plan.request.throughput
+        if measured is not None and not variant.shadow:
+            said = contradicted_rises(variant.plan, shape, measured.peak_tps)
+            if said:
+                yield f"{variant.label}: {said}"
 
 
 def _of_a_week(plan: Plan, shape: Shape) -> Shape:
